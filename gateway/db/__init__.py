@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL through SQLAlchemy Core: the schema, one module of statements per noun, the outbox, and the door's
-resolver.
+"""The PostgreSQL adapter, with SQLAlchemy Core: the schema, a module of statements for each noun, the outbox, and the
+resolver of the door.
 
-Everything that resolves an object or decides reads the primary. One-statement reads use the engine's autocommit twin;
-changes open a transaction that also writes their audit record (`Database.change`).
+Every read that resolves an object or decides uses the primary. A read of one statement uses the engine in autocommit
+mode. A change opens a transaction that also writes its audit record (`Database.change`).
 """

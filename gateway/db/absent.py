@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where several references by name would lie if nothing is there: the stand-ins of absent objects are asked about as
-deep in the hierarchy as objects that are there and invisible.
+"""Compute the containers in which absent objects would be.
+
+Checks of an absent object use as deep a path in the hierarchy as checks of an invisible one, so that both take the same
+time.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from gateway.iceberg.identifiers import Namespace
 
 
 def says_where(ref: refs.Ref) -> bool:
-    """Return True for a reference by name, which says where its object would lie."""
+    """Return True for a reference by name. Such a reference contains the path of its object."""
     return isinstance(ref, refs.NamespaceRef) or (isinstance(ref, refs.TabularRef) and ref.named)
 
 
 async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> dict[refs.Ref, Whereabouts]:
-    """Return, by one statement, where each of these references by name would lie: in its warehouse, and in
-    the deepest namespace of its path that exists. References to warehouses that do not exist are left out.
+    """Return the warehouse and the deepest existing namespace in which each object would be.
+
+    All references are by name; one statement reads all paths. A reference to a warehouse that does not exist is left
+    out.
     """
     ways = {ref: _above(ref) for ref in some}
     keys = list(dict.fromkeys((warehouse, key) for warehouse, above in ways.values() for key in above))
@@ -42,7 +46,7 @@ async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> 
 
 
 def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:
-    """The warehouse of a reference and the keys of the namespaces it would lie in, from the top level down."""
+    """Return the warehouse of a reference and the keys of the namespaces above its object, from the top level down."""
     match ref:
         case refs.TabularRef():
             levels = ref.identifier.namespace.levels

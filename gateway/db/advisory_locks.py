@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns that processes take with one another, by PostgreSQL's advisory locks.
+"""Order concurrent work of several processes with PostgreSQL's advisory locks.
 
-They make waiting short and protect nothing: what must not happen twice is guarded by rows and their versions. So a turn
-that cannot be had soon is gone without, and a process that dies gives its turns back with its connection.
+The locks only shorten retries. They protect nothing: rows and their versions guard against conflicts. So a caller
+proceeds without a lock that it cannot get in time. A process that ends releases its locks with its connection.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ _log = structlog.get_logger("db.turns")
 
 _CLASS: Final = 0x1A4E
 _MOST_OBJECTS: Final = 32
-"""Locks take room in the server's shared memory: a transaction over more tables than this goes without turns."""
+"""Limit of the locks of one transaction. Locks use the server's shared memory; a transaction over more tables takes
+none.
+"""
 
 _WAIT = text("select set_config('lock_timeout', :wait, true)")
 _TAKE = text("select pg_advisory_xact_lock(:class, :number)")
 
 
 class SharedTurns:
-    """Turns of objects by their ids, for all processes on one database.
+    """Advisory locks on objects by their ids, for all processes that use one database.
 
-    A turn that is held or waited for keeps a connection; there are never more than `most`, so that whoever holds one
-    finds the connections it needs to do its work. `wait` (seconds) bounds the waiting.
+    A lock that is held or waited for occupies a connection. `most` limits these connections, so that the holder of a
+    lock still gets the connections for its work. `wait` limits the waiting, in seconds.
     """
 
     def __init__(self, database: Database, *, most: int = 2, wait: float = 5.0) -> None:
@@ -43,8 +45,11 @@ class SharedTurns:
 
     @asynccontextmanager
     async def taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
-        """Hold the turns of all `ids`; yields whether they could be had."""
-        # By the numbers that are locked and not by the ids: two ids may have one number.
+        """Hold the locks of all `ids` in the block. Yield True if they were acquired, False if the block runs without
+        them.
+        """
+        # The locks are on the numbers, so duplicates are removed after the conversion: two ids may have the same
+        # number.
         numbers = sorted({int.from_bytes(id.bytes[-4:], "big", signed=True) for id in ids})
         if not self._free or len(numbers) > _MOST_OBJECTS:
             yield False
@@ -60,20 +65,20 @@ class SharedTurns:
         try:
             connection = await self._database.engine.connect()
             held.push_async_callback(_give_back, connection)
-            # Ends with the connection's transaction, which giving it back to the pool rolls back.
+            # The setting ends with the transaction, which the pool rolls back when the connection returns to it.
             await connection.execute(_WAIT, {"wait": str(int(self._wait * 1000))})
             for number in numbers:
                 await connection.execute(_TAKE, {"class": _CLASS, "number": number})
         except (TimeoutError, SQLAlchemyError, OSError) as without:
             _log.info("turn.skipped", reason=type(without).__name__)
-            # Not needed any more while the work is done without the turn.
+            # The connection is not needed while the block runs without the lock.
             await held.aclose()
             return False
         return True
 
 
 async def _give_back(connection: AsyncConnection) -> None:
-    """Never fails: what was done under the turn may be committed by now, whatever became of the turn."""
+    """Close a connection without raising: the work in the block may be committed, whether or not the lock was kept."""
     try:
         await connection.close()
     except (TimeoutError, SQLAlchemyError, OSError) as lost:

@@ -22,8 +22,8 @@ _INSERT = text(
 
 
 async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) -> None:
-    """Write the records in one statement. One that is there already is left as it is: it was committed by a statement
-    whose answer got lost.
+    """Write audit records in one statement. Skip records that exist: an earlier attempt committed them and its answer
+    was lost.
     """
     values = {
         "ids": [record.id for record in records],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every resolution reads beside its rows: the clock, the revisions, and what is known of the caller."""
+"""Expressions for what every resolution reads beside its rows: the time, the revisions, and the roles of the caller."""
 
 from __future__ import annotations
 
@@ -31,16 +31,20 @@ from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_users
 from gateway.db.schema.servers import server
 
-#: Between the values of a list that is sent as one text: no name of anything has a control character.
+#: Separator of the values of a list that is sent as one text. Names contain no control characters.
 BETWEEN = "\x1e"
 
-# One moment for all of a statement: a grant that ends while it runs is either live and has a coming end, or is neither.
+# One time for the whole statement. A grant that expires while it runs either counts and has an expiry, or does neither.
 _MOMENT = func.statement_timestamp()
 _now = _MOMENT.label("now")
 
 
 def caller_of(actor: Actor) -> dict[str, str]:
-    """Whose roles are looked up: those of the assumed role, or else of the caller and of the groups in the token."""
+    """Return the parameters that select the roles of the caller.
+
+    They are the principal and, for groups in the token, their provider and names. An assumed role replaces the caller
+    and has no groups.
+    """
     if actor.assumed_role is not None:
         who = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
         return {**who, "provider": "", "groups": ""}
@@ -49,17 +53,17 @@ def caller_of(actor: Actor) -> dict[str, str]:
 
 
 def word(constant: str) -> ColumnElement[str]:
-    """A constant of ours as a literal of the statement."""
+    """Return a constant of this package as a literal of the statement."""
     return literal_column(f"'{constant}'", Text)
 
 
 def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
-    """(the roles the caller is in, which grants are to the caller or to one of them).
+    """Return (the roles of the caller, the condition that a grant is held by the caller or by one of these roles).
 
-    Ownership of a role is membership in it, as in the model.
+    Ownership of a role implies membership in it, as in the model.
     """
     live = grants.c.expires_at.is_(None) | (grants.c.expires_at > _MOMENT)
-    # Written into the statement: with parameters in their place, a plan for all values cannot use the partial index.
+    # Literals, because a generic plan cannot use the partial index for parameters.
     gives = or_(grants.c.privilege == word("assignee"), grants.c.privilege == word("ownership"))
     membership = and_(grants.c.object_type == word("role"), gives, live)
     held = (
@@ -74,7 +78,7 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
     through = select(grants.c.object_id).where(
         membership, grants.c.principal_type == word("role"), grants.c.principal_id == held.c.role_id
     )
-    # The last one is the step that is repeated; the two before it are where it begins.
+    # The last select is the recursive term; the two before it are the initial term.
     every = held.union(select(cast(roles.c.id, Text)).where(_by_group()), through)
     to_caller = and_(
         grants.c.principal_type == bindparam("caller_type"), grants.c.principal_id == bindparam("caller_id")
@@ -84,14 +88,16 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
 
 
 def _by_group() -> ColumnElement[bool]:
-    """Whether a group in the token stands for a role: the provider's role with exactly this source."""
+    """Match roles that a group in the token stands for: those with the group's provider and name as their source."""
     groups = func.string_to_array(bindparam("groups", type_=Text), BETWEEN)
     return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
 
 
 def _of_caller() -> tuple[Label[Any], ...]:
-    """(the ids of the roles the caller is in, or null; when the first grant to the caller or to one of them ends; id
-    and project of the roles that groups in the token stand for, or null; whether the caller was deactivated).
+    """Return the columns about the caller.
+
+    They are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to one of these
+    roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated.
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
@@ -124,7 +130,7 @@ def _columns() -> Select[Any]:
     return select(grants.c.object_id).where(on_columns, live, _roles_and_grants()[1]).distinct()
 
 
-#: The columns of some tables that the caller, or one of the caller's roles, was granted something on.
+#: Ids of the columns of given tables on which the caller or one of the caller's roles holds a grant.
 COLUMNS = _columns()
 
 
@@ -132,13 +138,13 @@ def _of_server(column: Column[Any]) -> Label[Any]:
     return select(column).scalar_subquery().label(column.name)
 
 
-#: What every resolution reads beside its rows: the clock, the server's revision, and what is known of the caller.
+#: One row that every resolution reads: the time, the server's revisions, and the columns about the caller.
 CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
 ONLY_CLOCK = DirectRead(CLOCK)
 
 
 def beside_the_clock(query: Select[Any]) -> Select[Any]:
-    """Left-join the query to the clock, so that an absent row still tells the time."""
+    """Left-join the query to `CLOCK`, so that the result has a row with the time when the query finds nothing."""
     found = query.subquery("found")
     clock = CLOCK.subquery("clock")
     return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))

@@ -13,14 +13,16 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema.grants import grants
 
 _table: ColumnElement[str] = func.split_part(grants.c.object_id, literal_column("'.'"), literal_column("1"))
-#: Whether a grant is on a column. A literal: the partial index is found by it.
+#: True for a grant on a column. The type is a literal, so that the planner can use the partial index.
 ON_A_COLUMN = grants.c.object_type == literal_column("'column'", Text)
 
 
 async def granted_on(
     connection: AsyncConnection, table_id: UUID, *, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
-    """The live grants on all columns of a table, oldest first, those after the row `after`; rows of `grants`."""
+    """Return the live grants on all columns of a table as rows of `grants`, oldest first, starting after the id
+    `after`.
+    """
     live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())
     statement = select(grants).where(ON_A_COLUMN, _table == str(table_id), live).order_by(grants.c.id).limit(limit)
     if after is not None:

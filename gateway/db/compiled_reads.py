@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that every request waits for, compiled once and sent by the driver itself.
+"""Reads that every request waits for, compiled once and executed by the driver.
 
-SQLAlchemy's execution of a statement costs five times what the driver's costs, and half of what a whole decision may.
-So the statement stays Core, which compiles it once, and its connection comes from the engine's pool, but the driver
-sends it and decodes the answer. Only for one-statement reads: nothing here begins a transaction.
+SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
+may. So SQLAlchemy Core compiles the statement once, and the engine's pool gives the connection. The driver sends the
+statement and decodes the row. Only for reads of one statement: no transaction is begun.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 
-# What the driver raises for a connection that is not to be used again, or for a plan that a migration outdated.
+# Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -33,14 +33,14 @@ _LOST = (
 
 
 class ConnectionLost(Exception):
-    """The connection was lost while nothing but reading was under way: the statement may be tried on another."""
+    """The connection was lost during a read: the statement can be retried on another connection."""
 
 
 class DirectRead:
-    """A read of one row whose statement is compiled once, by the first engine that it is asked of.
+    """A read of one row. The first engine that executes it compiles its statement.
 
-    Every column needs a name that is an identifier. Values that never change are best written into the statement as
-    literals: PostgreSQL's plan for all parameters proves nothing about a partial index from a parameter.
+    Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
+    planner does not match a parameter with the predicate of a partial index.
     """
 
     def __init__(self, statement: Select[Any]) -> None:
@@ -52,8 +52,10 @@ class DirectRead:
         self._row: Any = namedtuple("Row", names)  # type: ignore[misc]  # the names are known at run time only
 
     async def one(self, engine: Engine, parameters: Mapping[str, Any]) -> Any:
-        """The row, with its columns as attributes. Raises ConnectionLost, DatabaseUnavailable, and the pool's
-        TimeoutError.
+        """Return the row, with its columns as attributes.
+
+        Raises ConnectionLost if the connection can be replaced, DatabaseUnavailable if the database does not answer,
+        and TimeoutError if the pool has no free connection.
         """
         if not self._sql:
             self._compile(engine)
@@ -64,15 +66,15 @@ class DirectRead:
             assert isinstance(driver, asyncpg.Connection)  # noqa: S101 - the engine's URL names this driver
             record = await driver.fetchrow(self._sql, *arguments)
         except BaseException as error:
-            # Whatever it was, also a cancelled request: nobody knows what is still under way on this connection.
-            # Outside a greenlet it is cut off at once, without a word to the server that would have to be waited for.
+            # After any error, also a cancelled request, the state of the connection is unknown. Outside of a greenlet,
+            # `invalidate` closes it without a message to the server, which would have to be awaited.
             pooled.invalidate()
             if isinstance(error, _LOST):
                 raise ConnectionLost from error
             if isinstance(error, (OSError, asyncio.TimeoutError, asyncpg.QueryCanceledError)):
                 raise DatabaseUnavailable("the database does not answer") from error
             raise
-        # Where the pool has no room for it any more it is closed here, which takes a round trip.
+        # A pool without room closes the connection here, which takes a round trip.
         await greenlet_spawn(pooled.close)
         assert record is not None  # noqa: S101 - statements of this kind always have a row
         values = list(record.values())

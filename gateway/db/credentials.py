@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening the storage credential of a warehouse. What a row holds never changes, only the key it is sealed with, so
-what was opened once may be kept.
+"""Decrypt the storage credentials of warehouses.
+
+The content of a row never changes, only the key that encrypts it. So a decrypted credential can be cached.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ _LOOKED_AT = 100
 
 
 class StorageCredentials:
-    """The storage credentials of warehouses, opened with the settings' keys and kept in memory for up to 500
-    warehouses.
-    """
+    """Storage credentials of warehouses, decrypted with the keys of the settings. At most 500 are cached."""
 
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
@@ -33,14 +32,18 @@ class StorageCredentials:
         self._opened: OrderedDict[UUID, Credential] = OrderedDict()
 
     async def keep(self, connection: AsyncConnection, credential: Credential | None) -> UUID | None:
-        """Store a credential, sealed, in the transaction of the warehouse that gets it; its id, None for none."""
+        """Encrypt and store a credential in the transaction of its warehouse. Return its id, None without a
+        credential.
+        """
         if credential is None:
             return None
         return await secrets.store(connection, self._sealer, encode_credential(credential))
 
     async def require_right_key(self) -> None:
-        """Raise SecretUnreadable when there are credentials and the newest hundred can all not be opened: the key is
-        not that of this database, and every load would fail. A single one may have been lost long ago.
+        """Raise SecretUnreadable if none of the newest hundred credentials can be decrypted.
+
+        Then the key is not the one of this database, and every load would fail. A single unreadable credential may have
+        been lost earlier and raises nothing.
         """
         async with self._database.read() as connection:
             found = await secrets.newest(connection, limit=_LOOKED_AT)
@@ -51,7 +54,10 @@ class StorageCredentials:
             )
 
     async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:
-        """The warehouse's credential, None when it needs one and has none. Raises SecretUnreadable."""
+        """Return the warehouse's credential; without a stored one, the access that its profile has by itself, or None.
+
+        Raises SecretUnreadable if no key decrypts it.
+        """
         id = warehouse.credential_id
         if id is None:
             return stored_profile(warehouse.profile).own_access

@@ -14,9 +14,9 @@ from gateway.access.resolved import Resolution
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
 
-#: How often one permit is decided anew at most. A tuple that somebody wrote into OpenFGA directly moves a revision
-#: three times until it is mended (found, delivered, mended): that alone makes no caller ask again, and the transaction
-#: that waits for the answers does not wait for ever.
+#: Limit of new decisions for one permit. Repair of a tuple that was written directly into OpenFGA changes a revision
+#: three times (found, delivered, repaired). That alone must not fail a request. The limit bounds the transaction that
+#: waits for the decisions.
 _DECIDED_ANEW = 3
 
 _REVISIONS = union_all(
@@ -28,13 +28,11 @@ _REVISIONS = union_all(
 
 
 async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operation]) -> Resolution:
-    """What `permit` stands on now: what it was decided on when nothing was taken away since, or else what it was
-    decided on again, the same way.
+    """Return the resolution that `permit` rests on now: its own if no revision changed, else that of a new decision.
 
-    A revision that moved makes the door decide once more, and so does, for what needs it, a warehouse that is active no
-    more; the door's refusal is raised. What moved while it decided makes it decide again, a few times; then nobody can
-    say what holds, and DecisionEngineUnavailable is raised. Rows that are gone take nothing away that is not told by
-    the change that needs them.
+    The door decides again if a revision changed, or if a warehouse is inactive and the operation needs an active one.
+    Its refusal is raised. If revisions also change during each new decision, DecisionEngineUnavailable is raised. A
+    deleted row causes no new decision: the statement of the change fails on it.
     """
     resolution = permit.resolution
     needs_active = permit.operation.is_of_catalog()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where engines may act for others, by the grants that PostgreSQL has: candidates, for OpenFGA to confirm."""
+"""List the objects on which engines hold `delegate`, by the grants in PostgreSQL. OpenFGA then confirms each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _PLACES = text(f"{HELD} and g.privilege = :delegate order by g.object_type, g.ob
 
 
 async def places(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[ObjectKey]:
-    """Projects and warehouses that the engine, or a role it is in, was granted `delegate` on; projects first."""
+    """Return the projects, then the warehouses, on which the engine or one of its roles holds `delegate`."""
     values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
     rows = await connection.execute(_PLACES, values)
     return [ObjectKey(ObjectType(row.object_type), row.object_id) for row in rows]

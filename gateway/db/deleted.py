@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tables and views that were dropped and are kept: their rows, their way back and their end."""
+"""Statements on tables and views that were dropped and can be restored: rows, restoration and final deletion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.db.tasks import ACTIVE, Queue, cancel_all
 
 
 async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
-    """Mark a table or view, whose row is locked, as dropped. Counts as a change, so that a commit under way loses."""
+    """Mark a table or view as dropped. Its row must be locked. The version increases, so a concurrent commit fails."""
     await connection.execute(
         update(tables)
         .where(tables.c.id == id)
@@ -31,8 +31,10 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
 
 
 async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """The rows of tables and views, dropped or not, locked in one order: id, kind, namespace_id, name, location,
-    location_key, deleted_at. Hold their namespaces first (`namespaces.hold`).
+    """Lock the rows of tables and views, dropped or not, in one order, and return them.
+
+    A row has id, kind, namespace_id, name, location, location_key and deleted_at. Lock their namespaces before
+    (`namespaces.hold`).
     """
     statement = (
         select(
@@ -52,8 +54,9 @@ async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[Any
 
 
 async def hold_to_end(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """The row (as of `hold`) of what was dropped and is to go for good, locked, with the namespace it lies in held
-    before it; None when it is there again, or gone.
+    """Lock and return the row of a dropped table or view that is to be deleted, as `hold` does.
+
+    Its namespace is locked before. Return None if it was restored or deleted.
     """
     above = (
         select(namespaces.c.id)
@@ -66,8 +69,9 @@ async def hold_to_end(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def bring_back(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
-    """Make dropped tables and views, whose rows are locked, what they were, and cancel their end. Raises Clash when the
-    name of one is taken.
+    """Restore dropped tables and views, whose rows are locked, and cancel their deletion.
+
+    Raises Clash if the name of one is taken.
     """
     values = {"deleted_at": None, "deleted_by": None, "version": tables.c.version + 1}
     with clashes():
@@ -76,12 +80,12 @@ async def bring_back(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
 
 
 async def remove(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
-    """Delete rows that are locked."""
+    """Delete locked rows."""
     await connection.execute(delete(tables).where(tables.c.id.in_(list(ids))))
 
 
 async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
-    """Cancel the tasks that would end these; one that is running finds so when it is about to commit."""
+    """Cancel the tasks that would delete these rows. A running task notices it before it commits."""
     await cancel_all(connection, Queue.SOFT_DELETION, list(ids), reason=reason, even_running=True)
 
 
@@ -96,9 +100,9 @@ async def leave_files(
     location_key: str,
     parent: UUID | None = None,
 ) -> None:
-    """Do with the files of a row that goes as `then` says (`gateway.catalog.drops.Files`, and the `last_file`).
+    """Handle the files of a row that is deleted as `then` says (`gateway.catalog.drops.Files`, and `last_file`).
 
-    `parent` is the task that has it done.
+    `parent` is the task that deletes the row.
     """
     if then["files"] == "purge":
         await schedule_purge(
@@ -141,10 +145,11 @@ async def dropped(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """What was dropped in a warehouse and can be brought back (id, kind, name, name_key, levels of its namespace,
-    created_at, deleted_at, expires_at or null), in the order of the folded names.
+    """Return the dropped tables and views of a warehouse that can be restored, ordered by folded name.
 
-    With `holders` only what a grant to one of them may show, by the model's own ways: on it or on a namespace above.
+    A row has id, kind, name, name_key, the levels of its namespace, created_at, deleted_at, and expires_at or null.
+    With `holders`, only rows that a grant to one of them may make visible: a grant on the object or on a namespace
+    above it.
     """
     key, id = after or (None, None)
     ends = {"active": list(ACTIVE), "queue": Queue.SOFT_DELETION.value}
@@ -157,7 +162,7 @@ async def dropped(
 
 
 async def names_taken(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Those of these dropped rows (id, kind, name, taken_by) whose name something else has now."""
+    """Return those of these dropped rows whose name another object has now, as (id, kind, name, taken_by)."""
     other = tables.alias("other")
     statement = (
         select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))

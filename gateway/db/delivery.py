@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivering tuple keys to OpenFGA: read what the rows want now, make it so, note that it is so.
+"""Deliver tuple keys to OpenFGA: read the desired state from the rows, write it, and remove the keys from the outbox.
 
-The request that changed something delivers its own keys before it answers (T2 and T3); what is left over (a crash, an
-outage) is delivered in the background by any process.
+A request delivers the keys of its own change before it answers. Keys that remain after a crash or an outage are
+delivered in the background by any process.
 
-A write whose end nobody knows (no answer, or its process was killed) may be carried out later, after another delivery
-of the same key. So each write is noted before it is sent, and a key with such a note is written at once but called done
-only when OpenFGA must have given up the earlier write: a revocation is not confirmed before it can last.
+A write without a known outcome (no answer, or a killed process) may still be carried out later, after another delivery
+of the same key. So each write is recorded before it is sent. A key with such a record is written at once. It is removed
+from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not confirmed.
 """
 
 from __future__ import annotations
@@ -54,30 +54,31 @@ _ENDS = datetime.min
 
 
 class DeliveryObserver(Protocol):
-    """Is told how delivery goes, for metrics."""
+    """Receiver of delivery metrics."""
 
     def tuple_delivered(self, seconds: float) -> None:
-        """One batch was made so."""
+        """Record the duration of one delivered batch."""
         ...
 
     def outbox_counted(self, pending: int) -> None:
-        """So many keys wait."""
+        """Set the number of pending keys."""
         ...
 
 
 WriteTuples = Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], Awaitable[None]]
-"""Writes tuples, each with its end or None, and deletes tuples, in one transaction of OpenFGA and idempotently.
+"""Writes tuples, each with its expiry or None, and deletes tuples, in one idempotent transaction of OpenFGA.
 
-Raises ConditionConflict when nothing was written because a tuple is there with another end, WriteOutcomeUnknown when
-nobody knows, DecisionEngineUnavailable when nothing was written, and anything else when OpenFGA will never take it.
+Raises ConditionConflict if nothing was written because a tuple exists with another expiry, WriteOutcomeUnknown if the
+outcome is unknown, DecisionEngineUnavailable if nothing was written, and any other error if OpenFGA will never accept
+the write.
 """
 
 
 class TupleDelivery:
-    """Makes OpenFGA follow the rows.
+    """Delivery of the outbox to OpenFGA.
 
-    `settle_seconds` is how long after it was noted a write may still be carried out: the time limit of a call, plus the
-    server's own limit for a request, plus a margin of a second.
+    `settle_seconds` is the time after its record during which a write may still be carried out. It is the timeout of a
+    call, plus the server's own limit for a request, plus a margin of one second.
     """
 
     def __init__(
@@ -89,15 +90,19 @@ class TupleDelivery:
         self._settle_seconds = settle_seconds
 
     async def deliver(self, pending: Sequence[Pending]) -> None:
-        """Make these keys so, in batches. Raises DecisionEngineUnavailable or DatabaseUnavailable; then the
-        rest stays due. Of what takes nothing away, some may stay due without that.
+        """Deliver these keys in batches.
+
+        Raises DecisionEngineUnavailable or DatabaseUnavailable; the remaining keys stay due. Keys that revoke nothing
+        may stay due without an error.
         """
         unsure = await self._deliver(pending)
         if any(row.takes_away for row in unsure):
             raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be carried out.")
 
     async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
-        """Make these so; those that are, but that an earlier write may still change, and that therefore stay due."""
+        """Deliver the keys. Return those that were written but stay due, because an earlier write may still change
+        them.
+        """
         unsure: list[Pending] = []
         for start in range(0, len(pending), _BATCH):
             batch = pending[start : start + _BATCH]
@@ -112,10 +117,10 @@ class TupleDelivery:
         return unsure
 
     async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> list[Pending]:
-        """Deliver one by one what was refused together, so that one key nobody can deliver holds up no other.
+        """Deliver the keys of a refused batch one by one, so that an undeliverable key does not block the others.
 
-        That key stays in the outbox, told in the log and tried again every hour; soon, when what was in the way is a
-        tuple that somebody else keeps writing there: OpenFGA would take it the next moment.
+        That key stays in the outbox, is logged, and is retried every hour. If a tuple that another client keeps writing
+        was the cause, it is retried after seconds: OpenFGA may accept it then.
         """
         unsure: list[Pending] = []
         if len(batch) == 1:
@@ -143,39 +148,40 @@ class TupleDelivery:
         return unsure
 
     async def deliver_or_leave(self, pending: Sequence[Pending]) -> bool:
-        """As `deliver` for changes that take nothing away: an outage leaves them to the background and is no error."""
+        """Deliver keys that revoke nothing. Return False if an outage leaves them to the background delivery."""
         try:
             await self.deliver(pending)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
-            # The change is committed: whatever happens to its delivery now, the answer is that it was made.
+            # The change is committed. An error of its delivery does not change the answer.
             _log.warning("tuples.delivery_postponed", count=len(pending), reason=str(outage))
             return False
         return True
 
     async def deliver_due(self) -> int:
-        """Deliver what waits, in one batch; how many keys were made so."""
+        """Deliver one batch of due keys and return its size."""
         async with self._database.transaction() as connection:
             due = outbox.whole_moves(await outbox.due(connection, limit=_BATCH), limit=_BATCH)
             if not due:
                 return 0
-            # Postponed first and in this transaction: should OpenFGA fail now, others do not try the same at once.
+            # Postponed before delivery, in this transaction: if OpenFGA fails, other processes do not retry the same
+            # keys at once.
             await outbox.postpone(connection, [row.id for row in due], seconds=5.0)
         await self._deliver(due)
         return len(due)
 
     def tell_pending(self, count: int) -> None:
-        """Tell the metrics how many keys wait."""
+        """Report the number of pending keys to the metrics."""
         self._observer.outbox_counted(count)
 
     async def _make_so(self, batch: Sequence[Pending]) -> list[Pending]:
-        """Make one batch so; those of it that stay due, because an earlier write may still change their keys."""
+        """Deliver one batch. Return those that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
             exist = await wanted(connection, keys)
             sending = _Sending(connection, [row.id for row in batch], self._write)
             await sending.note()
-            # A row that is gone was delivered by somebody else after its change, and so was its key.
+            # Another process delivered a row that is gone, after its change; so its key is delivered.
             batch = [row for row in batch if row.id in sending.before]
             if not batch:
                 return []
@@ -187,7 +193,7 @@ class TupleDelivery:
             except WriteOutcomeUnknown:
                 raise
             except Exception:
-                # Nothing was written, or all that was is known, so nothing can come late.
+                # Nothing was written, or all writes have a known outcome. So no write can be carried out late.
                 await outbox.unmark(connection, sending.before)
                 await commit(connection)
                 raise
@@ -202,20 +208,21 @@ class TupleDelivery:
 
 
 class _Sending:
-    """Sends writes for some rows of the outbox, each noted there just before: what is sent long after its note would
-    be taken for ended too soon.
+    """Sender of writes for rows of the outbox. It records each write just before it is sent.
+
+    A write that is sent long after its record would be considered settled too early.
     """
 
     def __init__(self, connection: AsyncConnection, ids: Sequence[int], write: WriteTuples) -> None:
         self.before: dict[int, datetime | None] = {}
-        """The rows that were still there, each with the note it had."""
+        """The rows that were still in the outbox, each with its earlier record of a write or None."""
         self._connection = connection
         self._ids = list(ids)
         self._write = write
         self._noted = -math.inf
 
     async def note(self) -> None:
-        """Note now that a write is under way. Raises DatabaseUnavailable when that takes too long to be true."""
+        """Record that a write is in flight. Raises DatabaseUnavailable if the record takes too long to be recent."""
         for _ in range(_NOTES):
             if time.monotonic() - self._noted < _NOTE_SECONDS:
                 return
@@ -232,9 +239,10 @@ class _Sending:
         await self._write(writes, deletes)
 
     async def make_so(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        """Write and delete in one call if possible. A tuple with another end takes two: it is deleted, then written.
+        """Write and delete in one call if possible. Replace a tuple with another expiry in two: delete it, then write
+        it.
 
-        Which one that is, is found by halves. Edges stay together, so that nothing has two parents, or none.
+        Bisection finds that tuple. Edges stay in one call, so that no object has two parents or none.
         """
         try:
             await self._send(writes, deletes)
@@ -252,10 +260,10 @@ class _Sending:
                 await self._replace(writes, deletes)
 
     async def _replace(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        """Delete a tuple, then write it with the end that is wanted.
+        """Delete a tuple, then write it with the desired expiry.
 
-        Who writes into OpenFGA directly may write it with another end in between, so it is tried a few times. Raises
-        ConditionConflict when that went on.
+        A client that writes into OpenFGA directly may write it with another expiry in between, so this is tried a few
+        times. Raises ConditionConflict if every try failed.
         """
         for tries_left in range(_REPLACEMENTS - 1, -1, -1):
             await self._send({}, [*deletes, *writes])
@@ -267,17 +275,17 @@ class _Sending:
                     raise
 
 
-#: A cached answer about one of these is held under its warehouse's revision, about anything else under the global one.
+#: Cached answers about these types are tied to the revision of their warehouse, all others to the server's revision.
 _IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
 
 
 async def _move_revisions(
     connection: AsyncConnection, batch: Sequence[Pending], exist: Mapping[TupleKey, datetime | None]
 ) -> None:
-    """Give fresh revisions to what may have lost an allow, so that no cached one outlives it.
+    """Change the revisions for which an allow may have ended, so that no cached allow outlives it.
 
-    That is what was to take something away and did: its tuple is gone, or it ends, perhaps sooner than it did. The flag
-    of managed access takes rights away by being there.
+    These are the revisions of rows that revoke something and did: the tuple is deleted or has an expiry, which may be
+    earlier than before. The flag of managed access revokes rights by its existence.
     """
     losing = [
         row

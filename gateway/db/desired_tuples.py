@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which relationship tuples the rows want to exist: the truth that OpenFGA is made to follow.
+"""Compute the relationship tuples that the rows require. OpenFGA is made to follow them.
 
-Five kinds of tuples, each derived from rows and never counted: edges of the hierarchy and the flag of managed access
-from the objects' own rows, privileges from live grants, `traverse` from live grants on something below, and
-`read_columns` from live grants on the columns of a table. A column has no row of its own: its edge is wanted while
-there is a grant on it. Nothing is wanted for a user who was
-deactivated.
+There are five kinds, each derived from rows without counters. Edges of the hierarchy and the flag of managed access
+come from the objects' own rows, privileges from live grants. `traverse` comes from live grants on something below,
+`read_columns` from live grants on columns of a table. A column has no row: its edge is desired while a grant on it
+exists. A deactivated user has no desired tuples of grants.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ TRAVERSE = "traverse"
 
 
 async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
-    """Those of `keys` whose tuple is to exist, as the rows stand now, with its end: the latest of its live rows, None
-    when one of them has none. One statement, whatever kinds of tuples there are among them.
+    """Return those of `keys` whose tuple shall exist, each with its expiry.
+
+    The expiry is the latest of the tuple's live rows, None if one of them has none. One statement reads all kinds.
     """
     if not keys:
         return {}
@@ -47,7 +47,7 @@ async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[
 
 
 def _kind(key: TupleKey) -> str:
-    """Which of `_WANTED` tells of this key."""
+    """Return the key of `_WANTED` whose part decides about this tuple key."""
     if key.relation in STRUCTURAL:
         return "edges"
     return _DERIVED.get(key.relation, "granted")
@@ -55,7 +55,9 @@ def _kind(key: TupleKey) -> str:
 
 @cache
 def _statement(kinds: frozenset[str]) -> TextClause:
-    """For keys of these kinds. Each kind's part sees its own keys alone: what it casts to UUIDs are UUIDs."""
+    """Return the statement for keys of these kinds. The part of a kind reads only its own keys, so its casts to UUID
+    succeed.
+    """
     ordered = sorted(kinds)
     own = ", ".join(
         f"{kind} as materialized (select * from asked where kind = '{kind}')"  # noqa: S608 - a key of `_WANTED`
@@ -73,7 +75,7 @@ _ASKED = """
          with ordinality as a(kind, subject_type, subject_id, relation, object_type, object_id, ord)
 """
 
-# What somebody holds whom the provider's directory deactivated is kept and not in force.
+# Grants of a user whom the directory deactivated are kept and have no effect.
 _ACTIVE = """
     not (a.subject_type = 'user' and exists (
         select 1 from scim_users u where u.user_id = a.subject_id and not u.active))
@@ -155,7 +157,7 @@ _BELOW = f"""
             else false end
 """
 
-# Most reasons have no end, and the first of them that is found decides.
+# Most grants have no expiry, and the first of these that is found decides.
 _TRAVERSED = f"""
     select e.ord, e.until from (
         select a.ord, a.endless, case when not a.endless then
@@ -173,11 +175,13 @@ _WANTED = {
     "reading": _READ_COLUMNS,
     "flagged": _FLAGGED,
 }
-"""What tells of each kind of key which of them are wanted, with their ends."""
+"""The select for each kind of key: which of them are desired, with their expiries."""
 
 
 def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) -> list[ObjectKey]:
-    """The containers above something, from the project down: where its holders' `traverse` belongs."""
+    """Return the containers of an object, from the project down: the holders of grants on it need `traverse` on
+    them.
+    """
     return [
         ObjectKey(ObjectType.PROJECT, project_id),
         ObjectKey(ObjectType.WAREHOUSE, warehouse_id),
@@ -186,8 +190,10 @@ def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) ->
 
 
 def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
-    """The key of a grant and those that follow from it: the way to its object, which lies in the containers `above`
-    (none for what shows no way); and of a grant on a column the column's edge and that its table is read in part.
+    """Return the key of a grant and the keys that follow from it.
+
+    These are `traverse` on the containers `above`, if the grant makes its object visible. A grant on a column adds the
+    column's edge and `read_columns` on the table.
     """
     keys = [grant]
     if grant.object.type is ObjectType.COLUMN:
@@ -201,7 +207,7 @@ def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
 _CONTAINERS = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
-# From the objects to their grants, which the index on these finds: it costs what is moved and not what there is.
+# It reads grants by the index on their objects, so the cost depends on the moved objects and not on all grants.
 _PRINCIPALS_BELOW = text(
     f"""
     with inside as materialized (
@@ -229,9 +235,10 @@ _PRINCIPALS_BELOW = text(
 
 
 async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> list[Principal]:
-    """Who has a reason to see the way to this object: a live grant on it or on something in it.
+    """Return the principals that need `traverse` above this object: holders of a live grant on it or on something in
+    it.
 
-    These grants stay until the transaction ends: who ends one then finds the object where it was moved to.
+    The grants are locked until the transaction ends. A concurrent revocation then finds the object in its new place.
     """
     rows = await connection.execute(_PRINCIPALS_BELOW, {"type": moved.type.value, "id": moved.id})
     return [Principal(PrincipalType(row.principal_type), row.principal_id) for row in rows]
@@ -239,7 +246,7 @@ async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something lies: its warehouse, if it has one, and the containers above it from the project down."""
+    """The place of an object: its warehouse or None, and the containers above it from the project down."""
 
     warehouse_id: UUID | None
     above: tuple[ObjectKey, ...]
@@ -260,7 +267,9 @@ _PLACES = text(
 
 
 async def places(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Place]:
-    """Where these lie now. Above what lies in no warehouse, or is gone, there is nothing."""
+    """Return the current place of each object. An object outside of warehouses, or a deleted one, has nothing
+    above it.
+    """
     unique = list(dict.fromkeys(objects))
     values = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
     found: dict[ObjectKey, Place] = {}

@@ -26,14 +26,14 @@ from gateway.db.schema.tables import LIVE, tables
 from gateway.iceberg.errors import PayloadTooLarge
 
 _LARGEST_SHARE: Final = 4
-"""A document that takes more than this part of the cache is not kept: it would push out all others."""
+"""A document larger than this fraction (1/4) of the cache is not cached: it would evict all others."""
 
 _OVERHEAD_BYTES: Final = 512
-"""About what an entry takes beside its document."""
+"""Approximate size of a cache entry without its document."""
 
 
 _PORTION_BYTES: Final = 16 * 1024 * 1024
-"""About how many bytes of documents one statement reads for a transaction."""
+"""Approximate limit of the bytes of documents that one statement reads for a transaction."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class DocumentObserver(Protocol):
-    """Receive the use of the cache, for metrics."""
+    """Receiver of cache metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
         """Count look-ups."""
@@ -56,7 +56,9 @@ class DocumentObserver(Protocol):
 
 
 class DocumentCache:
-    """The least recently used documents of one process, `max_bytes` in all; 0 keeps none."""
+    """A cache of documents in one process, at most `max_bytes` in all; 0 caches none. The least recently used are
+    evicted.
+    """
 
     def __init__(self, max_bytes: int, observer: DocumentObserver) -> None:
         self._max_bytes = max_bytes
@@ -65,7 +67,7 @@ class DocumentCache:
         self._bytes = 0
 
     def get(self, id: UUID, metadata_location: str) -> bytes | None:
-        """Return the document, None when it is not kept."""
+        """Return the document, None if it is not cached."""
         found = self._kept.get((id, metadata_location))
         if found is not None:
             self._kept.move_to_end((id, metadata_location))
@@ -73,7 +75,7 @@ class DocumentCache:
         return found
 
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
-        """Keep a document that was committed, and drop those that were not used for longest."""
+        """Cache a committed document, and evict the least recently used ones."""
         size = len(text) + _OVERHEAD_BYTES
         if size * _LARGEST_SHARE > self._max_bytes or (id, metadata_location) in self._kept:
             return
@@ -89,16 +91,17 @@ class Documents:
     """The documents of tables, views and generic tables that a request was permitted to read or change."""
 
     def __init__(self, database: Database, cache: DocumentCache, *, max_together: int) -> None:
-        """`max_together`: the most bytes that the documents of one transaction may take."""
+        """Set the limit of bytes that the documents of one transaction may take (`max_together`)."""
         self._max_together = max_together
         self._database = database
         self._cache = cache
         self._reading: WeakValueDictionary[tuple[UUID, str], asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, row: ResolvedTable | ResolvedView | ResolvedGenericTable) -> Document | None:
-        """Return the document of the row, or of a newer commit when it is read from the database; None when the table
-        is gone. Requests that miss the same document at one time read it one after the other. Raises
-        DatabaseUnavailable.
+        """Return the document of the row, or of a newer commit if the database is read. Return None if the table is
+        gone.
+
+        Concurrent requests that miss the same document read it one after the other. Raises DatabaseUnavailable.
         """
         location = "" if isinstance(row, ResolvedGenericTable) else row.metadata_location
         if (known := self._cache.get(row.id, location)) is not None:
@@ -114,14 +117,14 @@ class Documents:
         return document
 
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
-        """Keep what a commit has just made current: most are loaded soon."""
+        """Cache the document that a commit has just made current: most are loaded soon."""
         self._cache.keep(id, metadata_location, text)
 
     async def read_all(self, rows: Sequence[ResolvedTable]) -> dict[UUID, Document]:
-        """Return the documents of the tables that are still there, as `read`.
+        """Return the documents of the tables that still exist, as `read` does.
 
-        Of several tables the bytes are counted before anything is read. Raises PayloadTooLarge when they are more than
-        one transaction may take.
+        The bytes of several documents are summed before any is read. Raises PayloadTooLarge if they exceed the limit of
+        one transaction.
         """
         if len(rows) == 1:
             found = await self.read(rows[0])
@@ -152,7 +155,7 @@ class Documents:
         return found
 
     async def _portions(self, rows: Sequence[ResolvedTable]) -> list[list[ResolvedTable]]:
-        """The tables in groups whose documents are read in one statement each."""
+        """Return the tables in groups. One statement reads the documents of a group."""
         if not rows:
             return []
         async with self._database.read() as connection:
@@ -182,7 +185,7 @@ def _read() -> Select[Any]:
     return select(*columns).select_from(one.outerjoin(tables, found))
 
 
-#: Always one row, of nulls when the table is gone.
+#: Returns always one row; it contains nulls if the table is gone.
 _READ = DirectRead(_read())
 
 _READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document")).where(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements for finding and repairing what differs between the rows and OpenFGA.
+"""Statements that find and repair differences between the rows and OpenFGA.
 
-What a tuple is to be is said by `wanted` alone. Here is only which keys rows *may* want, to look for missing ones; who
-holds the watch; and the recording of a grant that was found.
+`wanted` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find missing
+tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
 
-#: Who granted what was written into OpenFGA by somebody else and then adopted.
+#: The grantor of a grant that another client wrote into OpenFGA and that was adopted.
 EXTERNAL: Final = "external"
 
 
 class Source(StrEnum):
-    """The rows that want tuples, in the order in which missing ones are looked for: the hierarchy first."""
+    """The rows that require tuples, in the order of the search for missing ones: the hierarchy first."""
 
     PROJECTS = "projects"
     WAREHOUSES = "warehouses"
@@ -47,14 +47,14 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some keys that rows may want, each once; `after` continues behind them, None at the end."""
+    """Keys that rows may require, each once. `after` is the start of the next page, None at the end."""
 
     keys: Sequence[TupleKey]
     after: str | None
 
 
 async def candidates(connection: AsyncConnection, source: Source, *, after: str | None, limit: int) -> Page:
-    """The keys that the next `limit` rows of `source` may want: a superset, `wanted` tells which they do."""
+    """Return the keys that the next `limit` rows of `source` may require. It is a superset; `wanted` decides."""
     rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
     if source is Source.GRANTS:
         granted = [grants.tuple_of(row) for row in rows]
@@ -66,13 +66,17 @@ async def candidates(connection: AsyncConnection, source: Source, *, after: str 
 
 
 async def pending(connection: AsyncConnection, keys: Sequence[TupleKey]) -> set[TupleKey]:
-    """Those of `keys` that wait in the outbox: whatever they are in OpenFGA now, somebody is on the way to mend it."""
+    """Return those of `keys` that are in the outbox: a delivery will correct them, whatever their state in
+    OpenFGA is.
+    """
     rows = await connection.execute(_PENDING, _columns(keys))
     return {keys[row.ord - 1] for row in rows}
 
 
 async def move_revisions(connection: AsyncConnection, *, within: Iterable[UUID], server_too: bool) -> None:
-    """Fresh revisions for these warehouses and, with `server_too`, for everything outside of them."""
+    """Change the revisions of these warehouses and, with `server_too`, the revision for everything outside of
+    warehouses.
+    """
     for id in sorted(set(within)):
         await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))
     if server_too:
@@ -80,18 +84,18 @@ async def move_revisions(connection: AsyncConnection, *, within: Iterable[UUID],
 
 
 async def move_all_revisions(connection: AsyncConnection) -> None:
-    """Fresh revisions for everything: no decision that was remembered before is used again."""
-    # In the order in which deliveries take several, so that two cannot wait for each other.
+    """Change all revisions, so that no cached decision is used again."""
+    # `move_revisions` takes them in the order of deliveries, so that two transactions cannot deadlock.
     ids = [row.id for row in await connection.execute(select(warehouses.c.id))]
     await move_revisions(connection, within=ids, server_too=True)
 
 
 async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime | None) -> list[TupleKey]:
-    """Record a grant that was found in OpenFGA; the keys that follow from it, its own among them.
+    """Record a grant that was found in OpenFGA. Return its key and the keys that follow from it.
 
     Call it with the object held (`grants.hold_object`) and the key locked.
     """
-    # Held with the namespace it lies in, so that no move makes the way that is read here an old one.
+    # The namespace is locked too, so that no concurrent move changes the path that is read here.
     await _hold_way(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     await grants.give(
@@ -101,7 +105,7 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
 
 
 async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
-    """End a grant that OpenFGA does not have; the keys that followed from it, its own among them.
+    """End a grant that OpenFGA does not have. Return its key and the keys that followed from it.
 
     Call it with the key locked.
     """
@@ -112,8 +116,8 @@ async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
 
 
 async def shorten(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
-    """Let a grant end when OpenFGA says, where the rows let it last longer; the keys that follow from it, its own among
-    them, none where they do not.
+    """Set the earlier expiry that OpenFGA has. Return the grant's key and those that follow; none if the rows end
+    earlier.
 
     Call it with the key locked.
     """
@@ -135,7 +139,7 @@ async def _hold_way(connection: AsyncConnection, on: ObjectKey) -> None:
 
 
 async def now(connection: AsyncConnection) -> datetime:
-    """The database's time, which expiries are held against."""
+    """Return the time of the database, with which expiries are compared."""
     moment: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
     return moment
 
@@ -145,9 +149,9 @@ async def now(connection: AsyncConnection) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """How far the change feed was read: the newest change seen, when it was made and in which store.
+    """The position in the change feed: the newest change that was read, its time and its store.
 
-    `compare_all` is set until a full comparison is through, which the feed alone cannot replace.
+    `compare_all` is set until a full comparison ends, which the feed cannot replace.
     """
 
     store_id: str | None
@@ -156,12 +160,12 @@ class Watch:
     compare_all: bool
 
 
-# A power cut of the database's machine may take back a lease, or how far was read: then some of it is read again.
+# A power failure of the database's machine may lose a lease or a position. Then a part of the feed is read again.
 _NOT_WAITING_FOR_THE_DISK: Final = text("select set_config('synchronous_commit', 'off', true)")
 
 
 async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: float) -> Watch | None:
-    """Take or keep the watch for so long; None when another process has it."""
+    """Take or extend the lease of the watch by `seconds`. Return None if another process holds it."""
     await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(insert(drift_watch).values(singleton=True).on_conflict_do_nothing())
     free = or_(
@@ -183,7 +187,7 @@ async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: floa
 
 
 async def keep_watch(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:
-    """Write down how far it is read, if the watch is still held by `holder`."""
+    """Store the position, if `holder` still holds the lease."""
     await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(
         update(drift_watch)
@@ -198,7 +202,7 @@ async def keep_watch(connection: AsyncConnection, holder: UUID, watch: Watch) ->
 
 
 async def leave_watch(connection: AsyncConnection, holder: UUID) -> None:
-    """Give the watch up, so that another process need not wait for its end."""
+    """Release the lease, so that another process need not wait for its expiry."""
     await connection.execute(update(drift_watch).where(drift_watch.c.holder == holder).values(held_until=None))
 
 
@@ -206,13 +210,13 @@ async def leave_watch(connection: AsyncConnection, holder: UUID) -> None:
 
 
 def _edge(row: AnyRow) -> TupleKey:
-    """The edge from an object to its parent."""
+    """Return the edge from an object to its parent."""
     parent = ObjectKey(ObjectType(row.parent_type), str(row.parent_id))
     return TupleKey(parent, row.relation, ObjectKey(ObjectType(row.object_type), str(row.id)))
 
 
 def _own(row: AnyRow) -> list[TupleKey]:
-    """What an object's own row wants: the edge, and the flag where it is set."""
+    """Return the keys that an object's own row requires: the edge, and the flag if it is set."""
     edge = _edge(row)
     return [edge, *(managed_access.keys(edge.object) if row.managed_access else ())]
 
@@ -240,7 +244,7 @@ _EDGE_ROWS: Final = {
                coalesce(parent_id, warehouse_id) as parent_id, managed_access
         from namespaces where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
-    # A staged table is nobody's yet and has no tuples.
+    # A staged table has no owner yet and no tuples.
     Source.TABLES: """
         select id, kind as object_type, 'parent' as relation, 'namespace' as parent_type, namespace_id as parent_id,
                false as managed_access

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections: the primary with its autocommit twin, and transactions that carry their audit record."""
+"""Connections to the primary: reads in autocommit mode, and transactions that write their audit record."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _UNLOCK = text("select pg_advisory_unlock_all()")
 _CANCELED = "57014"
 
 Connection: TypeAlias = AsyncConnection
-"""What statements of this room run on; use cases pass it on and know nothing else of it."""
+"""The connection on which statements of `gateway.db` run. Use cases only pass it on."""
 
 
 class Database:
     """The primary database of one process, or its replica.
 
-    `url` is a SQLAlchemy URL for asyncpg. At most twice `pool_size` connections are opened, when they are needed, and
-    kept. A `read_only` one opens at most `pool_size`, and PostgreSQL refuses every change on them. `acquire_timeout`
-    (seconds) bounds the wait for one of them, `statement_timeout` (seconds) every statement, on the server's side too.
-    `tls` is a context or libpq's `sslmode`.
+    `url` is a SQLAlchemy URL for asyncpg. At most `2 * pool_size` connections are opened, on demand, and kept. A
+    `read_only` instance opens at most `pool_size`, and PostgreSQL rejects every change on them. `acquire_timeout`
+    (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement, also on the
+    server. `tls` is a context or an `sslmode` of libpq.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class Database:
     ) -> None:
         self._engine = create_async_engine(
             url,
-            # None beyond the pool, to be closed after a busy moment: opening one costs as much as many statements.
+            # No overflow, which would be closed after a busy moment: opening a connection costs as much as many
+            # statements.
             pool_size=pool_size if read_only else 2 * pool_size,
             max_overflow=0,
             pool_timeout=acquire_timeout,
@@ -79,27 +80,28 @@ class Database:
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine itself, for migrations and tests."""
+        """Return the engine, for migrations and tests."""
         return self._engine
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for one-statement reads on the primary. Raises DatabaseUnavailable."""
+        """Yield a connection for reads of one statement each. Raises DatabaseUnavailable."""
         with outages():
             async with self._autocommit.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def by_itself(self) -> AsyncIterator[AsyncConnection]:
-        """A connection on which one statement of the gateway's own book-keeping commits by itself.
+        """Yield a connection on which each statement of the gateway's internal state commits by itself.
 
-        Raises DatabaseUnavailable, also when nobody knows whether it was committed: what depends on it must not happen.
+        Raises DatabaseUnavailable, also if the outcome of a commit is unknown: the caller must not do what depends on
+        it.
         """
         async with self.read() as connection:
             yield connection
 
     async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
-        """The row of a one-statement read on the primary. Raises DatabaseUnavailable."""
+        """Return the row of a read of one statement. Raises DatabaseUnavailable."""
         with outages():
             try:
                 row: AnyRow = await read.one(self._engine.sync_engine, parameters)
@@ -108,10 +110,10 @@ class Database:
                 return await self._read_again(read, parameters)
 
     async def _read_again(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
-        """The row, by the engine's own way: it knows what a lost connection says of the others in the pool.
+        """Return the row, read through SQLAlchemy, which handles the loss of pooled connections.
 
-        After a restart of the database all that are pooled are lost. The first that is met so makes the engine give up
-        the others, and only the next try has a new one.
+        A restart of the database breaks all pooled connections. The first broken one makes the engine discard the
+        others, so only the next try gets a new connection.
         """
         for tries_left in (1, 0):
             try:
@@ -125,7 +127,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction without an audit record, for the gateway's own book-keeping (outbox, health)."""
+        """Yield a connection in a transaction without an audit record, for internal state (outbox, health)."""
         with outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
@@ -134,13 +136,13 @@ class Database:
 
     @asynccontextmanager
     async def change(self, permit: Permit[Operation]) -> AsyncIterator[AsyncConnection]:
-        """A transaction that commits what is done in it together with the permit's audit record and the success under
-        its idempotency key, or nothing of it.
+        """Yield a connection in a transaction that also commits the permit's audit record and the result under its
+        idempotency key.
 
-        The last thing before COMMIT is to see that nothing was taken away since the permit was decided; the refusal is
-        raised when it was. Raises DatabaseUnavailable when nothing was changed and CommitUnknown when nobody knows,
-        OutOfTime when the request's time was over before COMMIT was sent; afterwards it is not cut off any more. Raises
-        TypeError for an operation that says it changes nothing: read-only maintenance believes it (`Operation`).
+        The last step before COMMIT revalidates the decision of the permit; a refusal is raised. Raises
+        DatabaseUnavailable if nothing was changed, CommitUnknown if the outcome is unknown, and OutOfTime if the
+        request's time ended before COMMIT. The deadline does not interrupt COMMIT. Raises TypeError for an operation
+        that declares that it changes nothing: read-only maintenance relies on that (`Operation`).
         """
         operation = permit.operation
         if not operation.changes():
@@ -166,11 +168,10 @@ class Database:
 
     @asynccontextmanager
     async def locked(self, names: Sequence[str]) -> AsyncIterator[AsyncConnection]:
-        """A connection that holds advisory locks on these names until the end of the block, over all transactions that
-        are committed inside. They are taken in one order, so that two who want many cannot wait for each other.
+        """Yield a connection that holds advisory locks on these names until the end of the block, across commits.
 
-        Taking them and giving them back needs no transaction, which would be two more round trips each. Raises
-        DatabaseUnavailable, also when somebody else holds one for too long.
+        The locks are taken in one order, so two callers cannot deadlock. Locking and unlocking use no transaction,
+        which would cost two more round trips each. Raises DatabaseUnavailable, also if a lock is not available in time.
         """
         with outages():
             async with self._engine.connect() as connection:
@@ -179,7 +180,7 @@ class Database:
                     yield connection
                     await _alone(connection, _UNLOCK)
                 except BaseException:
-                    # Closing it gives its locks back, whatever state it is in.
+                    # Closing the connection releases its locks in any state.
                     await connection.invalidate()
                     raise
 
@@ -189,16 +190,18 @@ class Database:
             await connection.execute(text("select 1"))
 
     async def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         await self._engine.dispose()
 
 
 class Deadlocked(DatabaseUnavailable):
-    """PostgreSQL gave the transaction up because others waited for it: nothing happened, and trying again helps."""
+    """PostgreSQL aborted the transaction because of a conflict with another one. Nothing was changed; a retry may
+    succeed.
+    """
 
 
 async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries: int = 3) -> Answer:
-    """Repeat a transaction that PostgreSQL gave up for a deadlock; safe because nothing of it was committed.
+    """Retry a transaction that PostgreSQL aborted because of a conflict. It is safe because nothing was committed.
 
     Raises Deadlocked after the last try.
     """
@@ -213,11 +216,12 @@ async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries
 
 
 async def commit(connection: AsyncConnection) -> None:
-    """Commit. Raises CommitUnknown when nobody knows whether it happened."""
+    """Commit the transaction. Raises Deadlocked if it was aborted, CommitUnknown if its outcome is unknown."""
     try:
         await connection.commit()
     except DBAPIError as error:
-        # What runs within COMMIT (deferred triggers) ended the transaction: that is known, and nothing was changed.
+        # An error of a deferred trigger aborts the transaction during COMMIT. The outcome is known: nothing was
+        # changed.
         if _gave_way(error) or getattr(error.orig, "sqlstate", None) == _CANCELED:
             raise Deadlocked("the database gave up the transaction when it was to be committed") from error
         raise CommitUnknown("the outcome of COMMIT is not known") from error
@@ -226,16 +230,18 @@ async def commit(connection: AsyncConnection) -> None:
 
 
 async def _alone(connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any] | None = None) -> None:
-    """Execute one statement outside of transactions, on a connection that is in none."""
+    """Execute one statement outside of a transaction. The connection must not be in one."""
     await connection.execution_options(isolation_level="AUTOCOMMIT")
     await connection.execute(statement, values)
-    # Ends what SQLAlchemy takes for a transaction, and sends nothing.
+    # Ends SQLAlchemy's logical transaction; nothing is sent.
     await connection.commit()
     await connection.execution_options(isolation_level="READ COMMITTED")
 
 
 class outages:
-    """Turns the driver's ways of saying "unreachable" into DatabaseUnavailable; other errors pass as they are."""
+    """Context manager that converts the driver's errors of unavailability into DatabaseUnavailable. Other
+    errors pass.
+    """
 
     def __enter__(self) -> None:
         return None
@@ -250,7 +256,7 @@ class outages:
 
 
 def _gave_way(error: DBAPIError) -> bool:
-    """Serialization failures and deadlocks (PostgreSQL, appendix A, class 40)."""
+    """Return True for serialization failures and deadlocks (PostgreSQL documentation, appendix A, class 40)."""
     return getattr(error.orig, "sqlstate", None) in ("40001", "40P01")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fill the excerpts of tables that an earlier version wrote (`gateway.db.excerpts`).
 
-Runs with every `lakegate migrate`, after the schema's own steps. Each batch is bounded in rows and bytes and commits by
-itself, so that gateways go on serving and an interrupted run is taken up by the next one.
+It runs in every `lakegate migrate`, after the migrations. Each batch is limited in rows and bytes and commits by
+itself. So gateways continue to serve, and the next run continues an interrupted one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _BYTES: Final = 16 * 1024 * 1024
 
 
 async def fill_excerpts(connection: AsyncConnection) -> None:
-    """Write the excerpt of every document that has none, or that of an earlier document. A table that is committed to
-    meanwhile keeps what that commit wrote.
+    """Write the excerpt of every document without one, or with the excerpt of an earlier document.
+
+    A concurrent commit of a table keeps its own excerpt.
     """
     after = UUID(int=0)
     while rows := (await connection.execute(_NEXT, {"after": after})).all():
@@ -45,7 +46,9 @@ async def _fill(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
 
 
 def _portions(rows: Sequence[AnyRow]) -> list[list[UUID]]:
-    """The ids in groups whose documents are read in one statement each; a large document is read alone."""
+    """Return the ids in groups. One statement reads the documents of a group; a large document is a group of
+    its own.
+    """
     portions: list[list[UUID]] = []
     left = 0
     for row in rows:

@@ -2,8 +2,8 @@
 """Store and read the small part of metadata documents that decisions need (`gateway.iceberg.excerpts`).
 
 The column `metadata_excerpt` holds the excerpt of the document at `metadata_excerpt_of`. A gateway of an earlier
-version moves `metadata_location` without writing the two. Then they do not match, and the excerpt is made of the
-document itself, which is read for this one table after its name was decided on.
+version changes `metadata_location` without writing these two columns. They then differ, and the excerpt is computed
+from the document, which is read for this one table after the decision about its name.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gateway.db.schema.tables import tables
 from gateway.iceberg.excerpts import excerpt_of
 
 _LARGE: Final = 262_144
-"""From so many bytes on a document is taken apart beside the requests of others."""
+"""Documents larger than this (bytes) are parsed in a thread, so that they do not block other requests."""
 
 
 async def document_values(kind: str, metadata_location: str | None, metadata: bytes | None) -> Mapping[str, Any]:
     """Return the columns of `tables` that a statement sets when it stores a document: all of them or none.
 
-    Every statement that writes `tables.metadata` takes its values from here, so that none forgets the excerpt.
+    Every statement that writes `tables.metadata` takes its values from here, so that no statement omits the excerpt.
     """
     excerpt = None if metadata is None else await _excerpt(kind, metadata)
     return {
@@ -39,7 +39,7 @@ async def document_values(kind: str, metadata_location: str | None, metadata: by
 
 
 async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, Excerpt]:
-    """Return the excerpts of these tables and views; what is gone or has no readable document is left out."""
+    """Return the excerpts of these tables and views. Deleted rows and unreadable documents are left out."""
     if not ids:
         return {}
     found: dict[UUID, Excerpt] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the former names of what a statement of the resolver finds, as one small column each."""
+"""Columns with the former names of the rows that a statement of the resolver finds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from gateway.db.schema.tables import tables
 
 
 def former_names_of_namespace() -> Label[Any]:
-    """Return the column `n_former`: the names that a namespace and all that it lies in had, the newest first."""
+    """Return the column `n_former`: the former names of a namespace and of all namespaces above it, the newest
+    first.
+    """
     path = func.array_append(namespaces.c.ancestors, namespaces.c.id)
     return _newest(former_namespace_names, former_namespace_names.c.namespace_id == any_(path)).label("n_former")
 
 
 def former_names_of_table() -> Label[Any]:
-    """Return the column `t_former`: the full names that a table had, the newest first."""
+    """Return the column `t_former`: the former full names of a table, the newest first."""
     return _newest(former_table_names, former_table_names.c.table_id == tables.c.id).label("t_former")
 
 
 def former_from(value: Any) -> FormerNames:
-    """Return the names in one of the columns. One more than the most is read to know that there are more."""
+    """Return the names in such a column. It holds at most one name more than the limit, which shows that there are
+    more.
+    """
     names = tuple(tuple(levels) for levels in value or ())
     return FormerNames(names=names[:MAX_FORMER_NAMES], complete=len(names) <= MAX_FORMER_NAMES)
 

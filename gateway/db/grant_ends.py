@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that end grants: a row goes into the history in the statement that removes it, so nothing ends untold."""
+"""Statements that end grants. The statement that deletes a row also inserts it into the history, so none is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from gateway.db.schema.grants import grants
 
 
 class Ended(StrEnum):
-    """Why a grant is history. What is found expired ended for that reason, whoever finds it."""
+    """The reason in the history of a grant. A grant that is found expired has the reason EXPIRED, whatever
+    deleted it.
+    """
 
     REVOKED = "revoked"
     EXPIRED = "expired"
@@ -30,10 +32,10 @@ class Ended(StrEnum):
 async def end(
     connection: AsyncConnection, where: str, values: Mapping[str, object], *, because: Ended, by: str | None
 ) -> Sequence[AnyRow]:
-    """Move rows into the history. Return them as they were, each with whether it was `live`.
+    """Move rows into the history. Return them as they were, each with `live`: True if the grant was not expired.
 
-    `where` is SQL about `g` without any value in it. The rows are locked in one order first, so that two that end many
-    cannot wait for each other.
+    `where` is an SQL condition on `g` without literal values. The rows are locked in one order first, so that two such
+    statements cannot deadlock.
     """
     values = {**values, "because": because.value, "ended_by": by}
     return (await connection.execute(_ending(where), values)).all()
@@ -61,7 +63,7 @@ def _ending(where: str) -> TextClause:
 async def sweep(
     connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
 ) -> Sequence[AnyRow]:
-    """Remove all grants on objects that go, of tables those on their columns too, and tell what they were."""
+    """End all grants on deleted objects, including grants on the columns of tables. Return the rows."""
     where = (
         "g.id in (select o.id from grants o where (o.object_type, o.object_id) in "
         "(select * from unnest(cast(:types as text[]), cast(:ids as text[]))) "
@@ -77,14 +79,14 @@ async def sweep(
 
 
 async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
-    """Remove all grants to a user or role that goes, and tell what they were."""
+    """End all grants of a deleted user or role. Return the rows."""
     where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
     values = {"principal_type": principal.type.value, "principal_id": principal.id}
     return await end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
 
 
 async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
-    """As `sweep_principal`, only what a user was given by nobody else `until` then: by creating something."""
+    """End the grants that a user granted to themselves by creating objects, up to the time `until`. Return the rows."""
     where = (
         "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
         "and g.granted_at <= :until"
@@ -94,7 +96,7 @@ async def sweep_own(connection: AsyncConnection, principal: Principal, *, until:
 
 
 async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
-    """Remove grants whose time is over, some at a time, and tell what they were. Rows in use are left for later."""
+    """End up to `limit` expired grants, and return the rows. Rows that are locked are skipped."""
     over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
     ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
     if not ids:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on grants: the rows that OpenFGA's tuples are made from, and their history.
+"""Statements on grants, from which OpenFGA's tuples are derived, and on their history.
 
-A row is one grantor's: several rows may want the same tuple. A row that ends goes into the history in the statement
-that removes it, so nothing ends untold.
+A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row inserts it
+into the history, so none is lost.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _TABLES = {
 }
 
 
-#: Rows of one statement: PostgreSQL takes 32,767 parameters.
+#: Limit of the rows of one statement: PostgreSQL accepts 32,767 parameters.
 _AT_ONCE = 1_000
 
 
 class Change(IntEnum):
-    """What `give` did; false when it did nothing. What shortens takes rights away: enqueue its keys that way."""
+    """The effect of `give`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
 
     NOTHING = 0
     GIVEN = 1
@@ -67,11 +67,12 @@ async def give(
     reason: str | None = None,
     expires_at: datetime | None = None,
 ) -> Change:
-    """Record that `by` grants this, until `expires_at` (with a zone; None for ever) and for `reason`.
+    """Record that `by` grants the privilege, until `expires_at` (with a time zone; None for no expiry) and for
+    `reason`.
 
-    A grantor has one row for each privilege, principal and object: the same again with another expiry or reason
-    replaces it and puts the old one into the history. Raises ValueError for an end of a role's membership in a role,
-    which the relationship model does not have (`fga_model/VERSIONS.md`), and for a time without a zone.
+    A grantor has one row for each privilege, principal and object. A grant with another expiry or reason replaces the
+    row and moves the old one into the history. Raises ValueError for an expiry of a role's membership in a role, which
+    the relationship model does not support (`fga_model/VERSIONS.md`), and for a time without a zone.
     """
     if expires_at is not None and on.type is ObjectType.ROLE and principal.type is PrincipalType.ROLE:
         raise ValueError("the membership of a role in a role cannot expire")
@@ -80,7 +81,7 @@ async def give(
     key = _key(privilege, principal, on)
     values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
     before: AnyRow | None = None
-    # Most grants are new. What the same grantor gave before, or at the same moment, keeps the new row out.
+    # Most grants are new. An earlier or concurrent row of the same grantor prevents the insertion.
     while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
         own = select(grants, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
         before = (await connection.execute(own)).one_or_none()
@@ -98,20 +99,21 @@ _GIVE = insert(grants).on_conflict_do_nothing()
 
 
 async def _move_time_boxes(connection: AsyncConnection) -> None:
-    """Part what was asked before this grant from what is remembered after it.
+    """Invalidate cached decisions that were computed before this grant.
 
-    A decision that read its next expiry before this transaction, and asked OpenFGA after the tuple was delivered, may
-    owe its allow to a grant whose end it knows nothing of. It is remembered under the value that goes here. Who joins a
-    role comes by the ends of what the role holds, so that counts like a grant with an end.
+    A decision may have read its next expiry before this transaction and queried OpenFGA after the delivery of the
+    tuple. Its allow may then depend on a grant whose expiry it does not know. It is cached under the value that is
+    replaced here. A new member of a role gets the expiries of the role's grants, so membership counts like a grant with
+    an expiry.
     """
     await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
 async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
-    """Keep an object from being dropped until this transaction ends; False when it is gone already. With `kept` a table
-    or view that was dropped and can come back is not gone. A column is held with its table.
+    """Lock an object against deletion until this transaction ends. Return False if it does not exist.
 
-    Without it a grant could be recorded on something that a concurrent drop has just swept the grants of.
+    With `kept`, a dropped table or view that can be restored counts as existing. A column is locked with its table.
+    Without the lock, a grant could be recorded on an object whose grants a concurrent drop has just ended.
     """
     statement = _hold(on.type, kept)
     on = table_of(on) if on.type is ObjectType.COLUMN else on
@@ -127,7 +129,7 @@ def _hold(type: ObjectType, kept: bool) -> Select[Any]:
 
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
-    """Keep the grants on an object to this transaction until it ends, against others that lock them too."""
+    """Serialise this transaction with others that lock the grants on the same object."""
     await connection.execute(_LOCK, {"name": f"grants\x1f{on.type}\x1f{on.id}"})
 
 
@@ -137,7 +139,7 @@ _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 async def take(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
 ) -> bool:
-    """Remove a grant, whoever gave it; False when nobody's was live."""
+    """Revoke a grant of all grantors. Return False if none was live."""
     where = (
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
@@ -149,8 +151,9 @@ async def take(
 async def give_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """As `give` to many users at once, for ever and without a reason. Rows that `by` gave before with an end, or a
-    reason, are replaced.
+    """Grant a privilege to many users, as `give` does, without expiry and reason.
+
+    Rows of the same grantor with an expiry or a reason are replaced.
     """
     if not users:
         return
@@ -172,7 +175,7 @@ async def give_users(
 async def take_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """As `take` from many users at once."""
+    """Revoke a privilege from many users, as `take` does."""
     where = (
         "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
         "and g.object_type = :object_type and g.object_id = :object_id"
@@ -182,7 +185,7 @@ async def take_users(
 
 
 async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
-    """All live grants to one user, anywhere; with `own` those that nobody else gave."""
+    """Return all live grants of one user; with `own`, only those that the user granted."""
     held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
     statement = select(grants).where(*held, _live()).order_by(grants.c.id)
     if own:
@@ -193,7 +196,10 @@ async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = Fals
 async def shorten(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
 ) -> bool:
-    """Let a grant end at `until`, which is to come, whoever gave it; False when no live row would last longer."""
+    """Set the expiry of a grant to `until`, a time in the future, for all grantors.
+
+    Return False if no live row has a later expiry or none.
+    """
     where = (
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id "
@@ -215,9 +221,9 @@ async def shorten(
 async def on_object(
     connection: AsyncConnection, on: ObjectKey, *, after: UUID | None = None, limit: int | None = None
 ) -> Sequence[AnyRow]:
-    """The live grants on one object, oldest first, those after the row `after`; all unless there is a `limit`.
+    """Return the live grants on one object, oldest first, starting after the id `after`; all without a `limit`.
 
-    Rows have the columns of `grants`. A privilege that several gave to one principal has a row of each.
+    Rows have the columns of `grants`. A privilege that several grantors gave to one principal has several rows.
     """
     here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
     statement = select(grants).where(here, _live()).order_by(grants.c.id).limit(limit)
@@ -229,7 +235,7 @@ async def on_object(
 async def held_of(
     connection: AsyncConnection, on: ObjectKey, wanted: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Those of `wanted` that are held on the object already, whoever gave them, however many others are."""
+    """Return those of `wanted` that are held on the object, whoever granted them."""
     if not wanted:
         return set()
     asked = {
@@ -278,7 +284,7 @@ _OF_PRINCIPAL = text(
 async def of_principal(
     connection: AsyncConnection, principal: Principal, *, project_id: str, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
-    """What one principal holds directly in a project and on the server, oldest first; rows as in `on_object`."""
+    """Return the direct grants of a principal in a project and on the server, oldest first; rows as in `on_object`."""
     values = {"principal_type": principal.type.value, "principal_id": principal.id, "project_id": project_id}
     return (await connection.execute(_OF_PRINCIPAL, {**values, "after": after, "limit": limit})).all()
 
@@ -291,11 +297,10 @@ async def history(
     after: int | None = None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Grants that ended on an object, of a principal or both, the latest first, those ended before the row `after`.
+    """Return ended grants on an object, of a principal, or both, latest first, starting after the id `after`.
 
-    Of a project, those since it was made: another one may have had its id before.
-
-    Rows have the columns of `grant_history`. Raises ValueError when neither is named: the whole history is no answer.
+    For a project, only grants since its creation are returned: an earlier project may have had its id. Rows have the
+    columns of `grant_history`. Raises ValueError without an object and a principal: the whole history is too large.
     """
     if on is None and principal is None:
         raise ValueError("whose history: name an object or a principal")
@@ -317,7 +322,7 @@ async def history(
 
 
 def tuple_of(row: AnyRow) -> TupleKey:
-    """The tuple that a row of `grants` wants."""
+    """Return the tuple that a row of `grants` requires."""
     principal = Principal(PrincipalType(row.principal_type), row.principal_id)
     return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of repeatable requests on PostgreSQL."""
+"""The store of idempotency keys on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _log = structlog.get_logger("db.idempotency")
 class Idempotency:
     """Implements `gateway.access.idempotency.Repetitions`.
 
-    `keep_seconds` is the lifetime that is advertised plus grace; `lease_seconds` bounds how long the key of a killed
-    attempt stays taken: longer than any request may run, because its owner is refused the change when it is over.
+    `keep_seconds` is the advertised lifetime plus a grace period. `lease_seconds` is the time after which the key of a
+    killed attempt is free. It exceeds the time limit of a request. The change of an attempt whose lease ended is
+    refused.
     """
 
     def __init__(
@@ -32,7 +33,11 @@ class Idempotency:
         self._lease_seconds = lease_seconds
 
     async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
-        """Claim the key, or tell what is remembered. Raises RequestInProgress, UnprocessableEntityException."""
+        """Claim the key, or return the stored result.
+
+        Raises RequestInProgress if another attempt holds it, UnprocessableEntityException if its request body was
+        another.
+        """
         attempt = uuid7()
         async with self._database.by_itself() as connection:
             row = await idempotency_claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
@@ -47,7 +52,7 @@ class Idempotency:
         return Remembered(row.status, row.detail or {}, row.written_in)
 
     async def give_up(self, claim: Claim) -> None:
-        """Free the key; a database that does not answer leaves it to the lease."""
+        """Release the key. If the database does not answer, the key is released when the lease ends."""
         try:
             async with self._database.read() as connection:
                 await idempotency_claims.give_up(connection, claim)
@@ -55,7 +60,7 @@ class Idempotency:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 
     async def finish(self, remembered: Remembered) -> None:
-        """Deliver what the remembered change left in the outbox."""
+        """Deliver the keys that the stored change left in the outbox."""
         async with self._database.read() as connection:
             pending = await outbox.written_in(connection, remembered.transaction)
         await self._delivery.deliver(pending)

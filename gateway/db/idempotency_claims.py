@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on idempotency keys: claiming one, fulfilling it with a change, giving it up."""
+"""Statements on idempotency keys: claim a key, store its result with a change, release it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.iceberg.errors import RequestInProgress
 _IN_PROGRESS = "A request with this idempotency key is being carried out; ask again when it is done."
 
 
-# Losing a claim in a crash of the database only frees the key: nobody has to wait for the disk. The setting is made
-# before there is a row to insert, and ends with the transaction that the statement is by itself.
+# A crash of the database may lose a claim, which only frees the key; so the commit does not wait for the disk. The
+# setting is made before the row is inserted. It ends with the transaction, which is this statement.
 _CLAIM = text(
     """
     with lazily as materialized (select set_config('synchronous_commit', 'off', true))
@@ -41,10 +41,10 @@ _STANDS = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
 async def claim(
     connection: AsyncConnection, request: RepeatableRequest, attempt: UUID, *, lease_seconds: float
 ) -> AnyRow | None:
-    """Take the key unless somebody has it. None when it was taken, else the row that stands there.
+    """Claim the key. Return None if it was claimed, else the existing row.
 
-    An attempt that never ended frees its key after the lease, a success after its lifetime; the row is then taken over.
-    On a connection where each statement commits by itself (`Database.by_itself`).
+    The key of an attempt without a result is free after the lease, the key of a success after its lifetime. The row is
+    then overwritten. Use a connection in autocommit mode (`Database.by_itself`).
     """
     values = {
         "scope": request.scope,
@@ -56,7 +56,7 @@ async def claim(
     }
     if (await connection.execute(_CLAIM, values)).rowcount == 1:
         return None
-    # A statement of its own: it sees what the claim waited for, another attempt that was being recorded.
+    # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
     row: AnyRow | None = (await connection.execute(_STANDS, {"scope": request.scope})).one_or_none()
     if row is None:
         raise RequestInProgress(_IN_PROGRESS)
@@ -73,8 +73,9 @@ _FULFIL = text(
 
 
 async def fulfil(connection: AsyncConnection, claim: Claim, *, status: int, detail: Mapping[str, str]) -> None:
-    """Remember the success in the transaction of its change. Raises RequestInProgress when another attempt took over:
-    then this one must not happen.
+    """Store the result in the transaction of its change.
+
+    Raises RequestInProgress if another attempt claimed the key: then this change must not be committed.
     """
     values = {
         "scope": claim.scope,
@@ -91,12 +92,12 @@ _GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :att
 
 
 async def give_up(connection: AsyncConnection, claim: Claim) -> None:
-    """Free the key of an attempt that changed nothing."""
+    """Release the key of an attempt that changed nothing."""
     await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
 
 
 async def sweep(connection: AsyncConnection, *, limit: int) -> int:
-    """Remove keys whose time is over; how many."""
+    """Delete up to `limit` keys whose lifetime or lease ended. Return their number."""
     old = select(idempotency.c.scope).where(idempotency.c.expires_at < func.clock_timestamp()).limit(limit)
     result = await connection.execute(
         delete(idempotency).where(idempotency.c.scope.in_(old.with_for_update(skip_locked=True).scalar_subquery()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether anybody is left who can manage the server: somebody who has an office on it for good.
+"""Prevent changes that remove the last server administrator.
 
-Offices that end by themselves count for nothing here: when the last one ended nobody could be given another. Nor do
-those of users who were deactivated.
+An administrator is an active user with `admin` or `operator` on the server, directly or through roles, without an
+expiry. A grant with an expiry does not count: after its end no administrator could grant another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.db.engine import Deadlocked
 
 _OFFICES = [Privilege.ADMIN.value, Privilege.OPERATOR.value]
 
-# Each role is added once, so it ends whatever circles there are.
+# Each role is added once, so the recursion ends also with cycles.
 _ANYBODY = text(
     """
     with recursive holders(type, id) as (
@@ -36,7 +36,7 @@ _ANYBODY = text(
 
 
 class NobodyLeft(Exception):
-    """Nobody would have an office on the server any more; the transaction must not be committed."""
+    """The server would have no administrator; the transaction must not be committed."""
 
 
 _TURN = text("select pg_advisory_xact_lock(hashtextextended('server offices', 7))")
@@ -47,16 +47,16 @@ _NOBODYS_TURN = text("select pg_advisory_xact_lock_shared(hashtextextended('serv
 async def somebody_stays(
     connection: AsyncConnection, *, concerned: Callable[[], Awaitable[bool]] | None = None
 ) -> AsyncIterator[None]:
-    """Around what takes grants away: raises NobodyLeft when it takes the last office from the last who has one.
+    """Context manager around a revocation. Raise NobodyLeft if the block removes the last server administrator.
 
-    Where nobody had one before, nothing is refused for it. One such change at a time in all processes until the
-    transaction ends: two administrators who take away each other's office would both find the other one. Call it before
-    rows are locked, so that nobody waits for the lock with something in hand that its holder needs.
+    If there was none before, nothing is raised. Such changes run one at a time in all processes until their
+    transactions end: otherwise two administrators could remove each other. Enter it before rows are locked, so that no
+    transaction waits for this lock with rows that its holder needs.
 
-    `concerned` tells of a change to a role whether the role leads to an office (None: the change always counts). One
-    that does not keeps the turn from being taken until its own end: else the role could be given the office, and the
-    last other way be taken by somebody who still finds a member in it. Raises Deadlocked, to be tried again, when the
-    role was given an office while this waited.
+    `concerned` returns True if the changed role gives `admin` or `operator` (None: the change always counts). A change
+    that does not count still holds the lock, in shared mode, until its end. Otherwise the role could get the privilege
+    and the last other administrator be removed meanwhile. Raises Deadlocked, for a retry, if the role got the privilege
+    while this waited.
     """
     if concerned is not None and not await concerned():
         await connection.execute(_NOBODYS_TURN)
@@ -72,5 +72,5 @@ async def somebody_stays(
 
 
 async def anybody(connection: AsyncConnection) -> bool:
-    """Whether a user has an office on the server, directly or through roles, that does not end."""
+    """Return True if the server has an administrator."""
     return bool((await connection.execute(_ANYBODY, {"offices": _OFFICES})).scalar_one())

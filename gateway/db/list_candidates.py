@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a list that a live grant speaks for: what is asked about when a list is not all-seen.
+"""Select the rows of a list that a live grant may make visible, for lists that the caller does not see whole.
 
-Each statement begins with the grants of the caller and of the caller's roles, found by their index, so it costs what
-they hold and not what there is. `by` of a row is one relation the caller has on it by these grants, for OpenFGA to
-confirm.
+Each statement starts from the grants of the caller and of the caller's roles, by their index. So its cost depends on
+these grants and not on the size of the list. `by` of a row is one relation that the grants give on it. OpenFGA then
+confirms it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.tuples import READ_COLUMNS
 from gateway.db.rows import AnyRow
 
-#: The live grants of a caller, for a statement that goes on with `and`. To be materialized: an id is read as a UUID
-#: only where it is known to be one.
-#: A grant on a column stands here as `read_columns` on its table.
+#: The live grants of a caller, for a statement that appends conditions with `and`. Materialize it, so that an id is
+#: cast to UUID only where it is one. A grant on a column appears as `read_columns` on its table.
 HELD = f"""
     select g.object_type, g.object_id, g.privilege from (
         select h.principal_type, h.principal_id, h.expires_at,
@@ -35,8 +34,8 @@ HELD = f"""
         and (g.expires_at is null or g.expires_at > clock_timestamp())
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 
-#: Whether anything was given to a caller on a row `t` of tables, or on a namespace above it, of which `n` is the
-#: lowest. It may be nothing that shows the row: a row too many costs a question.
+#: True if the caller holds a grant on a row `t` of tables, on one of its columns, or on a namespace above it. `n` is
+#: its namespace. The grant may not make the row visible: an additional candidate costs only a check.
 SPOKEN_FOR = """
     exists (select 1 from grants g
         where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
@@ -63,7 +62,7 @@ _TABULARS = text(
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
 
-# Where the objects of grants lie: their namespaces from the top down. A namespace is the last of its own.
+# The path of the objects of grants: their namespaces from the top down. The path of a namespace ends with itself.
 _PLACED = """
     select h.object_type, h.privilege, n.warehouse_id, n.ancestors || n.id as path
     from held h
@@ -156,7 +155,7 @@ async def tabulars(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Tables or views (id, name, name_key, protected, by) of a namespace in the order of their folded names."""
+    """Return tables or views (id, name, name_key, protected, by) of a namespace, ordered by folded name."""
     own = {key: value for key, value in _parameters(holders, reach).items() if key != "below"}
     values = {**own, **_page(after, limit), "namespace_id": namespace_id, "kind": kind}
     return (await connection.execute(_TABULARS, values)).all()
@@ -172,8 +171,9 @@ async def children(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Direct children (id, levels, path_key, protected, by) of the warehouse or of `parent`, a namespace and how deep
-    it lies (1 at the top), in the order of their folded names.
+    """Return direct children (id, levels, path_key, protected, by) of a namespace or warehouse, ordered by folded name.
+
+    `parent` is the namespace and its depth (1 at the top), None for the warehouse.
     """
     above, depth = parent or (None, 0)
     values = {**_parameters(holders, reach), **_page(after, limit), "warehouse_id": warehouse_id}
@@ -183,12 +183,14 @@ async def children(
 async def warehouses(
     connection: AsyncConnection, holders: Holders, reach: Reach, *, project_id: str
 ) -> dict[UUID, str | None]:
-    """Warehouses of a project, each with `by`; None where only rights from above may show it."""
+    """Return the warehouses of a project, each with `by`; it is None if only rights from above may show the
+    warehouse.
+    """
     values = {**_parameters(holders, reach), "above": list(reach.above), "project_id": project_id}
     return {row.id: row.by for row in await connection.execute(_WAREHOUSES, values)}
 
 
 async def projects(connection: AsyncConnection, holders: Holders, reach: Reach) -> Sequence[AnyRow]:
-    """Projects (id, name, by) by name; `by` as of warehouses."""
+    """Return projects (id, name, by), ordered by name; `by` as for warehouses."""
     values = {**_parameters(holders, reach), "above": list(reach.above)}
     return (await connection.execute(_PROJECTS, values)).all()

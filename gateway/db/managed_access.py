@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Managed access: a flag on warehouses and namespaces, and the two tuples that follow from it.
 
-The flag is a tuple on everybody: one for users, and one for roles, which no wildcard of users matches
-(`fga_model/namespace.fga`). Setting it takes rights of owners away, taking it away gives them back.
+The flag is a tuple for all users and one for all roles, which the wildcard of users does not match
+(`fga_model/namespace.fga`). Setting the flag revokes rights of owners; removing it restores them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ FLAGGED = frozenset(_TABLES)
 
 
 def keys(on: ObjectKey) -> list[TupleKey]:
-    """The tuples of the flag on this object."""
+    """Return the tuple keys of the flag on this object."""
     return [TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on) for type in PrincipalType]
 
 
 async def set_flag(connection: AsyncConnection, on: ObjectKey, managed: bool) -> bool:
-    """Set or remove the flag; False when the object is gone."""
+    """Set or remove the flag. Return False if the object does not exist."""
     table = _TABLES[on.type]
     changed = update(table).where(table.c.id == UUID(on.id)).values(managed_access=managed)
     return (await connection.execute(changed)).rowcount == 1
 
 
 async def flags(connection: AsyncConnection, warehouse_id: UUID, ids: Sequence[UUID]) -> tuple[bool, dict[UUID, bool]]:
-    """(the warehouse's flag, the flags of these namespaces), in one statement."""
+    """Return (the warehouse's flag, the flags of these namespaces by id). One statement reads them."""
     rows = await connection.execute(
         text(
             "select w.managed_access, n.id, n.managed_access as flag from warehouses w "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing a database to this version's schema, and refusing to serve one that is not."""
+"""Migrate a database to this version's schema, and reject a database with another schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 10.0
 
 
 class SchemaMismatch(Exception):
-    """The database's schema is not the one this version works with."""
+    """The schema of the database is not the one that this version needs."""
 
 
 def _config() -> Config:
@@ -36,8 +36,8 @@ def _config() -> Config:
 async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
     """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
 
-    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database that a newer version migrated, or whose
-    schema is older than the first one of this version.
+    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database of a newer version, and for a schema
+    older than the first one of this version.
     """
     engine = create_async_engine(url, connect_args={"ssl": tls})
     try:
@@ -57,12 +57,12 @@ async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> N
 
 
 def _upgrade(connection: Connection) -> None:
-    # Only who migrates needs Alembic, which takes as much memory as a worker's cache.
+    # Only migrations need Alembic, which uses as much memory as a worker's cache.
     from alembic import command
     from alembic.migration import MigrationContext
 
     found = MigrationContext.configure(connection).get_current_revision()
-    # Also ends the transaction that reading began: each migration has one of its own.
+    # It ends the transaction of the read: each migration has a transaction of its own.
     connection.rollback()
     if found is not None and found not in _known():
         raise SchemaMismatch(_foreign(found))
@@ -72,8 +72,9 @@ def _upgrade(connection: Connection) -> None:
 
 
 async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
-    """Raise SchemaMismatch unless the database has exactly this version's schema, DatabaseUnavailable when it does not
-    answer.
+    """Raise SchemaMismatch unless the database has exactly this version's schema.
+
+    Raises DatabaseUnavailable if the database does not answer.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
@@ -95,7 +96,7 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
 
 
 async def _revision(connection: AsyncConnection) -> str | None:
-    """The schema the database has, as Alembic wrote it down; None for a database that was never migrated."""
+    """Return the revision in Alembic's table, None for a database that was never migrated."""
     if await connection.scalar(text("select to_regclass('alembic_version')")) is None:
         return None
     found: str | None = (await connection.execute(text("select version_num from alembic_version"))).scalar_one_or_none()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on relationship models: which are recorded, which one serves, and how far the tuples of the next one are.
+"""Statements on relationship models: the recorded ones, the one that serves, and the progress of the next one's tuples.
 
-PostgreSQL names the model that serves, not OpenFGA's order of models: a new one is written next to the old one and
-serves only after the switch, and one can go back.
+PostgreSQL names the model that serves, not OpenFGA's order of models. So a new model is written beside the old one,
+serves only after the switch, and can be rolled back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONE_SWITCH_AT_A_TIME = 0x1A4E0006
 
 @dataclass(frozen=True, slots=True)
 class RecordedModel:
-    """A model of OpenFGA's store; `content_hash` is `gateway.fga.compiled.content_hash` of what it says."""
+    """A model in OpenFGA's store. `content_hash` is `gateway.fga.compiled.content_hash` of its content."""
 
     model_id: str
     store_id: str
@@ -45,7 +45,7 @@ class RecordedModel:
 
 @dataclass(frozen=True, slots=True)
 class ActiveModel:
-    """The model that serves since `switched_at`, and the one that served before it (None for the first)."""
+    """The model that serves since `switched_at`, and its predecessor (None for the first)."""
 
     model_id: str
     store_id: str
@@ -58,18 +58,18 @@ class ActiveModel:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """How far a tuple step has come: done, or everything up to `cursor` is."""
+    """Progress of a tuple step: it is done, or done up to `cursor`."""
 
     cursor: str | None
     done: bool
 
 
 class SwitchedMeanwhile(Exception):
-    """Somebody else switched models since this switch was prepared."""
+    """Another process switched models after this switch was prepared."""
 
 
 async def active_model(connection: AsyncConnection) -> ActiveModel | None:
-    """The model that serves, None before `lakegate migrate` has made one serve."""
+    """Return the model that serves, None before the first `lakegate migrate`."""
     statement = (
         select(
             model_switches.c.model_id,
@@ -91,7 +91,7 @@ async def active_model(connection: AsyncConnection) -> ActiveModel | None:
 async def record(
     connection: AsyncConnection, *, model_id: str, store_id: str, version: str, content_hash: str, by: str
 ) -> None:
-    """Note a model that was written to OpenFGA; noting it again changes nothing."""
+    """Record a model that was written to OpenFGA. Recording it again changes nothing."""
     values = {"model_id": model_id, "store_id": store_id, "version": version, "content_hash": content_hash}
     await connection.execute(
         upsert(relationship_models).values(**values, recorded_by=by).on_conflict_do_nothing(index_elements=["model_id"])
@@ -99,16 +99,16 @@ async def record(
 
 
 async def recorded(connection: AsyncConnection) -> Sequence[RecordedModel]:
-    """All recorded models, newest first."""
+    """Return all recorded models, newest first."""
     statement = select(relationship_models).order_by(relationship_models.c.recorded_at.desc())
     return [_recorded(row) for row in await connection.execute(statement)]
 
 
 async def switch(connection: AsyncConnection, *, to: str, expected: str | None, by: str) -> None:
-    """Let `to` serve from the end of this transaction on, and give the server a fresh revision: nothing remembered of
-    the old model is used again.
+    """Let the model `to` serve from the end of this transaction on.
 
-    Raises SwitchedMeanwhile unless `expected` serves (None: no model does yet).
+    The server's revision changes, so no cached decision of the old model is used again. Raises SwitchedMeanwhile unless
+    `expected` serves (None: no model serves yet).
     """
     await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _ONE_SWITCH_AT_A_TIME})
     serving = await active_model(connection)
@@ -119,14 +119,14 @@ async def switch(connection: AsyncConnection, *, to: str, expected: str | None, 
 
 
 async def step_progress(connection: AsyncConnection, model_id: str, step: str) -> StepProgress:
-    """How far a step of the migration to a model has come."""
+    """Return the progress of a step of the migration to a model."""
     statement = select(model_steps).where(model_steps.c.model_id == model_id, model_steps.c.step == step)
     row = (await connection.execute(statement)).one_or_none()
     return StepProgress(None, False) if row is None else StepProgress(row.cursor, row.done_at is not None)
 
 
 async def advance_step(connection: AsyncConnection, model_id: str, step: str, cursor: str | None) -> None:
-    """Note that everything up to `cursor` is done; None: all of it."""
+    """Record that a step is done up to `cursor`, or completely if it is None."""
     done = func.clock_timestamp() if cursor is None else None
     values = {"cursor": cursor, "done_at": done}
     await connection.execute(
@@ -137,7 +137,7 @@ async def advance_step(connection: AsyncConnection, model_id: str, step: str, cu
 
 
 async def undelivered(connection: AsyncConnection, pending: Sequence[Pending]) -> int:
-    """How many of these keys still wait: refused by OpenFGA, or not certain yet."""
+    """Return the number of these keys that are still in the outbox: refused by OpenFGA, or not yet settled."""
     statement = select(func.count()).select_from(outbox).where(outbox.c.id.in_([row.id for row in pending]))
     return int((await connection.execute(statement)).scalar_one())
 
@@ -145,7 +145,7 @@ async def undelivered(connection: AsyncConnection, pending: Sequence[Pending]) -
 async def newest_holders(
     connection: AsyncConnection, *, limit: int
 ) -> tuple[datetime, Sequence[tuple[Principal, ObjectKey]]]:
-    """The database's time, and who holds something on what by the newest live grants."""
+    """Return (the time of the database, the principals and objects of the newest live grants)."""
     live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
     statement = select(grants).where(live).order_by(grants.c.id.desc()).limit(limit)
     holders = [

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that drop a namespace with all that lies in it: so many whatever lies there, all in one transaction.
+"""Drop a namespace with its contents, with few statements and in one transaction.
 
-Every namespace of the tree is locked before what is in it is read. Whoever creates, drops, renames or brings back
-something holds the namespace it lies in: such a change is over by then and its work is found, or it begins afterwards
-and finds its namespace gone.
+Every namespace of the tree is locked before its contents are read. Each concurrent create, drop, rename or restore
+locks the namespace of its object. So it either ended before and is found, or starts later and finds its namespace gone.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from gateway.db.tasks import ACTIVE, Queue, Status
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A namespace and all that lies in it, locked until the transaction ends.
+    """A namespace and its contents, locked until the transaction ends.
 
-    `namespaces` (id, parent_id, levels, ancestors, protected, managed_access) begin with the top; `tabulars` are tables
-    and views (id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key, and what it
-    says of `gc.enabled`, and whether it was `adopted`), staged and dropped ones too.
+    `namespaces` (id, parent_id, levels, ancestors, protected, managed_access) start with the top. `tabulars` are tables
+    and views, including staged and dropped ones. They have id, kind, name, namespace_id, protected, staged_by,
+    deleted_at, location, location_key, the property `gc.enabled` as `gc_enabled`, and `adopted`.
     """
 
     top: ResolvedNamespace
@@ -48,7 +47,7 @@ class Tree:
     tabulars: Sequence[AnyRow]
 
 
-# A statement has room for 32,767 parameters.
+# PostgreSQL accepts 32,767 parameters for a statement.
 _FILES_AT_ONCE = 1000
 
 _LEVEL = text(
@@ -60,8 +59,8 @@ _LEVEL = text(
 
 _TOP = text(_LEVEL.text.replace("parent_id = any(cast(:parents as uuid[]))", "id = :id"))
 
-# The document of a table is looked at only where it may say that its files are not the table's own, and never read
-# here: a tree may have any number of large ones. A generic table says so too of files that were there before it
+# The document is parsed only if it may contain the property `gc.enabled`, and it is never sent to the gateway: a tree
+# may contain many large documents. The document of a generic table also states if its files existed before
 # (`gateway.iceberg.generic_tables`).
 _TABULARS = text(
     """
@@ -76,14 +75,14 @@ _TABULARS = text(
 
 
 async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
-    """Lock the namespace and all in it; None when it is gone, or moved elsewhere."""
+    """Lock the namespace and its contents. Return None if it was deleted or moved."""
     await namespace_move.in_turn(connection, at.warehouse.id)
     top = (await connection.execute(_TOP, {"id": at.id})).one_or_none()
     if top is None or not spaces.is_still(top, at):
         return None
     found, level = [top], [top]
     while level:
-        # Nothing comes into a level whose parents are locked.
+        # No row can be added to a level whose parents are locked.
         level = list(await connection.execute(_LEVEL, {"parents": [row.id for row in level]}))
         found += level
     inside = await connection.execute(_TABULARS, {"namespaces": [row.id for row in found]})
@@ -91,10 +90,10 @@ async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | Non
 
 
 async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[AnyRow], by: str) -> list[Pending]:
-    """Delete all of it, have the files of `purged` deleted, and enqueue what the tuples are to become: nothing.
+    """Delete the tree, schedule the deletion of the files of `purged`, and enqueue the deletion of its tuples.
 
-    What a drop before asked for the files of something happens here too: it is purged, or its last metadata file is
-    noted as superfluous.
+    An earlier drop of an object may have requested that its files be deleted; this is scheduled too. Otherwise its last
+    metadata file is recorded as pending, so that it is deleted.
     """
     ids = [row.id for row in tree.tabulars]
     cancelled = await _cancel_tasks(connection, ids)
@@ -116,12 +115,14 @@ async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[An
 
 
 def _among(column: Column[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """With the ids as one parameter: a statement has room for 32,767."""
+    """Match the column with the ids as one parameter: PostgreSQL accepts 32,767 parameters for a statement."""
     return column == any_(cast(list(ids), ARRAY(PostgresUUID(as_uuid=True))))
 
 
 async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Cancel what was to end these; of each what its drop asked for (entity_id, files, last_file)."""
+    """Cancel the tasks that would delete these rows. Return the requests of their drops (entity_id, files,
+    last_file).
+    """
     statement = (
         update(tasks)
         .where(
@@ -186,6 +187,6 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
         granted = grants.tuple_of(row)
         on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
         keys.update(dict.fromkeys(following(granted, above[on])))
-    # First what is left above the tree, where something can still be seen by it; the tree itself is found by nobody.
+    # First the keys above the tree, which may make something visible. The tree itself cannot be found any more.
     first = sorted(keys, key=lambda key: key.object in above)
     return await outbox.enqueue(connection, first, takes_away=True, warehouse_id=warehouse.id)

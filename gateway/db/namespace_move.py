@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that move a namespace, with all that lies in it, to another parent or another name.
+"""Statements that move or rename a namespace with its contents.
 
-A move changes where everything below lies, in one transaction. So it locks each namespace it takes along: whoever
-creates, drops, renames or grants something there holds the namespace it lies in (`namespaces.hold`,
-`tables.containers`), and is over before the move reads what is there, or begins after it. There is one move at a time
-in a warehouse, which is why two of them cannot make a circle or wait for each other.
+A move changes the path of everything below in one transaction. So it locks each namespace that it moves. Each
+concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.hold`, `tables.containers`). It
+ends before the move reads the contents, or begins after the move. A warehouse has one move at a time, so that two moves
+cannot form a cycle or deadlock.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from gateway.iceberg.identifiers import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Subtree:
-    """A namespace and all below it, locked until the transaction ends.
+    """A namespace and all namespaces below it, locked until the transaction ends.
 
-    `depth` is how many levels its deepest path has; `parent` what the namespace is to lie in, None for the top level.
+    `depth` is the number of levels of its deepest path. `parent` is the new parent, None for the top level.
     """
 
     id: UUID
@@ -47,18 +47,18 @@ class Subtree:
 
     @property
     def into_itself(self) -> bool:
-        """Whether the new parent is the namespace itself, or lies in it."""
+        """Return True if the new parent is the namespace itself or lies below it."""
         return self.parent is not None and self.id in (*self.parent.ancestors, self.parent.id)
 
     @property
     def reparented(self) -> bool:
-        """Whether it is to lie in something else than now."""
+        """Return True if the new parent differs from the current one."""
         before = self.ancestors[-1] if self.ancestors else None
         return before != (None if self.parent is None else self.parent.id)
 
 
 async def in_turn(connection: AsyncConnection, warehouse_id: UUID) -> None:
-    """Let one transaction at a time lock whole trees of a warehouse's namespaces: a move, or a drop of all below."""
+    """Serialise the transactions that lock whole trees of a warehouse's namespaces: moves and recursive drops."""
     await connection.execute(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"namespace moves\x1f{warehouse_id}", 7)))
     )
@@ -67,11 +67,11 @@ async def in_turn(connection: AsyncConnection, warehouse_id: UUID) -> None:
 async def lock(
     connection: AsyncConnection, at: ResolvedNamespace, *, parent: ResolvedNamespace | None
 ) -> Subtree | None:
-    """Lock what a move takes along, and hold where it goes; None when the namespace is not where it was resolved: who
-    may take it from there may perhaps not take it from where it is now.
+    """Lock the namespaces that a move changes, and the new parent.
 
-    From the top down, one statement for each level: nothing comes into a level whose parents are locked. Raises
-    NamespaceGone when the parent is not where it was resolved.
+    Return None if the namespace is not where it was resolved: the caller's rights may be other ones in its new place.
+    It locks level by level from the top down, because no row can be added to a level whose parents are locked. Raises
+    NamespaceGone if the parent is not where it was resolved.
     """
     id, warehouse_id = at.id, at.warehouse.id
     await in_turn(connection, warehouse_id)
@@ -97,7 +97,7 @@ async def lock(
 
 
 async def _lock_below(connection: AsyncConnection, top: AnyRow) -> tuple[list[UUID], int]:
-    """(the ids of the namespace and all below it, how many levels the deepest has)."""
+    """Return (the ids of the namespace and all below it, the number of levels of the deepest path)."""
     ids: list[UUID] = [top.id]
     level: Sequence[UUID] = [top.id]
     depth = len(top.levels)
@@ -116,10 +116,10 @@ _CHILDREN = text(
 
 
 async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str, to: Namespace) -> Steps:
-    """Give the locked namespace its new parent and name, and all below it their new paths, in one statement; the
-    tuples to be delivered: when it stays in its parent, those that an earlier move left.
+    """Set the new parent and name of the locked namespace, and the paths of all below it, in one statement.
 
-    `to` is the whole new path. Raises Clash when its name is taken.
+    `to` is the whole new path. Return the tuple keys to deliver; if the parent stays the same, those that an earlier
+    move left in the outbox. Raises Clash if the name is taken.
     """
     parent = subtree.parent
     above = () if parent is None else (*parent.ancestors, parent.id)
@@ -152,8 +152,8 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
     )
 
 
-# What lies `depth` levels deep or deeper keeps the end of its path: its levels from there on, its ancestors from the
-# moved namespace on, and its folded path behind that of the moved one.
+# A row keeps the end of its path: its levels after the first `depth`, its ancestors from the moved namespace on, and
+# its folded path after that of the moved namespace.
 _MOVE = text(
     """
     update namespaces set

@@ -25,7 +25,7 @@ from gateway.iceberg.identifiers import Namespace
 
 
 class NamespaceGone(Exception):
-    """The namespace was dropped, or moved elsewhere, since the request resolved it."""
+    """The namespace was dropped or moved after the request resolved it."""
 
     def __init__(self, id: UUID) -> None:
         super().__init__("the namespace does not exist any more")
@@ -33,7 +33,7 @@ class NamespaceGone(Exception):
 
 
 class WarehouseGone(Exception):
-    """The warehouse was deleted since the request resolved it; the transaction is lost."""
+    """The warehouse was deleted after the request resolved it. The transaction cannot continue."""
 
 
 async def create(
@@ -45,9 +45,11 @@ async def create(
     namespace: Namespace,
     properties: Mapping[str, str],
 ) -> bool:
-    """Insert the namespace; False when its name is taken. The parent's row is locked, so it cannot go meanwhile.
+    """Insert the namespace. Return False if its name is taken. The parent's row is locked, so it cannot be dropped
+    meanwhile.
 
-    Raises NamespaceGone when the parent went since it was resolved, WarehouseGone when the warehouse did.
+    Raises NamespaceGone if the parent was dropped or moved after it was resolved, WarehouseGone if the warehouse was
+    deleted.
     """
     if parent is not None:
         await hold(connection, parent)
@@ -73,11 +75,11 @@ async def create(
 
 
 async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
-    """Keep namespaces from being dropped, and from moving with what lies above them, until this transaction ends.
+    """Lock namespaces against drops and moves, also of namespaces above them, until this transaction ends.
 
-    Whoever changes something whose tuples follow from where it lies holds the namespace it lies in: moves lock all that
-    they take along (`namespace_move.py`). Held from the top down, the order of moves. Raises NamespaceGone when one is
-    not where it was resolved.
+    Every change whose tuples depend on the path of its object locks the object's namespace: moves lock all namespaces
+    that they move (`namespace_move.py`). The locks are taken from the top down, in the order of moves. Raises
+    NamespaceGone if a namespace is not where it was resolved.
     """
     wanted = {each.id: each for each in at}
     rows = await connection.execute(_HOLD, {"ids": list(wanted)})
@@ -94,7 +96,7 @@ _HOLD = text(
 
 
 async def held(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
-    """As `hold`, telling whether the namespace is where it was resolved."""
+    """Lock the namespace as `hold` does. Return False if it is not where it was resolved."""
     try:
         await hold(connection, at)
     except NamespaceGone:
@@ -107,7 +109,7 @@ def is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
 
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
-    """What the namespace lies in now, from the project down; hold or lock its row first."""
+    """Return the current containers of the namespace, from the project down. Lock its row first."""
     row = (await connection.execute(_CONTAINERS, {"namespace": id})).one()
     return path_above(row.project_id, str(row.id), [str(each) for each in row.ancestors])
 
@@ -120,13 +122,15 @@ _CONTAINERS = (
 
 
 async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
-    """Whether any of these ids is a namespace's, of whatever warehouse."""
+    """Return True if one of these ids is the id of a namespace in any warehouse."""
     return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
 
 
 async def look_inside(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
-    """Whether the namespace is `protected`, holds anything (`filled`), or only what was dropped and can be brought back
-    (`kept`), with its row locked; None when it is already gone, or moved elsewhere.
+    """Lock the namespace and return what prevents its deletion. Return None if it was dropped or moved.
+
+    The row has `protected`, `filled` (it contains something) and `kept` (it contains dropped objects that can be
+    restored).
     """
     id = at.id
     columns = (namespaces.c.path_key, namespaces.c.ancestors)
@@ -143,26 +147,26 @@ async def look_inside(connection: AsyncConnection, at: ResolvedNamespace) -> Any
 
 
 async def keeps_dropped(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
-    """Whether the warehouse of the namespace keeps tables and views that are dropped."""
+    """Return True if the warehouse of the namespace keeps dropped tables and views."""
     soft = warehouses.c.delete_profile["type"].astext == "soft"
     return (await connection.execute(select(soft).where(warehouses.c.id == at.warehouse.id))).scalar_one() is True
 
 
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
-    """Delete a namespace in which nothing is but what is staged, with that; look inside first."""
+    """Delete a namespace that contains only staged tables, and these tables. Call `look_inside` first."""
     await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
 
 
 async def read_properties(database: Database, id: UUID) -> dict[str, str] | None:
-    """Return the current properties; None when the namespace is gone. Raises DatabaseUnavailable."""
+    """Return the current properties, None if the namespace was dropped. Raises DatabaseUnavailable."""
     found: dict[str, str] | None = (await database.read_one(_PROPERTIES, {"id": id})).properties
     return found
 
 
 _ONE = select(literal(1).label("one")).subquery("one")
 
-#: Always one row, of nulls when the namespace is gone.
+#: Returns always one row; it contains nulls if the namespace was dropped.
 _PROPERTIES = DirectRead(
     select(namespaces.c.properties).select_from(
         _ONE.outerjoin(namespaces, namespaces.c.id == bindparam("id", type_=namespaces.c.id.type))
@@ -171,7 +175,7 @@ _PROPERTIES = DirectRead(
 
 
 async def locked_properties(connection: AsyncConnection, id: UUID) -> dict[str, str] | None:
-    """The current properties, locked for a change; None when the namespace is gone."""
+    """Return the current properties and lock them for a change. Return None if the namespace was dropped."""
     statement = select(namespaces.c.properties).where(namespaces.c.id == id).with_for_update()
     found: dict[str, str] | None = (await connection.execute(statement)).scalar_one_or_none()
     return found
@@ -194,7 +198,7 @@ async def children(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Direct children (id, levels, path_key, protected) in the order of their folded names."""
+    """Return direct children (id, levels, path_key, protected), ordered by folded name."""
     statement = select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key, namespaces.c.protected).where(
         namespaces.c.warehouse_id == warehouse_id,
         namespaces.c.parent_id.is_(None) if parent_id is None else namespaces.c.parent_id == parent_id,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: tuple keys whose state in OpenFGA may differ from what the rows want.
+"""The outbox: tuple keys whose state in OpenFGA may differ from the desired state.
 
-A row names a key, not an operation: whoever delivers it reads what is wanted *now* and makes OpenFGA so, so the order
-and the number of deliveries do not matter.
+A row names a key and not an operation. Its delivery reads the *current* desired state and writes it to OpenFGA. So the
+order and the number of deliveries do not matter.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from gateway.db.schema.users import users
 _FIRST_BACKGROUND_TRY_SECONDS = 5.0
 _HOLDS_BACK_SECONDS = 600.0
 
-#: Relations whose subject is the object's parent: the edges of the hierarchy.
+#: Relations whose subject is the parent of the object: the edges of the hierarchy.
 STRUCTURAL = frozenset({"server", "project", "parent"})
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One outbox row: the key to make so. `takes_away` marks what answers success only after delivery."""
+    """A row of the outbox. A request that enqueued a row with `takes_away` succeeds only after its delivery."""
 
     id: int
     key: TupleKey
@@ -46,14 +46,16 @@ async def enqueue(
     warehouse_id: UUID | None = None,
     step: int = 0,
 ) -> list[Pending]:
-    """Note, in the transaction of the change, that these keys are to be made so, after those of its earlier steps."""
+    """Enqueue keys in the transaction of their change. Keys with a higher `step` are delivered after those with a lower
+    one.
+    """
     return await enqueue_each(connection, [(key, warehouse_id) for key in keys], takes_away=takes_away, step=step)
 
 
 async def enqueue_each(
     connection: AsyncConnection, keys: Sequence[tuple[TupleKey, UUID | None]], *, takes_away: bool, step: int = 0
 ) -> list[Pending]:
-    """As `enqueue`, for keys with the warehouse of each."""
+    """Enqueue keys as `enqueue` does, each with its own warehouse."""
     unique = dict(keys)
     if not unique:
         return []
@@ -62,10 +64,10 @@ async def enqueue_each(
         "warehouse_ids": list(unique.values()),
         "takes_away": takes_away,
         "step": step,
-        # The request that enqueues delivers at once; background delivery waits so that the two do not meet for nothing.
+        # The request delivers the keys at once. The delay prevents a duplicate delivery in the background.
         "later": _FIRST_BACKGROUND_TRY_SECONDS,
     }
-    # They were numbered in the order of the keys.
+    # Their ids have the order of the keys.
     ids = sorted((await connection.execute(_ENQUEUE, values)).scalars())
     return [
         Pending(id=id, key=key, takes_away=takes_away, warehouse_id=within)
@@ -88,7 +90,7 @@ _ENQUEUE = text(
 
 
 async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> None:
-    """As `Database.locked` with `lock_names`, until this transaction ends."""
+    """Hold the locks of `lock_names` until this transaction ends."""
     await connection.execute(
         text(
             "select pg_advisory_xact_lock(h) from "
@@ -99,7 +101,9 @@ async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> No
 
 
 def lock_names(keys: Sequence[TupleKey]) -> list[str]:
-    """What `Database.locked` is to hold while these keys are delivered: one delivery of a key at a time, anywhere."""
+    """Return the names that `Database.locked` locks during a delivery of these keys: one delivery of a key at a
+    time.
+    """
     return sorted({_name(key) for key in keys})
 
 
@@ -113,11 +117,11 @@ _MARK = text(
 
 
 async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, datetime | None]:
-    """Note that a write for these rows is under way; the notes they had, of those that are still there.
+    """Record that a write for these rows is in flight. Return the earlier records of the rows that still exist.
 
-    A row that is gone was delivered by somebody else. Hold the locks of the keys, and commit before writing: whatever
-    happens to this process then, others know. The commit does not wait for the disk: it has to outlive this process,
-    not a power cut of the database's machine.
+    A missing row was delivered by another process. Hold the locks of the keys, and commit before the write, so that
+    other processes know of it if this one ends. The commit does not wait for the disk: the record need not survive a
+    power failure of the database's machine.
     """
     return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
 
@@ -131,7 +135,7 @@ _UNMARK = text(
 
 
 async def unmark(connection: AsyncConnection, before: Mapping[int, datetime | None]) -> None:
-    """Give rows back the notes they had: this write ended, one way or the other."""
+    """Restore the earlier records of rows: the outcome of this write is known."""
     await connection.execute(_UNMARK, {"ids": list(before), "times": list(before.values())})
 
 
@@ -152,13 +156,16 @@ _UNSETTLED = text(
 async def unsettled(
     connection: AsyncConnection, keys: Sequence[TupleKey], *, window_seconds: float
 ) -> dict[TupleKey, datetime]:
-    """Which keys an earlier write may still change, and until when. Hold their locks, and ask before `mark_sent`."""
+    """Return the keys that an earlier write may still change, each with the end of that time.
+
+    Hold the locks of the keys, and call it before `mark_sent`.
+    """
     rows = await connection.execute(_UNSETTLED, {**_arrays(keys), "window": window_seconds})
     return {keys[row.ord - 1]: row.settled_at for row in rows}
 
 
 async def hold_back(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
-    """Look at these rows again at the moments given."""
+    """Set the times of the next delivery of these rows."""
     statement = text(
         "update outbox o set not_before = b.at, attempts = attempts + 1 "
         "from unnest(cast(:ids as bigint[]), cast(:times as timestamptz[])) as b(id, at) where o.id = b.id"
@@ -167,22 +174,22 @@ async def hold_back(connection: AsyncConnection, until: Mapping[int, datetime]) 
 
 
 async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
-    """Keys that wait for delivery and are nobody's at the moment, none before the earlier steps of its transaction.
+    """Return keys that are due and not locked, except those with an undelivered earlier step in their transaction.
 
-    An earlier step that OpenFGA refuses is tried again much later; it holds nothing back.
+    A step that OpenFGA refused is retried much later and does not block later steps.
     """
     earlier = outbox.alias("earlier")
     soon = func.clock_timestamp() + _seconds(_HOLDS_BACK_SECONDS)
     before = exists().where(
         earlier.c.written_in == outbox.c.written_in, earlier.c.step < outbox.c.step, earlier.c.not_before < soon
     )
-    # Nothing comes before a first step. Without saying so, each of the thousands of keys that a dropped tree leaves
-    # would be held against all the others.
+    # A first step never waits. Without this case, each of the thousands of keys of a dropped tree would be compared
+    # with all others.
     held_back = case((outbox.c.step > 0, before), else_=False)
     statement = (
         select(outbox)
         .where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)
-        # What takes rights away comes first; within that, in the order of the changes.
+        # Revocations first, then in the order of the changes.
         .order_by(outbox.c.takes_away.desc(), outbox.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True, of=outbox)
@@ -191,13 +198,13 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
 
 
 async def written_in(connection: AsyncConnection, transaction: int) -> list[Pending]:
-    """The keys that a transaction left to be delivered and that are not yet."""
+    """Return the undelivered keys of a transaction."""
     rows = await connection.execute(select(outbox).where(outbox.c.written_in == transaction).order_by(outbox.c.id))
     return [_pending(row) for row in rows]
 
 
 async def last_try(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
-    """When the last of the keys of an object that wait for delivery is tried next; None when none waits."""
+    """Return the latest time of the next delivery of the object's keys, None if none is pending."""
     waiting = select(func.max(outbox.c.not_before)).where(
         outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
@@ -206,7 +213,7 @@ async def last_try(connection: AsyncConnection, object: ObjectKey) -> datetime |
 
 
 async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list[Pending]:
-    """What takes rights on an object away and waits for delivery: also of requests that ended without it."""
+    """Return the pending revocations on an object, also those of requests that ended without their delivery."""
     waiting = select(outbox).where(
         outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
@@ -214,7 +221,7 @@ async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list
 
 
 async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
-    """What takes away something on a role, or from it, and waits for delivery."""
+    """Return the pending revocations on a role and from a role."""
     on_it = and_(outbox.c.object_type == role.type.value, outbox.c.object_id == role.id)
     from_it = and_(outbox.c.subject_type == PrincipalType.ROLE.value, outbox.c.subject_id == role.id)
     waiting = select(outbox).where(outbox.c.takes_away, or_(on_it, from_it))
@@ -222,14 +229,14 @@ async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> lis
 
 
 async def left_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
-    """What takes away something from a user and waits for delivery."""
+    """Return the pending revocations from a user."""
     theirs = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
     waiting = select(outbox).where(outbox.c.takes_away, theirs)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
 async def left_of_gone_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
-    """What takes away something from users of the provider who have no record any more, and waits for delivery."""
+    """Return the pending revocations from users of the provider who have no user row any more."""
     theirs = and_(
         outbox.c.subject_type == PrincipalType.USER.value,
         outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
@@ -240,7 +247,7 @@ async def left_of_gone_users(connection: AsyncConnection, provider_id: str) -> l
 
 
 async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
-    """What earlier moves of this object left to be delivered, one list for each of their steps, in order."""
+    """Return the undelivered keys of earlier moves of this object, one list for each of their steps, in order."""
     theirs = select(outbox.c.written_in).where(
         outbox.c.object_type == moved.type.value,
         outbox.c.object_id == moved.id,
@@ -254,8 +261,10 @@ async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[l
 
 
 def whole_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
-    """Those of `due` that one delivery takes: a full batch does not end between the two edges of a move, so that an
-    object never has two parents, or none, for as long as the next batch takes.
+    """Return the part of `due` for one delivery.
+
+    A full batch does not end between the two edges of a move. Otherwise an object would have two parents, or none,
+    until the next batch.
     """
     if len(due) < limit or due[-1].key.relation not in STRUCTURAL:
         return due
@@ -267,7 +276,7 @@ def whole_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
 
 
 async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: float) -> None:
-    """Try these again later."""
+    """Set the next delivery of these rows to `seconds` from now."""
     await connection.execute(
         update(outbox)
         .where(outbox.c.id.in_(list(ids)))
@@ -279,7 +288,7 @@ async def postpone(connection: AsyncConnection, ids: Sequence[int], *, seconds: 
 
 
 async def done(connection: AsyncConnection, ids: Sequence[int]) -> None:
-    """These keys are so in OpenFGA."""
+    """Delete the rows of delivered keys."""
     await connection.execute(_DONE, {"ids": list(ids)})
 
 
@@ -287,14 +296,15 @@ _DONE = text("delete from outbox where id = any(:ids)")
 
 
 async def empty(connection: AsyncConnection) -> int:
-    """Forget every key that waits, and tell how many: what a dump says is under way is nobody's way any more. Only for
-    who compares all keys afterwards, while no gateway serves.
+    """Delete all rows and return their number: those of a restored dump belong to no process.
+
+    Call it only before a comparison of all keys, while no gateway serves.
     """
     return (await connection.execute(delete(outbox))).rowcount
 
 
 async def count(connection: AsyncConnection) -> int:
-    """How many keys wait."""
+    """Return the number of pending keys."""
     return int((await connection.execute(select(func.count()).select_from(outbox))).scalar_one())
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes, goes and moves with an object: the edge to its parent, its creator's ownership, and the way to it."""
+"""Tuples of the life of an object: the edge to its parent, its creator's ownership, and `traverse` on its
+containers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from gateway.db.rows import AnyRow
 
 
 def owner_of_new(actor: Actor) -> Principal:
-    """Who owns what this caller creates: the assumed role if there is one, else the caller."""
+    """Return the owner of what this caller creates: the assumed role, else the caller."""
     if actor.assumed_role is not None:
         return Principal(PrincipalType.ROLE, str(actor.assumed_role))
     return Principal(PrincipalType.USER, actor.id)
@@ -36,8 +38,9 @@ async def record_new(
     warehouse_id: UUID,
     owner: Principal | None = None,
 ) -> list[Pending]:
-    """Record the ownership of `owner`, or of the creator, and enqueue the tuples: edge, ownership, and `traverse` on
-    every container above.
+    """Record the ownership of `owner`, by default the creator, and enqueue the tuples.
+
+    They are the edge, the ownership, and `traverse` on every container above.
     """
     owner = owner or owner_of_new(actor)
     await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
@@ -54,7 +57,7 @@ _EDGE_TO_PARENT = {
     ObjectType.WAREHOUSE: "project",
     ObjectType.ROLE: "project",
 }
-"""The relation to the parent, where it is not `parent`."""
+"""The relation to the parent, if it is not `parent`."""
 
 
 async def record_gone(
@@ -66,9 +69,10 @@ async def record_gone(
     warehouse_id: UUID | None,
     by: str | None = None,
 ) -> list[Pending]:
-    """Sweep the grants of an object that goes and enqueue what its tuples are to become: nothing.
+    """End the grants on a deleted object and enqueue its tuples for deletion.
 
-    `by` is who let it go, for the history. A role's own grants are `record_principal_gone`'s.
+    `by` is the principal that deleted it, for the history. The grants that a deleted role holds are ended by
+    `record_principal_gone`.
     """
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
     if gone.type in managed_access.FLAGGED:
@@ -79,8 +83,9 @@ async def record_gone(
 
 
 async def record_principal_gone(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
-    """Sweep all that a user or role that goes was granted, anywhere, and enqueue what its tuples are to become:
-    nothing. Call it after the row of the user or role is deleted: then no grant can come after.
+    """End all grants of a deleted user or role and enqueue their tuples for deletion.
+
+    Call it after the row of the user or role is deleted: then no new grant can be made.
     """
     keys = await _wanted_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
@@ -89,7 +94,7 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
 async def record_own_grants_gone(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
-    """As `record_principal_gone`, for what the user was given by creating something `until` then."""
+    """As `record_principal_gone`, for the grants that the user got by creating objects up to the time `until`."""
     keys = await _wanted_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
@@ -97,25 +102,26 @@ async def record_own_grants_gone(
 async def record_held_back(
     connection: AsyncConnection, user_id: str, *, inactive: bool, own: bool = False
 ) -> list[Pending]:
-    """Enqueue the tuples of everything that a user holds: nothing while the user is `inactive`, or else as the grants
-    want them. The grants stay. Call it with the user's record locked and what it says of that written. `own`: only of
-    what the user was given by creating something, which no lock keeps from coming.
+    """Enqueue the tuples of all grants of a user: absent while the user is `inactive`, else as the grants require.
+
+    The grants stay. Call it with the user's row locked and its new state written. `own` limits it to grants that the
+    user got by creating objects, which the lock does not prevent.
     """
     keys = await _wanted_by(connection, await grants.of_user(connection, user_id, own=own))
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
 async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pending]:
-    """Sweep some grants whose time is over and enqueue what their tuples are to become.
+    """End some expired grants and enqueue their tuples.
 
-    Nothing is taken away by that: their end did, to the instant, and cached answers died with it.
+    It revokes nothing: the rights and cached decisions ended with the expiry.
     """
     keys = await _wanted_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
     return await outbox.enqueue_each(connection, keys, takes_away=False)
 
 
 async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
-    """The keys of all tuples that these rows of `grants` are or were a reason for, each with its warehouse."""
+    """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
     lies = await places(connection, [key.object for key in own])
     keys: list[tuple[TupleKey, UUID | None]] = []
@@ -126,7 +132,7 @@ async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> lis
 
 
 Steps = Sequence[Sequence[Pending]]
-"""Keys to be made so, one step after the other; each can be delivered again and again."""
+"""Keys to deliver, step by step. A step can be delivered repeatedly."""
 
 
 async def record_moved(
@@ -139,11 +145,11 @@ async def record_moved(
     above_after: Sequence[ObjectKey],
     warehouse_id: UUID,
 ) -> Steps:
-    """Enqueue what a move means for the tuples: the way to the new place, the parent's edge, the way to the old one.
+    """Enqueue the tuples of a move: `traverse` above the new place, the edges, then `traverse` above the old place.
 
-    Call it with the object's row locked, after it names its new parent: then the grants read here are all there are.
-    The containers are given from the project down. Each step is delivered after the one before it, also when another
-    process has to finish; all are part of what may take rights away, so the move is answered after them.
+    Call it with the object's row locked and updated: then the grants that are read here are complete. The containers
+    are given from the project down. Each step is delivered after the one before, also by another process. Every step
+    may revoke rights, so the move is answered after all of them.
     """
     principals = await principals_below(connection, moved)
     arriving = [TupleKey(p, TRAVERSE, c) for c in above_after if c not in above_before for p in principals]

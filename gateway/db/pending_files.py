@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on metadata files that no pointer names: what a killed process leaves behind is found by its row.
+"""Statements on metadata files that no pointer names. Files of a killed process are found by their rows.
 
 A row is committed before its file is written. A trigger (`first_schema.sql`) deletes it in the transaction that makes a
-pointer name the file. If the change fails, it is deleted with the file, and else when the sweeper has deleted the file.
+pointer name the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the file.
 A file that a change makes superfluous gets its row in the transaction of that change.
 
-Whoever is about to name a file or to delete it holds its row: a change that outlives the clean-up window of its file
-finds no row and fails, instead of naming a file that is gone. Who names a file that others wrote, and that may be noted
-as superfluous (`gateway.catalog.registrations`), has its clean-up window begin anew before it is read.
+A change that names or deletes a file locks its row first. If the change outlives the file's cleanup window, it finds no
+row and fails, instead of naming a deleted file. A request that registers an existing file
+(`gateway.catalog.registrations`) restarts its cleanup window before the read, because the file may be recorded as
+superfluous.
 """
 
 from __future__ import annotations
@@ -31,31 +32,31 @@ _log = structlog.get_logger("db.pending_files")
 
 
 class PendingFiles:
-    """Notes files around their writing, each time in one statement that commits by itself."""
+    """Records files around their writing, each time in one statement that commits by itself."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
-        """These files are about to be written. Raises DatabaseUnavailable, and then none may be."""
+        """Record files before they are written. Raises DatabaseUnavailable; then none may be written."""
         async with self._database.by_itself() as connection:
             await add(connection, warehouse_id, locations)
 
     async def noted(self, location: str) -> bool:
-        """Whether a file is noted: it goes, or was not named yet."""
+        """Return True if a file is recorded: it will be deleted, or no pointer names it yet."""
         async with self._database.by_itself() as connection:
             return (await connection.execute(_NOTED, {"location": location})).first() is not None
 
     async def keep(self, location: str) -> None:
-        """Let the clean-up window of a file begin anew, if it is noted: somebody is about to read and to name it.
+        """Restart the cleanup window of a file, if it is recorded: a request is about to read it and to name it.
 
-        Waits for a sweeper that has it in hand; then there is no row any more, and no file to read.
+        It waits for a sweeper that has locked the row; then the row and the file are gone.
         """
         async with self._database.by_itself() as connection:
             await connection.execute(_KEEP, {"location": location})
 
     async def forget(self, locations: Sequence[str]) -> None:
-        """These files are gone again; a database that does not answer leaves the rows to the sweeper."""
+        """Delete the rows of deleted files. If the database does not answer, the sweeper deletes them later."""
         try:
             async with self._database.by_itself() as connection:
                 await forget(connection, locations)
@@ -68,7 +69,7 @@ _KEEP = text("update pending_files set written_at = clock_timestamp() where loca
 
 
 async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
-    """Note files that are about to be written. Raises NoSuchWarehouseException when the warehouse went meanwhile."""
+    """Record files before they are written. Raises NoSuchWarehouseException if the warehouse was deleted."""
     try:
         await connection.execute(_ADD, {"locations": list(locations), "warehouse_id": warehouse_id})
     except IntegrityError as error:
@@ -85,9 +86,9 @@ _ADD = text(
 
 
 async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
-    """Keep the sweeper from these files until the transaction ends, which will name them.
+    """Lock the rows of these files against the sweeper until this transaction, which names them, ends.
 
-    Raises DatabaseUnavailable, which is told as "nothing happened, try again", when it took one of them already.
+    Raises DatabaseUnavailable if the sweeper has one of them; the client sees that nothing happened and may retry.
     """
     held = (await connection.execute(_HOLD, {"locations": list(locations)})).all()
     if len(held) != len(set(locations)):
@@ -98,7 +99,7 @@ _HOLD = text("select location from pending_files where location = any(:locations
 
 
 async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
-    """These files are gone."""
+    """Delete the rows of deleted files."""
     await connection.execute(_FORGET, {"locations": list(locations)})
 
 
@@ -106,9 +107,10 @@ _FORGET = text("delete from pending_files where location = any(:locations)")
 
 
 async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
-    """Files (location, warehouse_id) noted longer ago than any change takes, and that no pointer names.
+    """Return files (location, warehouse_id) that are recorded for longer than `seconds` and that no pointer names.
 
-    At most `limit` of each warehouse, warehouse by warehouse: one whose store is away holds up no other.
+    At most `limit` files of each warehouse, ordered by warehouse: a warehouse with an unavailable store blocks no
+    other.
     """
     turn = func.row_number().over(partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at)
     old = (
@@ -121,9 +123,9 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
 
 
 async def claim(connection: AsyncConnection, locations: Sequence[str], *, seconds: float) -> list[str]:
-    """Those of the files that may be deleted in this transaction: nobody is about to name them or deletes them too.
+    """Lock and return those of the files that this transaction may delete: no other transaction names or deletes them.
 
-    They are overdue still: the clean-up window of one may have begun anew since (`PendingFiles.keep`).
+    They are still overdue: `PendingFiles.keep` may have restarted the cleanup window of others.
     """
     asked = pending_files.c.location.in_(list(locations))
     statement = select(pending_files.c.location).where(asked, _over(seconds), ~_named())

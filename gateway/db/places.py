@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where objects of the relationship model lie: the ids that name them in paths of the management API."""
+"""Read the ids of the project and the warehouse of objects, for paths of the management API."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gateway.access.refs import ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project and the warehouse something lies in, as far as it lies in any."""
+    """The project and the warehouse of an object, None for an object outside of one."""
 
     project_id: str | None = None
     warehouse_id: str | None = None
 
 
 async def places(connection: AsyncConnection, keys: Sequence[ObjectKey]) -> Mapping[ObjectKey, Place]:
-    """The places of those that exist, in one statement."""
+    """Return the places of those objects that exist. One statement reads them."""
     unique = list(dict.fromkeys(keys))
     asked = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
     rows = await connection.execute(_PLACES, asked)

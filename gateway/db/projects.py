@@ -18,27 +18,27 @@ from gateway.iceberg.identifiers import fold
 
 
 class NameTaken(Exception):
-    """Another project has this name, in whatever letter case; the transaction is lost."""
+    """Another project has this name, irrespective of letter case. The transaction cannot continue."""
 
 
 async def create(connection: AsyncConnection, *, id: str, name: str) -> bool:
-    """Insert the project; False when its id or its name (whatever the letter case) is taken."""
+    """Insert the project. Return False if its id or its name (irrespective of letter case) is taken."""
     statement = insert(projects).values(id=id, name=name, name_key=fold(name)).on_conflict_do_nothing()
     return (await connection.execute(statement)).rowcount == 1
 
 
 async def exists_with(connection: AsyncConnection, id: str) -> bool:
-    """Whether there is a project of this id."""
+    """Return True if a project has this id."""
     return (await connection.execute(select(projects.c.id).where(projects.c.id == id))).one_or_none() is not None
 
 
 async def all_projects(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Every project's id and name, by name."""
+    """Return id and name of every project, ordered by name."""
     return (await connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.name_key))).all()
 
 
 async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
-    """Give a project another name; False when there is no such project. Raises NameTaken."""
+    """Rename a project. Return False if it does not exist. Raises NameTaken."""
     changed = update(projects).where(projects.c.id == id).values(name=name, name_key=fold(name))
     try:
         return (await connection.execute(changed)).rowcount == 1
@@ -49,10 +49,10 @@ async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
 
 
 async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
-    """Delete the project. False when warehouses or roles are in it, None when it is already gone.
+    """Delete the project. Return False if it contains warehouses or roles, None if it does not exist.
 
-    Roles are content like warehouses: each can only be deleted by who may delete that role. Then
-    `ownership.record_gone` in the same transaction.
+    Roles count as content, because the deletion of each needs a right on that role. Call `ownership.record_gone` in the
+    same transaction afterwards.
     """
     locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:

@@ -17,7 +17,7 @@ _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
 async def of(connection: AsyncConnection, on: ObjectKey) -> AnyRow | None:
-    """(protected, updated_at), None when it is gone."""
+    """Return (protected, updated_at), None if the object does not exist."""
     table = _TABLES[on.type]
     statement = select(table.c.protected, table.c.updated_at).where(table.c.id == UUID(on.id))
     if table is tables:
@@ -26,7 +26,7 @@ async def of(connection: AsyncConnection, on: ObjectKey) -> AnyRow | None:
 
 
 async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -> AnyRow | None:
-    """Set it; (protected, updated_at), None when it is gone."""
+    """Set the protection. Return (protected, updated_at), None if the object does not exist."""
     table = _TABLES[on.type]
     statement = (
         update(table)

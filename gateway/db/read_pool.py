@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads lists, searches, statistics and histories for people from a replica, which may lag behind the primary.
+"""Read lists, searches, statistics and histories from a replica, which may lag behind the primary.
 
-No decision, no credential, no precondition and no change rests on such a read: those use `Database` itself. What a
-list shows is still filtered by the door, which decides by the primary.
+No decision, credential, precondition or change depends on such a read: these use `Database`. The door still filters
+lists, by decisions on the primary.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _log = structlog.get_logger("db.read_pool")
 
 
 class OtherServer(Exception):
-    """The read database is no replica of the primary: its tables belong to another server."""
+    """The read database is not a replica of the primary: its tables belong to another server."""
 
 
 class ReadPool:
-    """The primary, and the replica that answers in its place as long as it can.
+    """The primary, and a replica that serves reads in its place while it is available.
 
-    `server_id` is the primary's. After a failure the replica is left alone for `retry_seconds`.
+    `server_id` is the id of the primary's server. After a failure the replica is not used for `retry_seconds`.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class ReadPool:
         self._verified = False
 
     async def run(self, query: Callable[[Connection], Awaitable[Answer]], *, in_transaction: bool = False) -> Answer:
-        """Run a query that only reads, on the replica or else on the primary; on both if the replica fails at it.
+        """Run a read-only query on the replica, else on the primary; on both if it fails on the replica.
 
-        Raises DatabaseUnavailable when the primary cannot be reached either, and what `query` raises.
+        Raises DatabaseUnavailable if the primary is not available either, and the errors of `query`.
         """
         if self._replica is None or self._clock() < self._retry_at:
             return await _run_on(self._primary, query, in_transaction)
@@ -66,7 +66,7 @@ class ReadPool:
             self._leave_alone(failed)
             return await _run_on(self._primary, query, in_transaction)
         except DBAPIError as failed:
-            # A replica may lack a migration. A query that fails on the primary too says nothing of the replica.
+            # A replica may lack a migration. If the query fails on the primary too, the replica is not the cause.
             answer = await _run_on(self._primary, query, in_transaction)
             self._leave_alone(failed)
             return answer
@@ -75,7 +75,7 @@ class ReadPool:
         self, replica: Database, query: Callable[[Connection], Awaitable[Answer]], in_transaction: bool
     ) -> Answer:
         if not self._verified:
-            # A wrong address would show the users and tables of another installation.
+            # A wrong URL would show the users and tables of another installation.
             found = await _run_on(replica, servers.stored_id, in_transaction=False)
             if found != self._server_id:
                 raise OtherServer(f"the read database belongs to server {found}, the primary to {self._server_id}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on what engines report of scans and commits."""
+"""Statements on metrics reports of engines about scans and commits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def add(
     reported_by: str,
     report: str,
 ) -> None:
-    """Keep one report; `report` is JSON text."""
+    """Store a report. `report` is JSON text."""
     await connection.execute(
         insert(table_reports).values(
             id=uuid7(),
@@ -38,7 +38,7 @@ async def add(
 
 
 async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> int:
-    """Remove old reports; how many."""
+    """Delete up to `limit` reports older than `older_than_days`. Return their number."""
     age = func.make_interval(0, 0, 0, older_than_days)
     old = select(table_reports.c.id).where(table_reports.c.at < func.clock_timestamp() - age).limit(limit)
     result = await connection.execute(delete(table_reports).where(table_reports.c.id.in_(old.scalar_subquery())))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turning references into rows for the door: one statement on the primary for each kind of reference in the request."""
+"""Resolve references to rows for the door, by one statement on the primary for each kind of reference in the
+request.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,15 @@ from gateway.db.schema.tables import tables
 
 
 class DatabaseResolver:
-    """The door's resolver on PostgreSQL."""
+    """Implements the door's resolver on PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def resolve(self, wanted: Sequence[refs.Ref], caller: Actor) -> Resolution:
-        """The rows behind `wanted`, the database's clock and the caller's roles. References to nothing have no row.
+        """Return the rows of `wanted`, the time of the database, and the caller's roles. An absent object has no row.
 
-        What lies in a warehouse that is not active has one: the door says what that means for the operation.
+        An object in an inactive warehouse has a row: the door decides if the operation needs an active one.
         """
         found: dict[refs.Ref, Resolved] = {}
         absent: dict[refs.Ref, Whereabouts] = {}
@@ -55,21 +57,22 @@ class DatabaseResolver:
             kinds.setdefault(lookup_of(ref), []).append(ref)
         for kind, some in kinds.items():
             if len(some) == 1:
-                # One row that always has `now` and `caller_roles`, and the rest when the reference points at something.
+                # The row always has `now` and `caller_roles`, and the other columns if the object exists.
                 row = await self._database.read_one(STATEMENTS[kind], {**parameters_of(some[0]), **asked_by})
                 resolved = _resolved(some[0], row)
                 found.update({} if resolved is None else {some[0]: resolved})
                 absent.update(_absent(some[0], row))
             else:
-                # A transaction names many tables, a question many objects: one statement for all of a kind.
+                # A transaction may name many tables, and a check many objects: one statement reads all references of a
+                # kind.
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, asked_by)
-                    # Read whether anything is absent or not: the two cost the same.
+                    # Read also if nothing is absent, so that an absent object takes no more time.
                     places = await read_places(connection, some) if says_where(some[0]) else {}
                 found.update(several)
                 absent.update({ref: where for ref, where in places.items() if ref not in several})
             clock = clock or row
-        # The first statement of all tells the clock and the revisions: what is read after them can only be newer.
+        # The first statement gives the time and the revisions: what later statements read can only be newer.
         if clock is None:
             clock = await self._database.read_one(ONLY_CLOCK, asked_by)
         engine = await self._engine_of(caller)
@@ -89,14 +92,18 @@ class DatabaseResolver:
         )
 
     async def _engine_of(self, caller: Actor) -> AnyRow | None:
-        """What is known of the engine that acts for the caller, with the first end of a grant to it. Read after the
-        revisions: what is newer ends no later.
+        """Return the row about the engine that acts for the caller, with the first expiry of its grants; None without
+        an engine.
+
+        It is read after the revisions, so it is not older than they are.
         """
         engine = caller.engine_itself()
         return None if engine is None else await self._database.read_one(ONLY_CLOCK, caller_of(engine))
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
-        """On which columns of these tables there are live grants to the caller, or to one of the caller's roles."""
+        """Return the field ids of the columns of these tables on which the caller, or one of its roles, has live
+        grants.
+        """
         found: dict[UUID, set[int]] = {}
         asked = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
         async with self._database.read() as connection:
@@ -106,12 +113,12 @@ class DatabaseResolver:
             return {id: frozenset(fields) for id, fields in found.items()}
 
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
-        """As `excerpts_of`, on the primary."""
+        """Read `excerpts_of` on the primary."""
         async with self._database.read() as connection:
             return await excerpts_of(connection, ids)
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
-        """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
+        """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         async with self._database.read() as connection:
             rows = await connection.execute(ENDINGS, {**caller_of(caller), "after": after, "until": until})
             return [row.expires_at.astimezone(UTC) for row in rows]
@@ -123,10 +130,10 @@ def _in_question(
     found: Mapping[refs.Ref, Resolved],
     absent: Mapping[refs.Ref, Whereabouts],
 ) -> tuple[tuple[str, str], ...]:
-    """Of the roles by groups (id and project) those of the projects that the references lie in; all of them when
-    nothing that is asked about lies in a project.
+    """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
 
-    What is nowhere asks for none: it is refused anyway, and too many groups must not tell it from what is hidden.
+    If no reference belongs to a project, all roles are returned if every reference was found, else none: then the
+    request is refused anyway, and the number of groups must not distinguish an absent object from an invisible one.
     """
     if not by_group:
         return ()
@@ -144,7 +151,7 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
 async def _read_several(
     connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], asked_by: dict[str, str]
 ) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
-    """(a row with the clock, what is behind these references of one kind), in one statement whatever there is."""
+    """Return (a row with the time, the rows of these references of one kind). One statement reads them."""
     query, columns = SEVERAL[kind]
     wanted = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
     labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
@@ -160,7 +167,7 @@ async def _read_several(
 
 
 def _lies_where_asked(ref: refs.Ref, row: Resolved) -> bool:
-    """The path of a namespace's id may name a warehouse, which is no part of what it is looked up by."""
+    """Return False for a namespace in another warehouse than its reference names. The lookup is by id alone."""
     if not isinstance(ref, refs.NamespaceIdRef) or not isinstance(row, ResolvedNamespace):
         return True
     return ref.warehouse_id in (None, row.warehouse.id)
@@ -192,7 +199,7 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
         case refs.ObjectType.USER:
             return user_from(row)
         case refs.ObjectType.COLUMN:
-            return None  # nothing points at a column: it is found by its table
+            return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
 
@@ -211,13 +218,13 @@ _KEY_COLUMN = {
 
 
 async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:
-    """The table's current row, after another commit won the race for its pointer."""
+    """Return the table's current row, after a concurrent commit changed its pointer."""
     row = (await connection.execute(_TABLE, {"id": table_id})).one_or_none()
     return None if row is None else table_from(row)
 
 
 async def reread_view(connection: AsyncConnection, view_id: UUID) -> ResolvedView | None:
-    """As `reread_table`, for a view."""
+    """Return the view's current row, after a concurrent commit changed its pointer."""
     row = (await connection.execute(_VIEW, {"id": view_id})).one_or_none()
     return None if row is None else view_from(row)
 

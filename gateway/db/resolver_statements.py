@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each kind of reference is looked up: its statement, by which columns, and where an absent thing would lie."""
+"""The statement for each kind of reference: its lookup columns, and the path in which an absent object would be."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def _direct(query: Select[Any]) -> DirectRead:
 
 
 def _named_direct(query: Select[Any], key: str) -> DirectRead:
-    """As `_direct`, for something named by its path: where it would lie is read too when it is not there."""
+    """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
+    containers.
+    """
     always = beside_the_clock(query)
     above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
     path = (
@@ -90,12 +92,12 @@ _ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
-    """Tables of a kind that are there for everybody who may see them, with all that they lie in."""
+    """Return the select of live tables of a kind, neither staged nor dropped, with their namespaces and warehouses."""
     return _kept_columns(kind).where(tables.c.deleted_at.is_(None))
 
 
 def _kept_columns(kind: str) -> Select[Any]:
-    """Of what was dropped and can come back, too."""
+    """Return the select as `table_columns` does, also for dropped tables that can be restored."""
     return (
         select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
@@ -118,12 +120,12 @@ def _by_id(kind: str, *, kept: bool = False) -> Select[Any]:
     )
 
 
-#: How a reference is looked up: by its type, and for tables, views and generic tables by type and key.
+#: Key of a lookup: the type of the reference, or for tables, views and generic tables the object type and the key.
 Lookup = type[refs.Ref] | tuple[refs.ObjectType, str]
 
 
 def lookup_of(ref: refs.Ref) -> Lookup:
-    """Return how a reference is looked up: the key of STATEMENTS and SEVERAL."""
+    """Return the lookup of a reference: the key of STATEMENTS and SEVERAL."""
     if isinstance(ref, refs.TabularRef):
         return ref.type, "name" if ref.named else "kept" if ref.dropped else "id"
     return type(ref)
@@ -139,7 +141,7 @@ def _tabular_statement(kind: str, key: str) -> DirectRead:
     return _direct(_by_id(kind, kept=key == "kept"))
 
 
-#: One statement for each lookup, built once: building them costs more than running them.
+#: One statement for each lookup, built once, because building one takes longer than executing it.
 STATEMENTS: dict[Lookup, DirectRead] = {
     **_tabulars(_tabular_statement),
     refs.NamespaceRef: _named_direct(
@@ -152,7 +154,7 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     refs.NamespaceIdRef: _direct(
         _NAMESPACES.where(
             namespaces.c.id == bindparam("id"),
-            # Null when nobody said in which warehouse.
+            # Null if the reference names no warehouse.
             namespaces.c.warehouse_id
             == func.coalesce(
                 bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
@@ -180,8 +182,7 @@ def _several_tabulars(kind: str, key: str) -> tuple[Select[Any], tuple[Column[An
     return columns, _KEYS_OF_TABULAR if key == "name" else _ID_OF_TABULAR
 
 
-#: For several references of one lookup: what is read, and the columns it is looked up by, as `parameters_of` orders
-#: them.
+#: For several references of one lookup: the select, and the lookup columns in the order of `parameters_of`.
 SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     **_tabulars(_several_tabulars),
     refs.NamespaceRef: (_NAMESPACES, _KEYS_OF_TABULAR[:2]),
@@ -195,7 +196,7 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
 
 
 def parameters_of(ref: refs.Ref) -> dict[str, Any]:
-    """What the statement for `ref` is given, first the columns it is looked up by in `SEVERAL`."""
+    """Return the parameters of the statement for `ref`. The first are the values of its lookup columns in `SEVERAL`."""
     match ref:
         case refs.TabularRef(key=UUID()):
             return {"id": ref.id, "warehouse_id": ref.warehouse_id}
@@ -215,7 +216,7 @@ def parameters_of(ref: refs.Ref) -> dict[str, Any]:
 
 
 def _keys_above(namespace: Namespace | None) -> str:
-    """The keys of a namespace and of all that it lies in."""
+    """Return the keys of a namespace and of all namespaces above it, as one text."""
     levels = () if namespace is None else namespace.levels
     return BETWEEN.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
 

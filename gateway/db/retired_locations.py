@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on places where a table or view used to lie.
+"""Statements on former locations of tables and views.
 
-Keys for a place live on after its table is gone, and so do its files. So a place stays taken until the last key has
-ended, and its files stay with the owners of what lay there. Rows are written by a trigger (`first_schema.sql`),
-owners included; a statement that takes a place away adds the principal that did.
+Credentials for a location remain valid after its table is deleted, and its files remain. So a location stays reserved
+until the last credential has expired, and its files stay with the last owners. A trigger (`first_schema.sql`) writes
+the rows, including the owners. The statement that gives up a location adds the principal.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ from gateway.db.schema.retired_locations import retired_locations as retired
 
 
 def overlapping(column: str) -> str:
-    """SQL for: the overlap key in `column` is that of a place at, above or below `:key`, where `:at` are `:key` and the
-    keys of all places above it (`around`). What is asked of places that are taken, were, or are being purged.
+    """Return an SQL condition: the overlap key in `column` is at, above or below `:key`.
+
+    `:at` contains `:key` and the keys of all locations above it (`around`). The condition is used for current, retired
+    and purged locations.
     """
     return f"({column} = any(:at) or starts_with({column}, :key))"
 
 
 def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
-    """The parameters of `overlapping`; `ancestors` are the overlap keys of all places above the place."""
+    """Return the parameters of `overlapping`. `ancestors` are the overlap keys of all locations above."""
     return {"key": location_key, "at": [location_key, *ancestors]}
 
 
-#: SQL for: keys for the place `r` of `retired_locations` may still live.
+#: SQL condition: credentials for the location `r` of `retired_locations` may still be valid.
 REACHABLE: Final = "r.keys_until > clock_timestamp()"
 
 
 async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str) -> None:
-    """Say who gave the place of this table or view up. Call it in the transaction that took its row or moved it."""
+    """Record the principal that gave up the location of this table or view.
+
+    Call it in the transaction that deleted or moved its row.
+    """
     await connection.execute(
         update(retired)
         .where(retired.c.table_id == table_id, retired.c.retired_by.is_(None))
@@ -49,16 +54,16 @@ async def last_place(
 ) -> AnyRow | None:
     """Return the latest recorded location among `above`, pairs of a location's text and its overlap key, or None.
 
-    It is where a table or view lay last, or where the table `replaced` lies now. The row has location, location_key,
-    warehouse_id, files_remain, owners, and `known`: whether `user` has been registered without a break since then.
+    It is the last location of a table or view, or the current one of the table `replaced`. The row has location,
+    location_key, warehouse_id, files_remain, owners, and `known`: True if the user row of `user` is older than that.
     """
     texts, keys = [text for text, _ in above], [key for _, key in above]
     values = {"texts": texts, "above": keys, "user": user, "replaced": replaced}
     return (await connection.execute(_LAST_PLACE, values)).one_or_none()
 
 
-# A deleted user who comes back has a newer record and owns nothing of before. The keys serve the index alone: a twin by
-# letter case is another folder of the store, and its record, though newer, says nothing about this one.
+# A deleted user who returns has a newer row and owns nothing from before. The keys only serve the index: a location
+# that differs in letter case is another folder of the store, and its row says nothing about this one.
 _LAST_PLACE = text(
     """
     select p.location, p.location_key, p.warehouse_id, p.files_remain, p.owners,
@@ -76,7 +81,7 @@ _LAST_PLACE = text(
 
 
 async def nested(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
-    """Return True if a retired location with files, or one that keys still reach, lies above or below this one."""
+    """Return True if a retired location above or below this one has files or valid credentials."""
     return bool((await connection.execute(_NESTED, around(location_key, ancestors))).scalar_one())
 
 
@@ -89,16 +94,18 @@ _NESTED = text(
 
 
 async def taken_in(connection: AsyncConnection, location: str, location_key: str) -> None:
-    """Delete the retired locations at or below a place that a table takes: what lies there is that table's now.
+    """Delete the retired locations at or below the location of a new table: the files there now belong to that table.
 
-    Rows of twins by letter case stay: their files lie in other folders, which nothing found empty.
+    Rows that differ in letter case stay: their files are in other folders, which were not checked.
     """
     await connection.execute(delete(retired).where(*_at_or_below(location, location_key)))
 
 
 async def files_gone(connection: AsyncConnection, table_id: UUID, location: str, location_key: str) -> None:
-    """Say that the files at and below a place that a table or view gave up were deleted; forgets places that no key
-    reaches any more. Where a view lay before it moved there is another place, whose files remain.
+    """Record that the files at and below a table's or view's former location were deleted.
+
+    Also delete rows without files and valid credentials. An earlier location of a moved view is another one, whose
+    files remain.
     """
     there = (retired.c.table_id == table_id, *_at_or_below(location, location_key))
     await connection.execute(update(retired).where(*there).values(files_remain=False))
@@ -106,7 +113,7 @@ async def files_gone(connection: AsyncConnection, table_id: UUID, location: str,
 
 
 def _at_or_below(location: str, location_key: str) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions for the rows at or below the exact text `location`; its overlap key serves the index."""
+    """Return conditions for the rows at or below the exact text `location`. Its overlap key serves the index."""
     exact = or_(retired.c.location == location, func.starts_with(retired.c.location, f"{location}/"))
     return func.starts_with(retired.c.location_key, location_key), exact
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles in roles: who is in what through them, and what they mean for edges that are to come."""
+"""Nested roles: transitive members and memberships, and the checks of new edges between roles."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles
 
-#: Edges from a role to the outermost role it is in. OpenFGA follows 25 before it refuses.
+#: Limit of the edges from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
 MAX_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """What roles becoming members of a role would mean: those that are around it already, and the longest chain."""
+    """The effect of new members of a role: the members that already contain the role, and the length of the longest
+    chain.
+    """
 
     around: tuple[str, ...]
     depth: int
 
 
 async def nesting(connection: AsyncConnection, role_id: str, members: Sequence[str]) -> Nesting:
-    """What it would mean for `members` to become members (or owners, which is the same) of the role.
+    """Compute the effect of `members` becoming members or owners of the role (owners are members).
 
-    One such change at a time in all processes until the transaction ends: two edges that are harmless alone may close a
-    circle together.
+    Such changes run one at a time in all processes until their transactions end: two edges that are valid alone may
+    form a cycle together.
     """
     await connection.execute(text("select pg_advisory_xact_lock(hashtextextended('role nesting', 7))"))
     found = await connection.execute(_NESTING, {"role": role_id, "members": list(members), "deep": MAX_DEPTH + 1})
@@ -39,7 +41,7 @@ async def nesting(connection: AsyncConnection, role_id: str, members: Sequence[s
     return Nesting(around=tuple(row.around or ()), depth=1 + row.above + row.below)
 
 
-# Steps are counted, so that each walk ends even if circles exist from elsewhere (tuples adopted from outside).
+# The steps are counted, so that the recursion ends even with cycles (from adopted tuples).
 _NESTING = text(
     """
     with recursive edges as (
@@ -62,8 +64,9 @@ _NESTING = text(
 async def all_roles_of(
     connection: AsyncConnection, type: PrincipalType, id: str, *, project_id: str | None = None
 ) -> Sequence[AnyRow]:
-    """The roles, of one project if one is given, that somebody is in by live grants, directly or through other roles,
-    by name. Owners of a role are in it (`fga_model/role.fga`).
+    """Return the roles that contain the principal by live grants, directly or through other roles, ordered by name.
+
+    `project_id` limits them to one project. Owners of a role are members (`fga_model/role.fga`).
     """
     values = {"type": type.value, "id": id, "project_id": project_id}
     return (await connection.execute(_ALL_ROLES_OF, values)).all()
@@ -77,15 +80,16 @@ async def all_members(
     after: tuple[str, str] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Who is in a role by live grants, directly or through other roles, each once: rows of `principal_type` and
-    `principal_id`, in their order, those after `after`.
+    """Return the members of a role by live grants, directly or through other roles, each once.
+
+    Rows have `principal_type` and `principal_id`, in this order, starting after `after`.
     """
     kind, id = after or (None, None)
     values = {"role": role_id, "type": None if type is None else type.value, "kind": kind, "id": id, "limit": limit}
     return (await connection.execute(_ALL_MEMBERS, values)).all()
 
 
-# Each walk adds a role once, so it ends whatever circles there are and costs what is reached.
+# The recursion adds each role once, so it ends with cycles, and its cost depends on the reached roles.
 _EDGES = """
     select g.principal_type, g.principal_id, g.object_id from grants g
     where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
@@ -124,10 +128,10 @@ _ALL_MEMBERS = text(
 
 
 async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
-    """The live grants of an office to a role or to a role it is in: (privilege, object).
+    """Return the live administrative grants (privilege, object) of a role and of the roles that contain it.
 
-    Offices are `admin`, `operator` and `provisioner` of the server and `project_admin`: security administrators of a
-    project fill each role of it and may give none of these.
+    These are `admin`, `operator` and `provisioner` on the server, and `project_admin`. Security administrators of a
+    project may add members to each of its roles, but may not grant these privileges.
     """
     rows = await connection.execute(
         _OFFICES, {"role": role_id, "deep": MAX_DEPTH + 1, "offices": [office.value for office in OFFICES]}
@@ -136,7 +140,7 @@ async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privi
 
 
 async def leads_to_the_server(connection: AsyncConnection, role_id: str) -> bool:
-    """Whether the role, or a role it is in, has an office on the server now."""
+    """Return True if the role, or a role that contains it, holds an administrative privilege on the server."""
     return any(on.type is ObjectType.SERVER for _, on in await offices(connection, role_id))
 
 

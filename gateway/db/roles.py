@@ -23,11 +23,11 @@ from gateway.iceberg.identifiers import fold
 
 
 class RoleClash(Exception):
-    """What was to be written is not possible beside what is there; the transaction it happened in is lost."""
+    """The change conflicts with existing rows. The transaction cannot continue."""
 
 
 class NameTaken(RoleClash):
-    """Another role of the project has this name, in whatever letter case."""
+    """Another role of the project has this name, irrespective of letter case."""
 
 
 class SourceTaken(RoleClash):
@@ -35,7 +35,7 @@ class SourceTaken(RoleClash):
 
 
 class ProjectGone(RoleClash):
-    """There is no such project any more."""
+    """The project does not exist any more."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ async def create(
     provider_id: str,
     source_id: str,
 ) -> AnyRow:
-    """Insert a role; its row. Raises RoleClash."""
+    """Insert a role and return its row. Raises RoleClash."""
     values = {"name": name, "name_key": fold(name), "description": description}
     statement = insert(roles).values(
         id=id, project_id=project_id, provider_id=provider_id, source_id=source_id, **values
@@ -72,13 +72,13 @@ async def create(
 
 
 async def update(connection: AsyncConnection, id: UUID, *, name: str, description: str | None) -> AnyRow | None:
-    """Give a role another name and description; its row, None when there is none. Raises RoleClash."""
+    """Set the name and description of a role. Return its row, None if it does not exist. Raises RoleClash."""
     values = {"name": name, "name_key": fold(name), "description": description}
     return await _changed(connection, id, values)
 
 
 async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> AnyRow | None:
-    """Give a role another source; its row, None when there is none. Raises RoleClash."""
+    """Set the source of a role. Return its row, None if it does not exist. Raises RoleClash."""
     return await _changed(connection, id, {"provider_id": provider_id, "source_id": source_id})
 
 
@@ -90,12 +90,12 @@ async def _changed(connection: AsyncConnection, id: UUID, values: dict[str, str 
 
 
 async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """The role's row, or None."""
+    """Return the role's row, or None."""
     return (await connection.execute(select(roles).where(roles.c.id == id))).one_or_none()
 
 
 async def provider_of(connection: AsyncConnection, id: str) -> str | None:
-    """The role's provider, which stays so until the transaction ends; None when there is no such role."""
+    """Return the role's provider and lock it until the transaction ends. Return None if the role does not exist."""
     held = select(roles.c.provider_id).where(roles.c.id == UUID(id)).with_for_update(read=True)
     provider: str | None = (await connection.execute(held)).scalar_one_or_none()
     return provider
@@ -111,7 +111,9 @@ async def page(
     after: UUID | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """The project's roles that pass the filters, by id, those after `after`; an empty filter takes all."""
+    """Return the project's roles that pass the filters, ordered by id, starting after `after`. An empty filter passes
+    all.
+    """
     statement = select(roles).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
     if after is not None:
         statement = statement.where(roles.c.id > after)
@@ -132,8 +134,9 @@ async def members(
     after: tuple[str, str] | None,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Who is `assignee` of a role by a live grant, each once: rows of `principal_type` and `principal_id`, in their
-    order, those after `after`.
+    """Return the principals with a live `assignee` grant of a role, each once.
+
+    Rows have `principal_type` and `principal_id`, in this order, starting after `after`.
     """
     of = (grants.c.principal_type, grants.c.principal_id)
     statement = select(*of).distinct().where(*_memberships(), grants.c.object_id == str(id))
@@ -154,8 +157,9 @@ async def member_of(
     project_id: str | None = None,
     by_group: Sequence[str] = (),
 ) -> Sequence[AnyRow]:
-    """The roles, of one project if one is given, that somebody is `assignee` of by a live grant, and those `by_group`,
-    by name.
+    """Return the roles of which a principal is `assignee` by a live grant, and those in `by_group`, ordered by name.
+
+    `project_id` limits them to one project.
     """
     held = select(grants.c.object_id).where(
         *_memberships(), grants.c.principal_type == type.value, grants.c.principal_id == id
@@ -165,7 +169,7 @@ async def member_of(
 
 
 async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[AnyRow]:
-    """These roles, of one project if one is given, by name."""
+    """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
     if not ids:
         return ()
     wanted = roles.c.id.in_({UUID(each) for each in ids})
@@ -181,7 +185,7 @@ def _memberships() -> tuple[ColumnElement[bool], ...]:
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Which of the ids are roles. These stay so until the transaction ends, as in `users.exist`."""
+    """Return those of the ids that are roles, and lock them against deletion until the transaction ends."""
     if not ids:
         return set()
     return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}
@@ -191,9 +195,9 @@ _EXIST = text("select id from roles where id = any(:ids) order by id for key sha
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> str | None:
-    """Remove a role; the project it was in, None when there is none.
+    """Delete a role. Return the project that it was in, None if it does not exist.
 
-    Then `ownership.record_gone` and `ownership.record_principal_gone` in the same transaction.
+    Call `ownership.record_gone` and `ownership.record_principal_gone` in the same transaction afterwards.
     """
     gone = delete_from(roles).where(roles.c.id == id).returning(roles.c.project_id)
     return (await connection.execute(gone)).scalar_one_or_none()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the resolver's statements as what the door passes on."""
+"""Convert rows of the resolver's statements into the objects that the door passes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 
 def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
-    """The warehouse in a row of `_WAREHOUSE` columns."""
+    """Return the warehouse of a row with the `_WAREHOUSE` columns."""
     return ResolvedWarehouse(
         id=row.w_id,
         project_id=row.w_project_id,
@@ -33,7 +33,7 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
 
 
 def namespace_from(row: AnyRow) -> ResolvedNamespace:
-    """The namespace in a row of `_WAREHOUSE` and `_NAMESPACE` columns."""
+    """Return the namespace of a row with the `_WAREHOUSE` and `_NAMESPACE` columns."""
     return ResolvedNamespace(
         id=row.n_id,
         warehouse=warehouse_from(row),
@@ -44,7 +44,7 @@ def namespace_from(row: AnyRow) -> ResolvedNamespace:
 
 
 def table_from(row: AnyRow) -> ResolvedTable:
-    """The table in a row of all three groups of columns."""
+    """Return the table of a row with all three groups of columns."""
     namespace = namespace_from(row)
     return ResolvedTable(
         id=row.t_id,
@@ -58,7 +58,7 @@ def table_from(row: AnyRow) -> ResolvedTable:
 
 
 def view_from(row: AnyRow) -> ResolvedView:
-    """The view in a row of all three groups of columns."""
+    """Return the view of a row with all three groups of columns."""
     namespace = namespace_from(row)
     return ResolvedView(
         id=row.t_id,
@@ -72,7 +72,7 @@ def view_from(row: AnyRow) -> ResolvedView:
 
 
 def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
-    """The generic table in a row of all three groups of columns."""
+    """Return the generic table of a row with all three groups of columns."""
     namespace = namespace_from(row)
     return ResolvedGenericTable(
         id=row.t_id,
@@ -85,7 +85,7 @@ def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
 
 
 def user_from(row: AnyRow) -> ResolvedUser:
-    """The user in a row of the users table."""
+    """Return the user of a row of the table `users`."""
     return ResolvedUser(
         id=row.id,
         name=row.name,

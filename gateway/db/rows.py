@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows whose columns a statement builds at run time, the columns of statements that are written as text, and pages of
-lists that tell how many there are in all.
-"""
+"""Row types of statements that are built at run time, column lists for statements as text, and pages with a total."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 
 def columns_of(table: Table, alias: str) -> str:
-    """The columns of a table that this version knows, for a statement written as text.
+    """Return the columns of a table that this version knows, for a statement as text.
 
-    Never `*`: the next version's migration adds columns while this one serves, and a statement that was prepared before
-    is refused by PostgreSQL when its result has others than it had.
+    Never use `*`: the next version's migration adds columns while this version serves. PostgreSQL refuses a prepared
+    statement whose result columns changed.
     """
     return ", ".join(f"{alias}.{column.name}" for column in table.columns)
 
@@ -26,7 +24,7 @@ def columns_of(table: Table, alias: str) -> str:
 async def count_and_some(
     connection: AsyncConnection, asked: Select[Any], *, offset: int, limit: int
 ) -> tuple[int, Sequence[AnyRow]]:
-    """(how many rows there are, some of them). `asked` has an order that no two rows share."""
+    """Return (the number of all rows, a page of them). The order of `asked` must be unique."""
     total = (await connection.execute(select(func.count()).select_from(asked.order_by(None).subquery()))).scalar_one()
     if limit == 0:
         return total, ()

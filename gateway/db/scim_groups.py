@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the roles that identity providers keep as groups. Each is about one provider's in one project alone."""
+"""Statements on roles that identity providers keep as groups. Each statement concerns one provider in one project."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ _GROUPS = (
 
 
 async def create(connection: AsyncConnection, *, role_id: UUID, provider_id: str, external_id: str | None) -> None:
-    """Make a role that is there the provider's group."""
+    """Make an existing role a group of the provider."""
     await connection.execute(
         insert(scim_groups).values(role_id=role_id, provider_id=provider_id, external_id=external_id)
     )
 
 
 async def is_kept(connection: AsyncConnection, role_id: UUID) -> bool:
-    """Whether the role is a provider's group."""
+    """Return True if the role is a group of a provider."""
     found = select(scim_groups.c.role_id).where(scim_groups.c.role_id == role_id)
     return (await connection.execute(found)).one_or_none() is not None
 
 
 async def get(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> AnyRow | None:
-    """The provider's group of this id in the project."""
+    """Return the provider's group with this id in the project, or None."""
     row: AnyRow | None = (await connection.execute(_one(provider_id, project_id, id))).one_or_none()
     return row
 
 
 async def hold(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> AnyRow | None:
-    """As `get`, kept to this transaction until it ends."""
+    """Return the group as `get` does, and lock it until this transaction ends."""
     held = _one(provider_id, project_id, id).with_for_update(of=scim_groups)
     row: AnyRow | None = (await connection.execute(held)).one_or_none()
     return row
@@ -68,7 +68,7 @@ def _one(provider_id: str, project_id: str, id: UUID) -> Select[Any]:
 
 
 async def changed(connection: AsyncConnection, id: UUID, *, external_id: str | None) -> None:
-    """Count a change of a group that is held."""
+    """Set the external id of a locked group and increase its version."""
     await connection.execute(
         update(scim_groups)
         .where(scim_groups.c.role_id == id)
@@ -85,8 +85,9 @@ async def page(
     offset: int,
     limit: int,
 ) -> tuple[int, Sequence[AnyRow]]:
-    """(how many of the provider's groups in the project meet the conditions, some of them in the order of their
-    making). Conditions are by attribute in lower case.
+    """Return (the number of the provider's groups in the project that meet the conditions, a page of them by creation).
+
+    The keys of `conditions` are attributes in lower case.
     """
     asked = _GROUPS.where(
         scim_groups.c.provider_id == provider_id,
@@ -130,8 +131,9 @@ def _membership() -> tuple[ColumnElement[bool], ...]:
 async def members(
     connection: AsyncConnection, role_ids: Sequence[UUID], *, most: int | None = None
 ) -> dict[UUID, list[AnyRow]] | None:
-    """The provider's users in each of these groups: rows of `id` (SCIM's), `user_id` and `user_name`, by their ids.
-    None when these are more than `most` in all.
+    """Return the provider's users in each of these groups, or None if there are more than `most` in all.
+
+    Rows have `id` (SCIM's), `user_id` and `user_name`, ordered by id.
     """
     found: dict[UUID, list[AnyRow]] = {id: [] for id in role_ids}
     if not role_ids:
@@ -153,6 +155,6 @@ async def members(
 
 
 async def member_ids(connection: AsyncConnection, role_id: UUID) -> list[str]:
-    """The gateway's ids of all users who are members, whoever put them there."""
+    """Return the gateway's ids of all users who are members, whatever added them."""
     held = select(grants.c.principal_id).distinct().where(*_membership(), grants.c.object_id == str(role_id))
     return list((await connection.execute(held.order_by(grants.c.principal_id))).scalars())

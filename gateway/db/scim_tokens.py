@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the tokens that providers' directories come with. The tokens themselves are nowhere."""
+"""Statements on the tokens of providers' directories. Only digests are stored, never the tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ScimTokens:
         self._database = database
 
     async def good(self, id: UUID) -> AnyRow | None:
-        """The row of a token that is neither revoked nor over, by the database's clock. Raises DatabaseUnavailable."""
+        """Return the row of a token that is neither revoked nor expired, or None. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             found = select(scim_tokens, _good.label("good")).where(scim_tokens.c.id == id, _good)
             return (await connection.execute(found)).one_or_none()
@@ -33,7 +33,7 @@ class ScimTokens:
 async def keep(
     connection: AsyncConnection, *, id: UUID, provider_id: str, project_id: str, digest: bytes, days: int
 ) -> datetime:
-    """Record a token that is good for so many days; when it ends."""
+    """Store a token that expires after `days`. Return its expiry."""
     ends = func.clock_timestamp() + func.make_interval(0, 0, 0, days)
     new = insert(scim_tokens).values(
         id=id, provider_id=provider_id, project_id=project_id, digest=digest, expires_at=ends
@@ -43,12 +43,12 @@ async def keep(
 
 
 async def revoke(connection: AsyncConnection, id: UUID) -> bool:
-    """End a token; False when there is no such token that is still good."""
+    """Revoke a token. Return False if no valid token has this id."""
     ended = update(scim_tokens).where(scim_tokens.c.id == id, _good).values(revoked_at=func.clock_timestamp())
     return (await connection.execute(ended)).rowcount == 1
 
 
 async def every(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """All tokens that were issued, the newest first, each with whether it is `good`."""
+    """Return all issued tokens, newest first, each with `good`: True if it is valid."""
     rows = select(scim_tokens, _good.label("good")).order_by(scim_tokens.c.created_at.desc())
     return (await connection.execute(rows)).all()

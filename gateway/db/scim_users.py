@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the users that identity providers keep here. Each is about one provider's users alone."""
+"""Statements on users that identity providers keep. Each statement concerns the users of one provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class UserTaken(Exception):
-    """Another user of the provider has this name or id; the transaction it happened in is lost."""
+    """Another user of the provider has this name or id. The transaction cannot continue."""
 
 
 @contextmanager
@@ -35,7 +35,10 @@ def _clashes() -> Iterator[None]:
 async def create(
     connection: AsyncConnection, *, id: UUID, user_id: str, provider_id: str, values: Mapping[str, Any]
 ) -> AnyRow:
-    """Insert a user whose record in `users` is there; its row. `values` as `values_of` makes them. Raises UserTaken."""
+    """Insert the SCIM user of an existing row of `users`, and return its row.
+
+    `values` are those of `values_of`. Raises UserTaken.
+    """
     new = insert(scim_users).values(id=id, user_id=user_id, provider_id=provider_id, **values)
     with _clashes():
         row: AnyRow = (await connection.execute(new.returning(scim_users))).one()
@@ -43,7 +46,7 @@ async def create(
 
 
 def values_of(*, user_name: str, external_id: str | None, active: bool, document: bytes) -> dict[str, Any]:
-    """What is written of a user."""
+    """Return the columns of a SCIM user that a request writes."""
     return {
         "user_name": user_name,
         "user_name_key": fold(user_name),
@@ -54,7 +57,7 @@ def values_of(*, user_name: str, external_id: str | None, active: bool, document
 
 
 async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any]) -> AnyRow:
-    """Write a user that is held; its row. Raises UserTaken."""
+    """Update a locked SCIM user and return its row. Raises UserTaken."""
     changed = (
         update(scim_users)
         .where(scim_users.c.id == id)
@@ -66,14 +69,15 @@ async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any
 
 
 async def get(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
-    """The provider's user of this id."""
+    """Return the provider's user with this id, or None."""
     found = select(scim_users).where(scim_users.c.id == id, scim_users.c.provider_id == provider_id)
     return (await connection.execute(found)).one_or_none()
 
 
 async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
-    """As `get`, kept to this transaction until it ends, with the record in `users`: nothing is given to the user
-    meanwhile (`users.exist`).
+    """Return the user as `get` does, and lock its row in `users` until this transaction ends.
+
+    No grant can be made to the user meanwhile (`users.exist`).
     """
     row = await get(connection, provider_id, id)
     if row is None:
@@ -83,8 +87,8 @@ async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRo
 
 
 async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
-    """Whether a provider keeps the user; that stays so until the transaction ends, where there is a record."""
-    # Two statements: the second one sees what somebody wrote whom the first one waited for.
+    """Return True if a provider keeps the user, and lock the user's row, if any, until the transaction ends."""
+    # Two statements: the second one sees the changes of a transaction for which the first one waited.
     await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
     found = select(scim_users.c.id).where(scim_users.c.user_id == user_id)
     return (await connection.execute(found)).one_or_none() is not None
@@ -93,8 +97,9 @@ async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
 async def page(
     connection: AsyncConnection, *, provider_id: str, conditions: Mapping[str, Any], offset: int, limit: int
 ) -> tuple[int, Sequence[AnyRow]]:
-    """(how many of the provider's users meet the conditions, some of them in the order of their making). Conditions
-    are by attribute in lower case.
+    """Return (the number of the provider's users that meet the conditions, a page of them by creation).
+
+    The keys of `conditions` are attributes in lower case.
     """
     asked = select(scim_users).where(
         scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
@@ -122,8 +127,10 @@ def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
 
 
 async def ids_of(connection: AsyncConnection, provider_id: str, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """The gateway's ids of the provider's users among these, by SCIM id. Their records stay until the transaction ends:
-    nothing is given to whom a deletion has just swept the grants of.
+    """Return the gateway's ids of the provider's users among these, by SCIM id.
+
+    Their rows are locked until the transaction ends, so that no grant is made to a user whose grants a concurrent
+    deletion has just ended.
     """
     if not ids:
         return {}

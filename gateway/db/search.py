@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that find things by what their names are like.
+"""Statements that find objects by similar names.
 
-Likeness is that of `pg_trgm`: the share of the text's trigrams that some stretch of the name has. What is compared is
-the column `search_key`, which PostgreSQL computes from each folded name (`first_schema.sql`), so that the locale of the
+The similarity is the one of `pg_trgm`: the share of the text's trigrams that a part of the name has. It is computed on
+the column `search_key`, which PostgreSQL derives from the folded name (`first_schema.sql`), so that the locale of the
 database does not matter.
 
-A search for tables begins with what the caller may see, never with what is alike: it costs what the caller could list,
-and neither its time nor its answer knows of anything else.
+A search for tables starts from the rows that the caller may see, not from similar names. So its cost is that of a list,
+and neither its time nor its result depends on other rows.
 
-That is also why no trigram index is used, not even for who sees everything in a warehouse: the lists of an index over
-all warehouses are as long as all of them together, so the time would tell of names elsewhere. Trigrams that are kept by
-warehouse would not, but are some twenty rows for each table to write with each creation and rename, for a search that
-takes a third of a second in 100,000 tables (`docs/performance.md`).
+For this reason no trigram index is used, even for callers who see a whole warehouse. An index over all warehouses has
+posting lists of all of them, so the time would depend on names elsewhere. Trigrams by warehouse would avoid this, but
+cost about twenty rows for each creation and rename. A search takes a third of a second in 100,000 tables
+(`docs/performance.md`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ from gateway.db.schema.roles import roles as roles_table
 from gateway.db.schema.users import users as users_table
 from gateway.iceberg.identifiers import fold
 
-#: Share of a text's trigrams that a name must have to be a hit; the default of `pg_trgm` for whole strings.
+#: Minimum similarity of a result. It is the default of `pg_trgm` for whole strings.
 LEAST = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """What a search may look at besides everything: `leaves` are privileges on tables and views (`table:select`) and
-    `inside` privileges on namespaces that may show what they are about.
+    """Restriction of a search to what the caller may see.
+
+    `leaves` are privileges on tables and views (`table:select`). `inside` are privileges on namespaces that may make
+    their contents visible.
     """
 
     holders: Holders
@@ -58,8 +60,8 @@ _GRANTED = f"""
         where h.object_type <> 'namespace' group by 1),
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 
-# A granted namespace and all below it. `offset 0` keeps each look-up one by an index and for one row: joined otherwise,
-# or filtered by likeness first, whole tables would be read, and the time would tell of what the caller does not see.
+# A granted namespace and all below it. `offset 0` makes each lookup use an index and read one row. Other joins, or a
+# filter by similarity first, would read whole tables, and the time would depend on rows that the caller does not see.
 _GRANTED_SPACES = """
     select n.id from (select distinct h.object_id::uuid as id from held h where h.object_type = 'namespace') g
     cross join lateral (
@@ -86,7 +88,7 @@ _GRANTED_CANDIDATES = """
 
 _OUT = "t.id, t.kind, t.name, n.levels"
 
-# Likeness is worked out once for each name; the second one, which only orders what is alike, for hits alone.
+# The first similarity is computed once for each name; the second one, which only orders results, for results alone.
 _LIKE = """
     , asked as materialized (select searchable(cast(:text as text)) as key),
     compared as (
@@ -126,18 +128,18 @@ _STATEMENTS = {
 }
 
 
-# Whatever the planner believes about a few large namespaces: what belongs to others is not read.
+# Without sequential scans, rows that the caller may not see are not read, whatever the planner estimates.
 _BY_INDEX = text("set local enable_seqscan = off")
 
 
 async def tabulars(
     connection: AsyncConnection, within: Within | None, *, warehouse_id: UUID, text: str, limit: int, offset: int
 ) -> Sequence[AnyRow]:
-    """Tables and views (id, kind, name, levels, by, score) of a warehouse whose names are like the text, the best
-    first; `within` None looks at all of them. `score` is 1 for a name that holds the text, None for a hit by its id.
+    """Return tables and views (id, kind, name, levels, by, score) of a warehouse with similar names, the best first.
 
-    A text with a dot is compared with the whole path, any other with the name. A UUID is looked up. The connection is
-    in a transaction of its own.
+    `within` None searches all of them. `score` is 1 for a name that contains the text, and None for a lookup by id. A
+    text with a dot is compared with the whole path, another one with the name. A UUID is looked up as an id. The
+    connection must be in a transaction of its own.
     """
     await connection.execute(_BY_INDEX)
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset}
@@ -163,7 +165,7 @@ _USERS = text(
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
-# Names take no part in it, not even in the order: they are what users call themselves.
+# Names are not used here, not even for the order: users set them.
 _USERS_BY_ADDRESS = text(
     f"""
     select {columns_of(users_table, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
@@ -184,22 +186,22 @@ _ROLES = text(
 
 
 async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """Users whose names, verified addresses or ids are like the text, the best first; all by name for an empty text.
+    """Return users with a similar name, verified address or id, the best first; all by name for an empty text.
 
-    A text with an @ is an address: it is compared with verified addresses and ids alone.
+    A text with an @ is an address. It is only compared with verified addresses and ids.
     """
     statement = _USERS_BY_ADDRESS if "@" in normalize("NFKD", text) else _USERS
     return (await connection.execute(statement, {"text": text.strip(), "limit": limit, "least": LEAST})).all()
 
 
 async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """A project's roles whose names are like the text, the best first; all by name for an empty text."""
+    """Return a project's roles with similar names, the best first; all by name for an empty text."""
     values = {"project_id": project_id, "text": fold(text.strip()), "limit": limit, "least": LEAST}
     return (await connection.execute(_ROLES, values)).all()
 
 
 def _uuid(text: str) -> UUID | None:
-    """The UUID that a text is, written with its hyphens: 32 digits may be a name."""
+    """Return the UUID that the text is, None for other texts. Hyphens are required: 32 digits may be a name."""
     try:
         id = UUID(text.strip())
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage credentials at rest: sealed with the keys of the settings, opened only to be used."""
+"""Encrypted storage credentials in the database. They are decrypted only for use."""
 
 from __future__ import annotations
 
@@ -24,27 +24,30 @@ from gateway.db.schema.secrets import secrets
 _MARK: Final = b"scrypt1$"
 _SALT_BYTES: Final = 16
 _HEAD_BYTES: Final = len(_MARK) + 24 + 1
-"""Mark, the salt in base64, and the separator before the Fernet token."""
+"""Bytes before the Fernet token: the mark, the salt in base64, and a separator."""
 _COST: Final = 2**15
 _KEPT: Final = 64
 
 
 class SecretUnreadable(Exception):
-    """A stored credential cannot be opened with any of the configured encryption keys."""
+    """No configured encryption key decrypts a stored credential."""
 
 
 class Sealer:
-    """Encrypts with the first key, decrypts with any of them (Fernet: AES-128-CBC with HMAC-SHA256), so keys can be
-    rotated.
+    """Encryption with the first key, decryption with any of them (Fernet: AES-128-CBC with HMAC-SHA256), for key
+    rotation.
 
-    The keys are passphrases of at least 16 characters. scrypt (RFC 7914) derives the actual keys from them, with a salt
-    that is stored beside each secret. Secrets of earlier versions, whose keys HKDF-SHA256 derived, still open. Deriving
-    takes a fraction of a second and 32 MiB: call `prepare`, and whatever opens, outside of the event loop.
+    The keys are passphrases of at least 16 characters. scrypt (RFC 7914) derives the encryption keys from them, with a
+    salt that is stored beside each secret. Secrets of earlier versions, whose keys HKDF-SHA256 derived, can still be
+    decrypted. A derivation takes a fraction of a second and 32 MiB. So call `prepare`, and every function that
+    decrypts, outside of the event loop.
     """
 
     def __init__(self, passphrases: Sequence[str], *, salt: bytes | None = None, former: bool = False) -> None:
-        """`salt` is the one to seal with, random by default. `former` seals in the form of earlier versions, which
-        gateways of those versions can open.
+        """Set the keys. Raises ValueError without a key, or for one of less than 16 characters.
+
+        `salt` is the salt of new secrets, random by default. `former` encrypts in the form of earlier versions, which
+        gateways of those versions can decrypt.
         """
         if not passphrases or any(len(phrase) < 16 for phrase in passphrases):
             raise ValueError("an encryption key of at least 16 characters is required")
@@ -56,19 +59,19 @@ class Sealer:
         self._lock = Lock()
 
     def prepare(self) -> None:
-        """Derive the keys that new secrets are sealed and opened with."""
+        """Derive the keys of new secrets."""
         for index in range(len(self._phrases)):
             self._by_scrypt(index, self._salt)
 
     def seal(self, plain: bytes) -> bytes:
-        """Encrypt."""
+        """Encrypt a secret."""
         if self._seals_former:
             return self._former[0].encrypt(plain)
         sealed = self._by_scrypt(0, self._salt).encrypt(plain)
         return _MARK + base64.urlsafe_b64encode(self._salt) + b"$" + sealed
 
     def open(self, sealed: bytes) -> bytes:
-        """Decrypt. Raises SecretUnreadable when no key fits."""
+        """Decrypt a secret. Raises SecretUnreadable if no key decrypts it."""
         for index in range(len(self._phrases)):
             plain = self._opened(index, sealed)
             if plain is not None:
@@ -76,11 +79,11 @@ class Sealer:
         raise SecretUnreadable("no configured encryption key opens this secret")
 
     def opens(self, sealed: bytes) -> bool:
-        """Whether any key fits."""
+        """Return True if a key decrypts the secret."""
         return any(self._opened(index, sealed) is not None for index in range(len(self._phrases)))
 
     def sealed_with_first(self, sealed: bytes) -> bool:
-        """Return True if the secret has the present form and the first key alone opens it."""
+        """Return True if the secret has the current form and the first key decrypts it."""
         return salt_of(sealed) is not None and self._opened(0, sealed) is not None
 
     def _opened(self, index: int, sealed: bytes) -> bytes | None:
@@ -113,11 +116,11 @@ def salt_of(sealed: bytes) -> bytes | None:
 
 
 async def sealer_for(connection: AsyncConnection, passphrases: Sequence[str]) -> Sealer:
-    """Make the sealer that fits the secrets of this database, its keys derived.
+    """Return the sealer for the secrets of this database, with derived keys.
 
-    New secrets share the salt of the newest one. They get the form of earlier versions as long as all have it: gateways
-    of an earlier version may serve beside this one, until `lakegate secrets rotate` changes the form. Raises ValueError
-    for passphrases that are too short.
+    New secrets share the salt of the newest one. They get the form of earlier versions as long as all secrets have it:
+    gateways of an earlier version may serve beside this one, until `lakegate secrets rotate` changes the form. Raises
+    ValueError for passphrases that are too short.
     """
     found = await newest(connection, limit=100)
     salts = [salt for sealed in found if (salt := salt_of(sealed)) is not None]
@@ -127,13 +130,13 @@ async def sealer_for(connection: AsyncConnection, passphrases: Sequence[str]) ->
 
 
 async def newest(connection: AsyncConnection, *, limit: int) -> Sequence[bytes]:
-    """Sealed credentials, the newest first."""
+    """Return up to `limit` encrypted credentials, newest first."""
     statement = select(secrets.c.sealed).order_by(secrets.c.id.desc()).limit(limit)
     return list((await connection.execute(statement)).scalars())
 
 
 async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit: int) -> Sequence[tuple[UUID, bytes]]:
-    """(id, sealed credential) of the next `limit` in the order of their ids."""
+    """Return the next `limit` pairs (id, encrypted credential), ordered by id."""
     statement = select(secrets.c.id, secrets.c.sealed).order_by(secrets.c.id).limit(limit)
     if after is not None:
         statement = statement.where(secrets.c.id > after)
@@ -141,13 +144,13 @@ async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit
 
 
 async def seal_anew(connection: AsyncConnection, id: UUID, *, before: bytes, sealed: bytes) -> bool:
-    """Replace the sealed form of a credential; False when it is gone, or was replaced by somebody else."""
+    """Replace the encrypted form of a credential. Return False if it was deleted, or replaced by another process."""
     statement = update(secrets).where(secrets.c.id == id, secrets.c.sealed == before).values(sealed=sealed)
     return (await connection.execute(statement)).rowcount == 1
 
 
 async def store(connection: AsyncConnection, sealer: Sealer, plain: bytes) -> UUID:
-    """Keep a credential and give its id."""
+    """Encrypt and store a credential. Return its id."""
     id = uuid7()
     sealed = await asyncio.to_thread(sealer.seal, plain)
     await connection.execute(insert(secrets).values(id=id, sealed=sealed))
@@ -155,7 +158,7 @@ async def store(connection: AsyncConnection, sealer: Sealer, plain: bytes) -> UU
 
 
 async def load(connection: AsyncConnection, sealer: Sealer, id: UUID) -> bytes:
-    """The credential kept under `id`. Raises SecretUnreadable when there is none or no key fits."""
+    """Return the decrypted credential `id`. Raises SecretUnreadable if it does not exist or no key decrypts it."""
     sealed = (await connection.execute(select(secrets.c.sealed).where(secrets.c.id == id))).scalar_one_or_none()
     if sealed is None:
         raise SecretUnreadable("the secret does not exist")
@@ -163,12 +166,14 @@ async def load(connection: AsyncConnection, sealer: Sealer, id: UUID) -> bytes:
 
 
 async def retire(connection: AsyncConnection, id: UUID) -> None:
-    """Nobody has this credential any more. Requests that found it a moment ago may use it, then `sweep` takes it."""
+    """Mark a credential that no warehouse uses any more. Requests in flight may still use it, until `sweep`
+    deletes it.
+    """
     await connection.execute(update(secrets).where(secrets.c.id == id).values(replaced_at=func.clock_timestamp()))
 
 
 async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: int) -> int:
-    """Remove credentials that were replaced long enough ago; how many."""
+    """Delete up to `limit` credentials that were replaced before `older_than_minutes`. Return their number."""
     age = func.make_interval(0, 0, 0, 0, 0, older_than_minutes)
     old = select(secrets.c.id).where(secrets.c.replaced_at < func.clock_timestamp() - age).limit(limit)
     result = await connection.execute(delete(secrets).where(secrets.c.id.in_(old.scalar_subquery())))

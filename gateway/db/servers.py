@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the one server row."""
+"""Statements on the row of the server. There is exactly one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uuid_utils.compat import uuid7
 from gateway.db.rows import AnyRow
 from gateway.db.schema.servers import server
 
-# The cluster, and this very table in it: a dump that is restored, elsewhere or over the old tables, makes another one.
+# Identity of the cluster and of this table. A restored dump creates another table, in another cluster or the same one.
 _HOME = "select (select system_identifier from pg_control_system())::text || '/' || 'server'::regclass::oid::text"
 
 
 class RestoredDatabase(Exception):
-    """The database was restored from a backup, or moved, since a gateway served it; nobody has said yet what holds."""
+    """The database was restored from a backup or moved after a gateway served it, and was not yet reconciled."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -30,20 +30,21 @@ class RestoredDatabase(Exception):
 
 
 async def require_home(connection: AsyncConnection) -> None:
-    """Raise RestoredDatabase when the database is not where it was when a gateway last served it."""
+    """Raise RestoredDatabase if the database is not where a gateway last served it."""
     stored = (await connection.execute(select(server.c.home))).scalar_one_or_none()
     if stored is not None and stored != (await connection.execute(text(_HOME))).scalar_one():
         raise RestoredDatabase
 
 
 async def settle(connection: AsyncConnection) -> None:
-    """Say that the database is where it belongs."""
+    """Record the current identity of the database."""
     await connection.execute(update(server).values(home=(await connection.execute(text(_HOME))).scalar_one()))
 
 
 async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
-    """The id of the server row, made on first start. Raises ValueError when another id than the configured one is
-    stored.
+    """Return the id of the server row, and create the row at the first start.
+
+    Raises ValueError if `id` is configured and another id is stored.
     """
     await connection.execute(
         insert(server).values(id=id or uuid7(), revision=uuid7()).on_conflict_do_nothing(index_elements=["singleton"])
@@ -57,7 +58,7 @@ async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
 
 
 async def read(connection: AsyncConnection) -> AnyRow:
-    """id, bootstrapped_at, revision."""
+    """Return the server row."""
     return (await connection.execute(select(server))).one()
 
 
@@ -68,8 +69,9 @@ async def stored_id(connection: AsyncConnection) -> UUID | None:
 
 
 async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
-    """Mark the server bootstrapped; False when it was already, or is to be by somebody else. Two at once wait for each
-    other and one gets False.
+    """Mark the server as bootstrapped. Return False if it was before, or if only another user may bootstrap it.
+
+    Of two concurrent calls, one waits for the other and returns False.
     """
     free = server.c.bootstrapped_at.is_(None)
     theirs = server.c.bootstrap_for.is_(None) | (server.c.bootstrap_for == user_id)
@@ -80,10 +82,10 @@ async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
 
 
 async def awaits_bootstrap(connection: AsyncConnection) -> bool:
-    """Whether it has not been bootstrapped."""
+    """Return True if the server is not bootstrapped."""
     return (await connection.execute(select(server.c.bootstrapped_at))).scalar_one() is None
 
 
 async def reopen_bootstrap(connection: AsyncConnection, user_id: str | None) -> None:
-    """Let the server be bootstrapped once more, by this user only if one is given."""
+    """Allow one more bootstrap, by this user only if one is given."""
     await connection.execute(update(server).values(bootstrapped_at=None, bootstrap_for=user_id))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the gateway's own tokens, shared by all processes. The private halves are sealed like other secrets, and
-`lakegate secrets rotate` seals them anew with those.
+"""Keys of the gateway's own tokens, shared by all processes.
+
+The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts them anew with these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('signing_ke
 
 
 class PublishedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The public half of a key (a JWK in JSON), and whether it still signs."""
+    """A public key (a JWK in JSON). `signs` is True while its private key signs new tokens."""
 
     kid: str
     public: bytes
@@ -31,19 +32,21 @@ class SigningKeys:
     """Implements `gateway.identity.own_keys.KeyStore`."""
 
     def __init__(self, database: Database, sealer: Sealer, *, signs_seconds: int, verifies_seconds: int) -> None:
-        """A key signs for `signs_seconds`, and verifies for `verifies_seconds` more: longer than a token lives."""
+        """Set the lifetimes: a key signs for `signs_seconds`, then verifies for `verifies_seconds`, longer than a token
+        is valid.
+        """
         self._database = database
         self._sealer = sealer
         self._signs = signs_seconds
         self._verifies = verifies_seconds
 
     async def published(self) -> Sequence[PublishedKey]:
-        """The keys that verify now, by the database's clock; the newest first. Raises DatabaseUnavailable."""
+        """Return the keys that verify now, newest first. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             return await _published(connection)
 
     async def private(self, kid: str) -> bytes:
-        """The private half, as it was kept. Raises SecretUnreadable, also when the key is gone."""
+        """Return the private key as it was stored. Raises SecretUnreadable, also if the key does not exist."""
         async with self._database.read() as connection:
             query = select(signing_keys.c.secret_id).where(signing_keys.c.kid == kid)
             secret_id = (await connection.execute(query)).scalar_one_or_none()
@@ -52,7 +55,9 @@ class SigningKeys:
             return await secrets.load(connection, self._sealer, secret_id)
 
     async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
-        """Let this key sign from now on, unless another process made one meanwhile. Raises DatabaseUnavailable."""
+        """Store a key that signs from now on, unless another process stored one meanwhile. Raises
+        DatabaseUnavailable.
+        """
         async with self._database.transaction() as connection:
             await connection.execute(_ONE_AT_A_TIME)
             if any(key.signs for key in await _published(connection)):
@@ -83,14 +88,16 @@ async def _published(connection: AsyncConnection) -> Sequence[PublishedKey]:
 
 
 async def withdraw(connection: AsyncConnection) -> int:
-    """End all keys at once, and with them every token they signed; how many verified still."""
+    """Revoke all keys, and with them every token that they signed. Return the number of keys that verified
+    until now.
+    """
     now = func.clock_timestamp()
     ended = update(signing_keys).where(signing_keys.c.verifies_until > now).values(signs_until=now, verifies_until=now)
     return (await connection.execute(ended)).rowcount
 
 
 async def sweep(connection: AsyncConnection) -> None:
-    """Forget keys that verify nothing any more."""
+    """Delete keys that no longer verify."""
     over = signing_keys.c.verifies_until <= func.clock_timestamp()
     gone = await connection.execute(delete(signing_keys).where(over).returning(signing_keys.c.secret_id))
     for secret_id in gone.scalars().all():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on what was called and on what there was, hour by hour."""
+"""Statements on the hourly counts of requests, and of tables and views."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.db.rows import AnyRow
 
 KEPT_DAYS: Final = 400
-"""How long counts of calls are kept: a year and the month to compare it with."""
+"""Retention of counts of requests: a year, and a month for comparison."""
 
-# Added to what is there, in one order for all: processes neither lose each other's counts nor wait in a circle. What
-# has gone meanwhile is left out. Calls of a write belong to the hour in which they are written.
+# Counts are added to existing rows, in one order. So processes neither lose counts nor deadlock. Counts of deleted
+# projects and warehouses are left out. The hour is that of the statement.
 _ADD_CALLS = text(
     """
     insert into endpoint_statistics (project_id, warehouse_id, route, status, hour, count)
@@ -57,8 +57,8 @@ _CALLS = text(
     """
 )
 
-# One process sums up at a time. A change that was committed late is counted where the sums have come to.
-# A statement of its own: what is summed up afterwards sees all that whoever had the turn before wrote.
+# One process sums up at a time. A change that is committed late is added to the latest hour that was summed up. The
+# lock is a separate statement, so that the next one sees all changes of the previous holder.
 _TURN = text("select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7))")
 
 _SUM_UP = text(
@@ -82,7 +82,7 @@ _SUM_UP = text(
     """
 )
 
-# With what has not been summed up yet, so that the latest hour is as it is now.
+# It includes changes that are not yet summed up, so that the latest hour is current.
 _COUNTS = text(
     """
     with pending as (
@@ -108,7 +108,7 @@ _COUNTS = text(
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """So many answers of a status on a route, about something in a project and, unless None, a warehouse."""
+    """The number of responses with a status on a route, for a project and, unless None, a warehouse."""
 
     project_id: str
     warehouse_id: UUID | None
@@ -118,7 +118,7 @@ class Counted:
 
 
 async def add_calls(connection: AsyncConnection, counted: Sequence[Counted]) -> None:
-    """Add counts to this hour's."""
+    """Add counts to those of the current hour."""
     if not counted:
         return
     values = {
@@ -132,7 +132,7 @@ async def add_calls(connection: AsyncConnection, counted: Sequence[Counted]) -> 
 
 
 async def forget_calls(connection: AsyncConnection) -> None:
-    """Remove some of the counts that are older than KEPT_DAYS."""
+    """Delete some of the counts that are older than KEPT_DAYS."""
     await connection.execute(_FORGET_CALLS, {"days": KEPT_DAYS})
 
 
@@ -147,13 +147,15 @@ async def calls(
     end: datetime,
     limit: int,
 ) -> Sequence[AnyRow]:
-    """Counts (`calls`) of the hours that begin in [start, end), of a project or a warehouse, in their order."""
+    """Return the counts (`calls`) of the hours that begin in [start, end), for a project or a warehouse, ordered by
+    hour.
+    """
     values = {"project_id": project_id, "warehouse_id": warehouse_id, "unmapped": unmapped, "limit": limit}
     return (await connection.execute(_CALLS, {**values, "statuses": list(statuses), "start": start, "end": end})).all()
 
 
 async def sum_up(connection: AsyncConnection) -> None:
-    """Add what changed to the counts of its hour, unless another process does."""
+    """Add pending changes to the counts of their hours, unless another process does."""
     if (await connection.execute(_TURN)).scalar_one():
         await connection.execute(_SUM_UP)
 
@@ -161,8 +163,9 @@ async def sum_up(connection: AsyncConnection) -> None:
 async def counts(
     connection: AsyncConnection, warehouse_id: UUID, *, before: datetime | None, limit: int
 ) -> Sequence[AnyRow]:
-    """How many tables and views (hour, tables, views, updated_at) a warehouse had, the latest hour first, those before
-    `before`.
+    """Return the numbers of tables and views (hour, tables, views, updated_at) of a warehouse, latest hour first.
+
+    `before` is the exclusive upper limit of the hours.
     """
     values = {"warehouse_id": warehouse_id, "before": before, "limit": limit}
     return (await connection.execute(_COUNTS, values)).all()

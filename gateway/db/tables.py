@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tables, views and generic tables: their rows, their pointer, their locations."""
+"""Statements on tables, views and generic tables: their rows, pointers and locations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _EXPLICIT_LOCATIONS = 0x1A4E0002
 
 
 class Clash(Exception):
-    """The name or the location is taken; the transaction it happened in is lost."""
+    """The name or the location is taken. The transaction cannot continue."""
 
 
 @contextmanager
 def clashes() -> Iterator[None]:
-    """Tell a violated uniqueness as Clash."""
+    """Context manager that converts a violated constraint into Clash."""
     try:
         yield
     except IntegrityError as error:
@@ -41,7 +41,7 @@ def clashes() -> Iterator[None]:
 
 
 async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
-    """The kind (`table`, `view`, `generic_table`) of what has this name in the namespace, or None."""
+    """Return the kind (`table`, `view`, `generic_table`) of the object with this name in the namespace, or None."""
     at = {"namespace_id": namespace_id, "name_key": fold(name)}
     kind: str | None = (await connection.execute(_NAME_TAKEN, at)).scalar_one_or_none()
     return kind
@@ -68,9 +68,7 @@ async def create(
     kind: str = "table",
     format: str | None = None,
 ) -> None:
-    """Insert a table or view, or a staged one without metadata. Raises IntegrityError when name or location is
-    taken.
-    """
+    """Insert a table or view, or a staged table without metadata. Raises Clash if the name or the location is taken."""
     values = {
         "id": id,
         "warehouse_id": warehouse_id,
@@ -93,12 +91,16 @@ _CREATE = insert(tables)
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
-    """Let one explicit location be checked and taken at a time, and no default one meanwhile."""
+    """Lock the check and use of an explicit location against those of all other locations, until the
+    transaction ends.
+    """
     await connection.execute(_HOLD_EXPLICIT)
 
 
 async def hold_default_locations(connection: AsyncConnection) -> None:
-    """Let any number of default locations be taken at a time, and no explicit one meanwhile."""
+    """Lock the use of a default location against explicit ones, until the transaction ends. Default ones are
+    concurrent.
+    """
     await connection.execute(_HOLD_DEFAULT)
 
 
@@ -114,12 +116,12 @@ async def location_taken(
     other_than: UUID | None = None,
     owners: Sequence[str] = (),
 ) -> bool:
-    """Whether any table or view of any project (staged ones too), but this one, is at, above or below this location, or
-    was and keys for it may live, or was and its files are about to be deleted.
+    """Return True if this location overlaps another one of any project: equal, above or below.
 
-    `owners`: principals (`user:<id>`, `role:<id>`) for whom retired locations of theirs count as free, once nothing is
-    about to delete there. One statement, so that a table that goes at this moment is seen as there or as gone, never as
-    neither.
+    Counted are locations of other tables and views, including staged ones, retired locations with valid credentials,
+    and locations with a pending purge. `owners` are principals (`user:<id>`, `role:<id>`) whose retired locations count
+    as free; a pending purge still counts. It is one statement, so that a table that is deleted concurrently counts as a
+    table or as a retired location.
     """
     values = {**retired_locations.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
@@ -143,7 +145,7 @@ _LOCATION_TAKEN = text(
 
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
-    """Whether any table or view of any project (staged ones too) is at, above or below this location now."""
+    """Return True if this location overlaps a current location of any table or view, including staged ones."""
     found = await connection.execute(_LOCATION_IN_USE, retired_locations.around(location_key, ancestors))
     return bool(found.scalar_one())
 
@@ -163,8 +165,9 @@ async def schedule_purge(
     kind: str = "table",
     parent: UUID | None = None,
 ) -> None:
-    """Have the files below a place deleted, in the transaction that deletes its row. `parent` is the task that has it
-    done.
+    """Schedule the deletion of the files below a location, in the transaction that deletes its row.
+
+    `parent` is the task that deletes the row.
     """
     await add_task(
         connection,
@@ -180,7 +183,7 @@ async def schedule_purge(
 async def drop_staged(
     connection: AsyncConnection, id: UUID | None = None, *, namespace_id: UUID | None = None
 ) -> Sequence[AnyRow]:
-    """Delete one staged table or all of a namespace, and schedule the purge of their places; the rows that were."""
+    """Delete one staged table, or all of a namespace, and schedule the purge of their locations. Return the rows."""
     statement = delete(tables).where(
         tables.c.staged_by.is_not(None),
         tables.c.id == id if namespace_id is None else tables.c.namespace_id == namespace_id,
@@ -199,7 +202,8 @@ async def staged(
 ) -> AnyRow | None:
     """Return the caller's staged table of this name at the exact `location`, locked, or None.
 
-    One at a twin by letter case is another: its location was found empty, and its keys handed out, for that one alone.
+    A location that differs in letter case belongs to another staged table: it was checked, and credentials were vended,
+    for that table only.
     """
     statement = (
         select(tables.c.id, tables.c.table_uuid, tables.c.location)
@@ -215,7 +219,7 @@ async def staged(
 
 
 async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> AnyRow | None:
-    """A staged table by its id and place; None when it was made or is gone."""
+    """Return a staged table by its id and location, None if it was created or deleted."""
     statement = select(tables.c.id).where(
         tables.c.id == id, tables.c.location_key == location_key, tables.c.staged_by.is_not(None)
     )
@@ -225,7 +229,7 @@ async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: st
 async def finish_staged(
     connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
 ) -> None:
-    """Make a staged table exist. Raises Clash when its name was taken meanwhile."""
+    """Create the table from its staged row. Raises Clash if the name was taken meanwhile."""
     statement = (
         update(tables)
         .where(tables.c.id == id)
@@ -244,7 +248,7 @@ async def finish_staged(
 async def swap(
     connection: AsyncConnection, id: UUID, *, from_version: int, metadata_location: str, metadata: bytes
 ) -> bool:
-    """Move the pointer if nobody else did since `from_version`."""
+    """Change the pointer, unless the version is not `from_version` any more. Return True if it was changed."""
     document = await document_values("table", metadata_location, metadata)
     values = {"of": id, "from_version": from_version, **{f"new_{name}": value for name, value in document.items()}}
     return (await connection.execute(_SWAP, values)).rowcount == 1
@@ -269,9 +273,10 @@ _SWAP = (
 
 
 async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """The table or view that is to be dropped, locked: namespace_id, location, location_key, metadata_location,
-    whether it is `protected`, and `keep_seconds`, for how long its warehouse keeps what is dropped (None: not at all).
-    None when it is already gone.
+    """Lock a table or view that is to be dropped, and return its row, None if it does not exist.
+
+    The row has namespace_id, location, location_key, metadata_location, protected, and `keep_seconds`: the time for
+    which its warehouse keeps dropped objects (None: it does not).
     """
     keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
     statement = (
@@ -291,7 +296,10 @@ async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | None:
-    """Delete the table or view; its namespace and places, or None when it is already gone. `by` gives its place up."""
+    """Delete the table or view. Return its namespace and locations, None if it does not exist.
+
+    `by` is the principal that is recorded with the retired location.
+    """
     statement = (
         delete(tables)
         .where(tables.c.id == id)
@@ -305,7 +313,7 @@ async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | No
 async def in_namespace(
     connection: AsyncConnection, *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Tables or views (id, name, name_key, protected) in the order of their folded names."""
+    """Return tables or views (id, name, name_key, protected), ordered by folded name."""
     statement = select(tables.c.id, tables.c.name, tables.c.name_key, tables.c.protected).where(
         tables.c.namespace_id == namespace_id, tables.c.kind == kind, LIVE
     )
@@ -315,33 +323,33 @@ async def in_namespace(
 
 
 async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """The formats of these generic tables, of those that are there."""
+    """Return the formats of those of these generic tables that exist."""
     found = await connection.execute(select(tables.c.id, tables.c.format).where(tables.c.id.in_(list(ids))))
     return {row.id: row.format for row in found}
 
 
 async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
-    """Return once no transaction is about to change the table: what is read afterwards in this one is settled."""
+    """Wait for transactions that change the table, and lock it: reads after this call are stable."""
     await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())
 
 
 async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> bool:
-    """Keep the table from changing until this transaction ends; False when it is not at this version any more."""
+    """Lock the table against changes until this transaction ends. Return False if its version is not `version`."""
     statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version, LIVE)
     return (await connection.execute(statement.with_for_update(read=True))).one_or_none() is not None
 
 
 async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Where the table or view is now (metadata_location, metadata, version), None when it is gone."""
+    """Return the pointer of the table or view (metadata_location, metadata, version), None if it does not exist."""
     statement = select(tables.c.metadata_location, tables.c.metadata, tables.c.version).where(tables.c.id == id)
     return (await connection.execute(statement)).one_or_none()
 
 
 async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """What the table or view is called and where (namespace_id, name_key), whether it is `protected`, and which
-    `version` of it this is, locked against everybody; None when gone.
+    """Lock the table or view exclusively. Return (namespace_id, name_key, protected, version), None if it does not
+    exist.
 
-    Grants in flight hold the row too (`grants.hold_object`), so afterwards the grants on it are settled.
+    Transactions that grant on it lock the row too (`grants.hold_object`), so the grants on it are stable afterwards.
     """
     columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected, tables.c.version)
     statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()
@@ -349,8 +357,9 @@ async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
 
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
-    """What the table or view lies in now, from the project down, and stays in until this transaction ends; hold or
-    lock its row first.
+    """Return the containers of the table or view, from the project down. Lock its row first.
+
+    Its namespace is locked against moves until this transaction ends.
     """
     row = (await connection.execute(_CONTAINERS, {"table": id})).one()
     return path_above(row.project_id, str(row.id), [str(each) for each in (*row.ancestors, row.parent)])
@@ -366,9 +375,9 @@ _CONTAINERS = (
 
 
 async def move(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str) -> None:
-    """Give another name, in another namespace too. Counts as a change, so that a commit under the old name loses.
+    """Rename a table or view, or move it to another namespace. The version increases, so a concurrent commit fails.
 
-    Raises Clash when the name is taken.
+    Raises Clash if the name is taken.
     """
     statement = (
         update(tables)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks for people: pages of them, one with its attempts, and steering them."""
+"""Statements on tasks for the management API: pages of tasks, a task with its attempts, and control of tasks."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ class AlreadyActive(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which tasks: of one warehouse, or a project's own. None filters nothing. Of `entities`, (type, id), an id of None
-    means tasks about the warehouse itself. `of_what_exists` leaves out those whose entity is gone, `holders` those of
-    what none of them was given anything on: neither on the entity nor on a namespace it lies in.
+    """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
+
+    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_what_exists` excludes tasks
+    of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the entity
+    nor on a namespace above it.
     """
 
     warehouse_id: UUID | None = None
@@ -60,7 +62,7 @@ class Wanted:
 async def page(
     connection: AsyncConnection, wanted: Wanted, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Tasks from the newest to the oldest, from the one `after` which the page begins."""
+    """Return tasks from the newest to the oldest, starting after `after`."""
     conditions = [_owned(wanted.warehouse_id, wanted.project_id)]
     if wanted.queues is not None:
         conditions.append(tasks.c.queue.in_(wanted.queues))
@@ -73,7 +75,7 @@ async def page(
     if wanted.entities is not None:
         conditions.append(_about(wanted.entities))
     if wanted.of_what_exists:
-        # What is gone has no grants, so nobody sees it by one: asking would be for nothing.
+        # Deleted entities have no grants, so no grant makes their tasks visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
     if wanted.holders is not None:
         conditions.append(_spoken_for(wanted.holders))
@@ -87,13 +89,13 @@ async def page(
 async def get(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> dict[UUID, AnyRow]:
-    """Those of these tasks that there are in the warehouse, or of the project itself."""
+    """Return those of these tasks that exist in the warehouse, or in the project itself, by id."""
     statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
     return {row.id: row for row in await connection.execute(statement)}
 
 
 async def kept(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
-    """Those of these tables, views and generic tables that there are, dropped or not; staged ones are not yet."""
+    """Return the ids of those tables, views and generic tables that exist, dropped or not, but not staged."""
     statement = select(tables.c.id).where(
         tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
     )
@@ -103,7 +105,7 @@ async def kept(connection: AsyncConnection, entity_ids: Collection[UUID | None])
 async def hold(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> dict[UUID, AnyRow]:
-    """As `get`, and nobody changes them until the transaction ends."""
+    """Return the tasks as `get` does, and lock them until the transaction ends."""
     statement = (
         select(tasks)
         .where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
@@ -114,13 +116,13 @@ async def hold(
 
 
 async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AnyRow]:
-    """The last attempts that ended, the newest first."""
+    """Return the latest attempts that ended, newest first."""
     statement = select(task_log).where(task_log.c.task_id == id).order_by(task_log.c.attempt.desc()).limit(limit)
     return (await connection.execute(statement)).all()
 
 
 async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: float) -> None:
-    """Ask the workers of running tasks to stop; each is begun again so many seconds from now."""
+    """Request the workers of running tasks to stop. Each task starts again after `again_in` seconds."""
     now = func.clock_timestamp()
     await connection.execute(
         update(tasks)
@@ -134,7 +136,7 @@ async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: fl
 
 
 async def cancel(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
-    """Never begin tasks that wait."""
+    """Cancel scheduled tasks."""
     now = func.clock_timestamp()
     await connection.execute(
         update(tasks)
@@ -144,8 +146,10 @@ async def cancel(connection: AsyncConnection, ids: Sequence[UUID], *, reason: st
 
 
 async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: datetime | None) -> None:
-    """Have tasks begun at this time, None for now: those that wait, those that are stopping, once they have, and those
-    that had failed for good, with all tries anew. Raises AlreadyActive.
+    """Set the start of tasks to `at`, None for now. Raises AlreadyActive.
+
+    It applies to scheduled tasks, to stopping tasks after they have stopped, and to failed tasks, which get all
+    attempts again.
     """
     now = func.clock_timestamp()
     due = now if at is None else literal(at, DateTime(timezone=True))
@@ -171,14 +175,18 @@ async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: da
 
 
 def named_queue(name: str) -> Queue | None:
-    """The queue of this name, or of the name it had in versions of the reference system; None when there is none."""
+    """Return the queue of this name, or of its former name in versions of the reference system. Return None for
+    others.
+    """
     if name == "tabular_expiration":
         return Queue.SOFT_DELETION
     return Queue(name) if name in list(Queue) else None
 
 
 def _spoken_for(holders: Holders) -> ColumnElement[bool]:
-    """Whether one of them was given anything on the entity or above it; one task too many costs a question."""
+    """Match tasks of entities on which, or above which, one of them holds a grant. An additional task costs only a
+    check.
+    """
     t, n = tables.alias("t"), namespaces.alias("n")
     granted = text(SPOKEN_FOR).bindparams(user=holders.user, roles=list(holders.roles))
     return exists().select_from(t.join(n, n.c.id == t.c.namespace_id)).where(t.c.id == tasks.c.entity_id, granted)

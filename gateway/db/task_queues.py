@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on what is configured for queues, on the tasks that every project has, and on what is over."""
+"""Statements on the configuration of queues, the log cleanup of every project, and the removal of ended tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.db.tasks import ACTIVE, Queue, Status
 
 CLEANUP_PERIOD: Final = timedelta(days=1)
 RETENTION: Final = timedelta(days=90)
-"""How often ended tasks are removed, and how old they are then."""
+"""The default period of the cleanup of ended tasks, and their default retention."""
 
 _PERIOD = "cleanup_seconds"
 _KEPT = "retention_seconds"
@@ -29,7 +29,7 @@ _KEPT = "retention_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """What is configured for a queue in a warehouse or project. The two times are those of `task_log_cleanup`."""
+    """The configuration of a queue in a warehouse or project. The two times are those of `task_log_cleanup`."""
 
     heartbeat_seconds: int | None = None
     cleanup_period: timedelta = CLEANUP_PERIOD
@@ -39,7 +39,7 @@ class QueueSettings:
 async def settings(
     connection: AsyncConnection, queue: Queue, *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> QueueSettings:
-    """What holds for the queue: what was set, else the defaults."""
+    """Return the configuration of the queue, with defaults for what is not set."""
     statement = select(task_queue_configs.c.config, task_queue_configs.c.heartbeat_seconds).where(
         task_queue_configs.c.queue == queue.value,
         task_queue_configs.c.warehouse_id == warehouse_id
@@ -58,7 +58,7 @@ async def configure(
     warehouse_id: UUID | None = None,
     project_id: str | None = None,
 ) -> None:
-    """Replace what was set. A clean-up that waits is due by the new period."""
+    """Replace the configuration. A scheduled cleanup becomes due by the new period."""
     config = {}
     if queue is Queue.TASK_LOG_CLEANUP:
         config = {_PERIOD: given.cleanup_period.total_seconds(), _KEPT: given.retention.total_seconds()}
@@ -83,9 +83,9 @@ async def configure(
 
 
 async def schedule_cleanups(connection: AsyncConnection, *, project_id: str | None = None) -> int:
-    """Have every project (or this one) clean up its log again, a period after it last did; how many were scheduled.
+    """Schedule the log cleanup of every project (or of this one), one period after its last one. Return their number.
 
-    Any number of processes may do this: a project has one active task of the kind (`tasks_active_project_key`).
+    Any number of processes may call it: a project has one active task of this kind (`tasks_active_project_key`).
     """
     mine = and_(tasks.c.project_id == projects.c.id, tasks.c.queue == Queue.TASK_LOG_CLEANUP.value)
     last = select(func.max(tasks.c.finished_at)).where(mine).scalar_subquery()
@@ -121,16 +121,16 @@ async def schedule_cleanups(connection: AsyncConnection, *, project_id: str | No
 
 
 async def remove_ended(connection: AsyncConnection, project_id: str, *, older_than: timedelta, limit: int) -> int:
-    """Remove tasks of a project and its warehouses that ended so long ago, with their logs, and attempts of others that
-    ended then; how many rows.
+    """Delete tasks of a project and its warehouses, and attempts, that ended before `older_than`. Return the number of
+    rows.
     """
     before = func.clock_timestamp() - older_than
     theirs = or_(
         tasks.c.project_id == project_id,
         tasks.c.warehouse_id.in_(select(warehouses.c.id).where(warehouses.c.project_id == project_id)),
     )
-    # Locked as what they are: one that is begun again at this moment (`task_lists.reschedule`) is over no more, and a
-    # deletion that waited for it would not look at that again.
+    # Locked with the condition: a task that is restarted concurrently (`task_lists.reschedule`) has not ended any more,
+    # and a deletion that waited for it would not check that again.
     old = select(tasks.c.id).where(theirs, tasks.c.finished_at < before).limit(limit)
     held = old.with_for_update(skip_locked=True, of=tasks)
     removed = await connection.execute(delete(tasks).where(tasks.c.id.in_(held)))
@@ -148,7 +148,7 @@ async def remove_ended(connection: AsyncConnection, project_id: str, *, older_th
 
 
 async def count(connection: AsyncConnection) -> dict[tuple[str, str], int]:
-    """How many tasks have not ended, by queue and status."""
+    """Return the number of active tasks by queue and status."""
     statement = (
         select(tasks.c.queue, tasks.c.status, func.count()).where(ACTIVE_TASKS).group_by(tasks.c.queue, tasks.c.status)
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on attempts: one run of a task, from when a worker takes it until it is over.
+"""Statements on attempts. An attempt is one run of a task, from its start by a worker to its end.
 
-What ends an attempt is written together with its row in `task_log`, and only by the worker that has it: whoever was
-slow finds that the task was taken over (TaskLost) and leaves no trace.
+The end of an attempt is written together with its row in `task_log`, and only by the worker that runs it. A slow worker
+whose task was taken over gets TaskLost and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gateway.db.schema.tasks import ACTIVE_TASKS, task_queue_configs, tasks
 from gateway.db.tasks import BEGUN, Queue, Status, interval, log_attempt, over
 
 MAX_ATTEMPTS: Final = 5
-"""How often a task is begun that fails each time."""
+"""Limit of the failing attempts of a task."""
 
 STALE_SECONDS: Final = 120
-"""The silence after which a task is taken over where nothing else is configured."""
+"""Default time without a heartbeat after which another worker takes a task over."""
 
 FIRST_PAUSE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 900.0
@@ -31,19 +31,19 @@ _DIED: Final = "its worker died"
 
 
 class TaskLost(Exception):
-    """Another worker took the task over; what this one did must not be written down as its end."""
+    """Another worker took the task over; this worker must not record the end of the task."""
 
 
 class TaskStopped(Exception):
-    """Somebody asked the worker to stop. What was done so far stays done; the task is begun again later."""
+    """A request to stop reached the worker. The work done so far stays; the task is started again later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One run of a task: whoever takes it over has the next `attempt`, and this one can end it no more.
+    """One run of a task. A worker that takes it over has the next `attempt`; then this run cannot end it any more.
 
-    It is about one thing of a warehouse, or about a project. `stale_seconds` is the silence after which others take it
-    over; `tries` counts the attempts that count, this one included.
+    The task concerns one entity of a warehouse, or a project. `stale_seconds` is the time without a heartbeat after
+    which another worker takes it over. `tries` is the number of counted attempts, including this one.
     """
 
     id: UUID
@@ -58,31 +58,31 @@ class Task:
 
     @property
     def warehouse_id(self) -> UUID:
-        """Raises ValueError for a project's task."""
+        """Return the warehouse. Raises ValueError for a task of a project."""
         return _given(self.of_warehouse, self)
 
     @property
     def entity_id(self) -> UUID:
-        """Raises ValueError for a project's task."""
+        """Return the entity. Raises ValueError for a task of a project."""
         return _given(self.of_entity, self)
 
     @property
     def project_id(self) -> str:
-        """Raises ValueError for a task of a warehouse."""
+        """Return the project. Raises ValueError for a task of a warehouse."""
         return _given(self.of_project, self)
 
 
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
-    """Begin the task that is due longest, or that its worker left without a heartbeat; None when there is none.
+    """Start the task that is due for longest, or one whose worker sends no heartbeats. Return None if there is none.
 
-    A task that was left is begun again, unless it was tried often enough. `stale_seconds` holds where no other silence
-    is configured for the queue.
+    A task without heartbeats is started again, unless it had its last attempt. `stale_seconds` is the default for
+    queues without a configured time.
     """
     stale = _stale_seconds(stale_seconds)
     chosen = (
         select(tasks, stale.label("stale_seconds"))
         .where(
-            # What is due later is not even looked at, however much of it there is (`tasks_due_idx`).
+            # Tasks that are due later are not read, however many there are (`tasks_due_idx`).
             ACTIVE_TASKS,
             tasks.c.scheduled_for <= func.now(),
             tasks.c.queue.in_([queue.value for queue in queues]),
@@ -116,8 +116,9 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
 
 
 async def release(connection: AsyncConnection, *, stale_seconds: float) -> int:
-    """Schedule tasks again whose worker was asked to stop and left them without a heartbeat, for the time that was set
-    then; how many. `take` does not find them before.
+    """Schedule tasks again whose worker was requested to stop and sends no heartbeats. Return their number.
+
+    They keep the start that the request set. `take` does not start them before.
     """
     left = (
         select(tasks.c.id)
@@ -132,14 +133,17 @@ async def release(connection: AsyncConnection, *, stale_seconds: float) -> int:
 
 
 async def beat(connection: AsyncConnection, task: Task) -> bool:
-    """Say that the worker lives; whether it was asked to stop. Raises TaskLost."""
+    """Record a heartbeat. Return True if the worker is requested to stop. Raises TaskLost."""
     return await _mine(connection, task, heartbeat_at=func.clock_timestamp()) == Status.STOPPING
 
 
 async def report(
     connection: AsyncConnection, task: Task, *, progress: float, details: Mapping[str, object] | None = None
 ) -> bool:
-    """As `beat`, telling how far it is, from 0 to 1, and what is worth knowing of this attempt. Raises TaskLost."""
+    """Record a heartbeat, the progress from 0 to 1, and details of this attempt.
+
+    Return True if the worker is requested to stop. Raises TaskLost.
+    """
     values: dict[str, object] = {} if details is None else {"execution_details": dict(details)}
     now = func.clock_timestamp()
     status = await _mine(
@@ -151,7 +155,7 @@ async def report(
 async def finish(
     connection: AsyncConnection, task: Task, *, status: Status = Status.SUCCEEDED, reason: str = ""
 ) -> None:
-    """End the task in the transaction that records what it did. Raises TaskLost."""
+    """End the task, in the transaction that records its result. Raises TaskLost."""
     if status is Status.SUCCEEDED:
         await _mine(connection, task, progress=1.0)
     await log_attempt(connection, task.id, status, reason or None, attempt=task.attempt)
@@ -159,9 +163,9 @@ async def finish(
 
 
 async def fail(connection: AsyncConnection, task: Task, error: str) -> bool:
-    """Try again later, each time after twice as long, or give up after the last attempt; True when given up.
+    """Schedule the next attempt, with a doubled delay each time, or end the task after the last one.
 
-    Raises TaskLost.
+    Return True if it ended. Raises TaskLost.
     """
     await log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
     if task.tries >= MAX_ATTEMPTS:
@@ -179,9 +183,9 @@ async def interrupt(
     in_seconds: float | None = None,
     status: Status = Status.FAILED,
 ) -> None:
-    """Try again later, without counting this attempt: what ended it was nothing the task did. Raises TaskLost.
+    """Schedule another attempt without counting this one, because its end was not caused by the task. Raises TaskLost.
 
-    Later is after `in_seconds`, or after a time that grows with the attempts. `status` is that of the attempt.
+    The delay is `in_seconds`, or grows with the attempts. `status` is the status of the attempt.
     """
     await log_attempt(connection, task.id, status, error, attempt=task.attempt)
     seconds = _pause(task.attempt) if in_seconds is None else in_seconds
@@ -189,7 +193,7 @@ async def interrupt(
 
 
 async def _again(connection: AsyncConnection, task: Task, error: str, *, seconds: float, interruptions: int) -> None:
-    """Schedule it anew: after so long, or when it was asked to stop, at the time that was set then."""
+    """Schedule the task after `seconds`; after a request to stop, at the start that the request set."""
     later = case(
         (tasks.c.status == Status.STOPPING, tasks.c.scheduled_for), else_=func.clock_timestamp() + interval(seconds)
     )
@@ -213,7 +217,7 @@ async def _set(connection: AsyncConnection, id: UUID, **values: object) -> None:
 
 
 async def _mine(connection: AsyncConnection, task: Task, **values: object) -> str:
-    """Change the task while this worker has it; its status then. Raises TaskLost."""
+    """Change the task while this worker runs it, and return its status. Raises TaskLost."""
     result = await connection.execute(
         update(tasks)
         .where(tasks.c.id == task.id, tasks.c.status.in_(BEGUN), tasks.c.attempt == task.attempt)
@@ -227,12 +231,12 @@ async def _mine(connection: AsyncConnection, task: Task, **values: object) -> st
 
 
 def _left(stale: ColumnElement[float]) -> ColumnElement[bool]:
-    """Whether a worker has the task and is silent for so long."""
+    """Match tasks that a worker runs without a heartbeat for this time."""
     return and_(tasks.c.status.in_(BEGUN), tasks.c.heartbeat_at < func.clock_timestamp() - interval(stale))
 
 
 def _stale_seconds(default: float) -> ColumnElement[float]:
-    """What is configured for the queue in the warehouse or project of the task, else the default."""
+    """Return the time that is configured for the queue in the task's warehouse or project, else the default."""
     configured = select(task_queue_configs.c.heartbeat_seconds).where(
         task_queue_configs.c.queue == tasks.c.queue,
         or_(
@@ -244,7 +248,7 @@ def _stale_seconds(default: float) -> ColumnElement[float]:
 
 
 def _task(row: AnyRow) -> Task:
-    """The next run of the task in this row, which is as it was before."""
+    """Return the next run of the task. The row is the one before its start."""
     return Task(
         id=row.id,
         queue=Queue(row.queue),

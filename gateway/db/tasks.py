@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: work for later that any process may take, one at a time, and take over when its worker dies.
+"""Statements on tasks: background work that any process may run, one at a time, and take over if its worker dies.
 
-Here it is scheduled, put off and cancelled, in the transaction of what makes that necessary; `attempts` has what its
-worker does with it.
+This module schedules, delays and cancels tasks, in the transaction of the change that needs it. `task_runs` runs them.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ class Queue(StrEnum):
     """The kinds of tasks. The first three have the names of the reference system."""
 
     SOFT_DELETION = "soft_deletion"
-    """A table or view that was dropped goes for good when its time is over."""
+    """Delete a dropped table or view at the end of its retention."""
     TABULAR_PURGE = "tabular_purge"
-    """The files of a table or view that is gone are deleted."""
+    """Delete the files of a deleted table or view."""
     TASK_LOG_CLEANUP = "task_log_cleanup"
-    """Ended tasks of a project and its warehouses are forgotten; a project's own."""
+    """Delete ended tasks of a project and its warehouses. The task belongs to the project."""
     EXPIRE_STAGED_TABLE = "expire_staged_table"
-    """A table that was staged and never made is forgotten."""
+    """Delete a staged table that was not created in time."""
 
 
 class Status(StrEnum):
-    """How a task is."""
+    """The status of a task."""
 
     SCHEDULED = "scheduled"
     RUNNING = "running"
     STOPPING = "stopping"
-    """Its worker was asked to stop and has not yet."""
+    """Its worker is requested to stop and still runs."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -53,14 +52,14 @@ BEGUN: Final = (Status.RUNNING.value, Status.STOPPING.value)
 
 
 class Cancellation(StrEnum):
-    """What became of the active task of an entity that was to be cancelled."""
+    """The result of the cancellation of an entity's active task."""
 
     NONE = "none"
-    """There was none."""
+    """There was no active task."""
     CANCELLED = "cancelled"
-    """It had not been begun and never will be."""
+    """The task was cancelled."""
     RUNNING = "running"
-    """A worker has it, so it goes on."""
+    """A worker runs the task, so it continues."""
 
 
 async def add(
@@ -76,11 +75,11 @@ async def add(
     at: datetime | None = None,
     parent: UUID | None = None,
 ) -> UUID | None:
-    """Schedule a task in the transaction of what makes it necessary; its id, None when one is active for the entity,
-    which is enough.
+    """Schedule a task in the transaction of the change that needs it.
 
-    It is due `at` that time, or `in_seconds` from now. `entity_name` is the path of the entity, for people; when it is
-    not given it is that of the row, or of the parent's entity when the row is gone.
+    Return its id, None if one is already active for the entity. It is due `at` a time, or after `in_seconds`.
+    `entity_name` is the path of the entity, for display. By default it is read from the entity's row, or from the
+    parent task if the row is deleted.
     """
     statement = (
         insert(tasks)
@@ -105,10 +104,10 @@ async def add(
 async def cancel(
     connection: AsyncConnection, queue: Queue, entity_id: UUID, *, reason: str, even_running: bool = False
 ) -> Cancellation:
-    """Cancel the entity's active task of this queue unless a worker has it, in the transaction that makes it needless.
+    """Cancel the entity's active task of this queue unless a worker runs it, in the transaction that makes it needless.
 
-    Until that transaction ends no worker can take it. `even_running` takes it away from a worker too, who then finds
-    that it came too late (TaskLost) and changes nothing.
+    No worker can start it until that transaction ends. `even_running` also cancels a running task. Its worker then gets
+    TaskLost and changes nothing.
     """
     return (await cancel_all(connection, queue, [entity_id], reason=reason, even_running=even_running))[entity_id]
 
@@ -121,7 +120,7 @@ async def cancel_all(
     reason: str,
     even_running: bool = False,
 ) -> dict[UUID, Cancellation]:
-    """As `cancel`, for many entities; each is in the answer."""
+    """Cancel the active tasks of many entities, as `cancel` does. The result contains each entity."""
     found = (
         select(tasks.c.id, tasks.c.entity_id, tasks.c.status)
         .where(tasks.c.queue == queue.value, tasks.c.entity_id.in_(entity_ids), tasks.c.status.in_(ACTIVE))
@@ -144,7 +143,7 @@ async def cancel_all(
 
 
 async def delay(connection: AsyncConnection, queues: Sequence[Queue], *, seconds: float) -> int:
-    """Let no task of these queues be begun, or taken over, for so long; how many wait longer for it."""
+    """Delay the start and takeover of the tasks of these queues by `seconds`. Return the number of delayed tasks."""
     until = func.clock_timestamp() + interval(seconds)
     sooner = update(tasks).where(
         ACTIVE_TASKS, tasks.c.queue.in_([queue.value for queue in queues]), tasks.c.scheduled_for < until
@@ -153,7 +152,7 @@ async def delay(connection: AsyncConnection, queues: Sequence[Queue], *, seconds
 
 
 def over(status: Status) -> dict[str, object]:
-    """The values of a task that ended so."""
+    """Return the columns of a task that ends with this status."""
     now = func.clock_timestamp()
     return {"status": status.value, "finished_at": now, "updated_at": now}
 
@@ -161,7 +160,7 @@ def over(status: Status) -> dict[str, object]:
 async def log_attempt(
     connection: AsyncConnection, id: UUID, status: Status, message: str | None, *, attempt: int | None = None
 ) -> None:
-    """Write down how the attempt ended that the row is in; nothing when that is another one than `attempt`."""
+    """Record the end of the task's current attempt, unless `attempt` is another one."""
     columns = ("attempt", "scheduled_for", "picked_up_at", "progress", "execution_details")
     ended = select(
         tasks.c.id, *(tasks.c[name] for name in columns), literal(status.value), literal(message, Text)
@@ -173,7 +172,7 @@ async def log_attempt(
 
 
 def _known_name(entity_id: UUID, parent: UUID | None) -> ColumnElement[Sequence[str]]:
-    """The path of a table or view as its row says, or as the parent task does."""
+    """Return the path of a table or view from its row, or from the parent task."""
     of_row = (
         select(func.array_append(namespaces.c.levels, tables.c.name))
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
@@ -185,5 +184,5 @@ def _known_name(entity_id: UUID, parent: UUID | None) -> ColumnElement[Sequence[
 
 
 def interval(seconds: float | ColumnElement[float]) -> Function[timedelta]:
-    """So many seconds as PostgreSQL adds them to a time."""
+    """Return an SQL interval of seconds."""
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody who is deleted or deactivated made at that very moment.
+"""Revoke ownership created by transactions that were in flight when their user was deleted or deactivated.
 
-Whoever creates something owns it. A creation that began before its creator was deleted may be committed after the
-grants of that user were swept, and who comes back with the same id would have what it gave, for ever. So a deletion
-notes who went, and the note stays until all changes of that moment have ended and what they gave is swept: by the
-deletion itself, by the same request sent again, or in the background.
+The creator of an object owns it. A creation that began before the deletion of its creator may be committed after the
+user's grants were ended. A returning user with the same id would then own the object. So a deletion records the user.
+The record stays until all transactions of that time have ended and their grants are ended: by the deletion itself, by
+its repetition, or in the background.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::big
 
 
 async def record_departure(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
-    """Sweep all that a deleted user was given and note that they went; what has to be delivered before that is so,
-    with what an earlier deletion left. Empty for whom nothing is left of. Call it after the record is deleted.
+    """End all grants of a deleted user and record the pending cleanup. Return the revocations that are to be delivered.
+
+    They include those of an earlier deletion. Call it after the user's row is deleted.
     """
     await record_principal_gone(connection, user, by=by)
     values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
@@ -56,22 +57,22 @@ async def record_departure(connection: AsyncConnection, user: Principal, *, by: 
 
 
 async def expected(connection: AsyncConnection, user_id: str) -> bool:
-    """Whether the user was deleted and something they made at that moment may still come."""
+    """Return True if the user was deleted and the cleanup is pending."""
     return (await connection.execute(select(departures.c.user_id).where(_named([user_id])))).one_or_none() is not None
 
 
 async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
-    """The users of a provider whose deletion is in force, and of whom something may still come."""
+    """Return the users of a provider whose deletion is in force and whose cleanup is pending."""
     theirs = departures.c.user_id.startswith(f"{provider_id}~", autoescape=True)
     return (await connection.execute(select(departures.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
 
 
 async def take_away(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
-    """End what these deleted users were given by changes of their own that were under way.
+    """End the grants that these deleted users got from their own transactions in flight.
 
-    Call it when the deletions were delivered. By then the revisions have moved, so a change that begins later is
-    decided again before its COMMIT and refused (`decision_revalidation.py`), and those that began earlier are waited
-    for, five seconds at most: a longer one is waited for again in the background. Raises DecisionEngineUnavailable,
+    Call it after the delivery of the deletions. The revisions have then changed, so a transaction that begins later is
+    decided again before its COMMIT and refused (`decision_revalidation.py`). Earlier transactions are waited for, five
+    seconds at most; for longer ones the cleanup is repeated in the background. Raises DecisionEngineUnavailable,
     DatabaseUnavailable and CommitUnknown.
     """
     if not users:
@@ -94,9 +95,9 @@ async def take_away(database: Database, delivery: TupleDelivery, users: Sequence
 
 
 async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
-    """As `take_away` for those whose deletion did not come to its end: it was answered with an outage, or killed.
+    """Run `take_away` for deletions that did not finish because of an outage or a killed process.
 
-    Whose deletion is not in force yet is left for later. Raises as `take_away`.
+    Deletions that are not yet in force are left for later. Raises the same errors.
     """
     ended = departures.c.deleted_at < func.clock_timestamp() - func.make_interval(
         0, 0, 0, 0, 0, 0, _LEFT_TO_ITS_REQUEST_SECONDS
@@ -108,9 +109,9 @@ async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
 
 
 async def hold_back(database: Database, delivery: TupleDelivery, user_id: str) -> None:
-    """Take out of force what a deactivated user was given by changes of their own that were under way; the grants stay.
+    """Suspend the grants that a deactivated user got from their own transactions in flight. The grants stay.
 
-    Call it when the deactivation was delivered, for the reason of `take_away`, which says what it raises.
+    Call it after the delivery of the deactivation, for the reason and with the errors of `take_away`.
     """
     if not await _earlier_ones_ended(database):
         _log.warning("latecomers.not_waited_for", users=1)
@@ -124,7 +125,9 @@ def _named(users: Sequence[str]) -> ColumnElement[bool]:
 
 
 async def _earlier_ones_ended(database: Database) -> bool:
-    """Wait until every change that is under way now has ended; False when one still has not."""
+    """Wait until every transaction that is in flight now has ended. Return False if one still runs after five
+    seconds.
+    """
     last = time.monotonic() + _LONGEST_WAIT_SECONDS
     async with database.read() as connection:
         begun_before = (await connection.execute(_NEXT)).scalar_one()

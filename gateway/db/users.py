@@ -19,8 +19,10 @@ from gateway.db.schema.users import users
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """An address, and its source: `verified` by a provider's claim or given by a directory, or else by a caller with
-    the right to change users. None is no address.
+    """An email address, None for no address.
+
+    It is `verified` if the provider's claim verified it or a directory gave it. Otherwise a caller with the right to
+    change users set it.
     """
 
     email: str | None
@@ -37,9 +39,9 @@ async def upsert(
     by: str,
     update_if_exists: bool,
 ) -> tuple[AnyRow, bool]:
-    """The user's row and whether it was created; an existing one is changed only with `update_if_exists`.
+    """Insert or update a user. Return (its row, True if it was inserted).
 
-    Without an `address` an existing record keeps its own.
+    An existing user changes only with `update_if_exists`, and keeps its address without an `address`.
     """
     first: dict[str, Any] = {} if address is None else {"email": address.email}
     if address is not None and address.verified:
@@ -65,7 +67,7 @@ async def verify_address(connection: AsyncConnection, id: str, email: str) -> No
 
 
 def _columns(address: Address) -> dict[str, Any]:
-    """The values of both columns. An address that nobody verified leaves the verified one only if it is the same."""
+    """Return the values of both columns. An unverified address keeps the verified one only if both are the same."""
     if address.verified:
         return {"email": address.email, "verified_email": address.email}
     same = case((users.c.verified_email == address.email, users.c.verified_email), else_=None)
@@ -73,14 +75,16 @@ def _columns(address: Address) -> dict[str, Any]:
 
 
 async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
-    """The user's row, or None."""
+    """Return the user's row, or None."""
     return (await connection.execute(select(users).where(users.c.id == id))).one_or_none()
 
 
 async def update(
     connection: AsyncConnection, id: str, *, name: str, address: Address | None, user_type: str, by: str
 ) -> AnyRow | None:
-    """Give a user another name and kind, and the address if there is one; the row, None when there is none."""
+    """Set the name and type of a user, and the address if one is given. Return the row, None if the user does not
+    exist.
+    """
     values = {"name": name, "user_type": user_type, "last_updated_with": by}
     values |= {} if address is None else _columns(address)
     change = update_of(users).where(users.c.id == id).values(**values, updated_at=func.clock_timestamp())
@@ -89,8 +93,9 @@ async def update(
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Which of the ids are known. These stay so until the transaction ends: nothing is granted to whom a deletion has
-    just swept the grants of.
+    """Return those of the ids that are users, and lock them against deletion until the transaction ends.
+
+    Otherwise a grant could be made to a user whose grants a concurrent deletion has just ended.
     """
     if not ids:
         return set()
@@ -101,14 +106,17 @@ _EXIST = text("select id from users where id = any(:ids) order by id for key sha
 
 
 async def delete(connection: AsyncConnection, id: str) -> bool:
-    """Remove the record; False when there is none. Then `ownership.record_principal_gone` in the same transaction."""
+    """Delete the user's row. Return False if there is none.
+
+    Call `ownership.record_principal_gone` in the same transaction afterwards.
+    """
     return (await connection.execute(delete_from(users).where(users.c.id == id))).rowcount == 1
 
 
 async def page(
     connection: AsyncConnection, *, name_contains: str | None, after: str | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Users in the order of their ids, those after `after`."""
+    """Return users ordered by id, starting after `after`."""
     statement = select(users).order_by(users.c.id).limit(limit)
     if after is not None:
         statement = statement.where(users.c.id > after)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on views, where they differ from those on tables: a view may move. Both have their rows in `tables`."""
+"""Statements on views that differ from those on tables, because a view may change its location. Views are in
+`tables`.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ async def swap(
     metadata_location: str,
     metadata: bytes,
 ) -> bool:
-    """Move the pointer, and the view's place, if nobody else did since `from_version`. Raises Clash for a taken
-    place.
+    """Change the pointer and the location of a view, unless its version is not `from_version` any more.
+
+    Return True if they were changed. Raises Clash if the location is taken.
     """
     statement = (
         update(tables)

@@ -23,7 +23,7 @@ from gateway.db.schema.warehouses import warehouses
 from gateway.db.tasks import ACTIVE
 from gateway.iceberg.identifiers import fold
 
-#: Serialises the overlap check of storage bases; warehouses are created rarely enough for one lock.
+#: Serialises the overlap checks of storage bases. Warehouses are created rarely enough for a single lock.
 _STORAGE_BASES = 0x1A4E0001
 
 
@@ -32,11 +32,11 @@ COLUMNS: Final = frozenset(warehouses.c.keys())
 
 
 class NameTaken(Exception):
-    """Another warehouse of the project has this name, in whatever letter case; the transaction is lost."""
+    """Another warehouse of the project has this name, irrespective of letter case. The transaction cannot continue."""
 
 
 class ProjectGone(Exception):
-    """The project was deleted since the request resolved it; the transaction is lost."""
+    """The project was deleted after the request resolved it. The transaction cannot continue."""
 
 
 async def create(
@@ -51,10 +51,10 @@ async def create(
     secret_id: UUID | None,
     stated: Mapping[str, object],
 ) -> bool:
-    """Insert the warehouse; False when its name is taken in the project. Raises ProjectGone.
+    """Insert the warehouse. Return False if its name is taken in the project. Raises ProjectGone.
 
-    `key_seconds`: how long the profile's keys may live, with the tolerance of clocks; 0 when it hands out none.
-    `stated` are the columns that the request fills as they are (`STATED`).
+    `key_seconds` is the lifetime of the profile's credentials, with a tolerance for clocks; 0 if it vends none.
+    `stated` are the columns that the request sets directly (`STATED`).
     """
     statement = (
         insert(warehouses)
@@ -81,13 +81,13 @@ async def create(
 
 
 async def claim_base(connection: AsyncConnection, base_key: str) -> bool:
-    """As `base_is_free`, and it stays so until the transaction ends: nobody else claims one meanwhile."""
+    """Return `base_is_free`, and lock all storage bases against other claims until the transaction ends."""
     await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _STORAGE_BASES})
     return await base_is_free(connection, base_key)
 
 
 async def base_is_free(connection: AsyncConnection, base_key: str, *, but: UUID | None = None) -> bool:
-    """Whether no warehouse of any project, `but` this one, has a base equal to, above or below this one."""
+    """Return True if no warehouse of any project, except `but`, has a base equal to, above or below this one."""
     statement = select(literal(1)).where(
         func.starts_with(warehouses.c.base_key, base_key) | func.starts_with(literal(base_key), warehouses.c.base_key)
     )
@@ -97,32 +97,33 @@ async def base_is_free(connection: AsyncConnection, base_key: str, *, but: UUID 
 
 
 async def name_is_free(connection: AsyncConnection, project_id: str, name: str) -> bool:
-    """Whether no warehouse of the project has this name, in whatever letter case."""
+    """Return True if no warehouse of the project has this name, irrespective of letter case."""
     taken = select(literal(1)).where(warehouses.c.project_id == project_id, warehouses.c.name_key == fold(name))
     return (await connection.execute(taken)).one_or_none() is None
 
 
 async def of_project(connection: AsyncConnection, project_id: str, *, active: Sequence[bool]) -> Sequence[AnyRow]:
-    """The project's warehouses with one of the given states, by name."""
+    """Return the project's warehouses with one of the given states, ordered by name."""
     statement = select(warehouses).where(warehouses.c.project_id == project_id, warehouses.c.active.in_(list(active)))
     return (await connection.execute(statement.order_by(warehouses.c.name_key))).all()
 
 
 async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """The warehouse's whole row; None when it is gone."""
+    """Return the warehouse's row, None if it does not exist."""
     return (await connection.execute(select(warehouses).where(warehouses.c.id == id))).one_or_none()
 
 
 async def locked(connection: AsyncConnection, id: UUID, *, to_delete: bool = False) -> AnyRow | None:
-    """As `get`, and nobody else changes the warehouse until the transaction ends; none is put into it either, when it
-    is `to_delete`: what names it waits here, and finds it gone.
+    """Return the row as `get` does, and lock the warehouse against changes until the transaction ends.
+
+    With `to_delete`, no row that refers to it can be inserted either: such a transaction waits and finds it deleted.
     """
     statement = select(warehouses).where(warehouses.c.id == id).with_for_update(key_share=not to_delete)
     return (await connection.execute(statement)).one_or_none()
 
 
 async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, object]) -> AnyRow:
-    """Change a warehouse that is `locked`; its row. Raises NameTaken."""
+    """Change a warehouse that is `locked`, and return its row. Raises NameTaken."""
     named = {"name_key": fold(str(values["name"]))} if "name" in values else {}
     changed = update_of(warehouses).where(warehouses.c.id == id)
     changed = changed.values(**values, **named, updated_at=func.clock_timestamp())
@@ -136,7 +137,7 @@ async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, obj
 
 
 async def unfinished(connection: AsyncConnection, id: UUID) -> bool:
-    """Whether tasks of the warehouse wait or run, or metadata files are being written or wait for their removal."""
+    """Return True if the warehouse has active tasks or pending metadata files."""
     busy = select(
         or_(
             exists().where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE)),
@@ -147,8 +148,10 @@ async def unfinished(connection: AsyncConnection, id: UUID) -> bool:
 
 
 async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[list[str], list[str]]:
-    """End what `unfinished` tells of, done or not, in the transaction that deletes the warehouse: (the places whose
-    files were to be deleted, the metadata files that were). A worker that has one of the tasks finds that it lost it.
+    """Delete active tasks and pending files, in the transaction that deletes the warehouse.
+
+    Return (the locations whose files were to be deleted, the pending metadata files). A worker that runs one of the
+    tasks gets TaskLost.
     """
     busy = select(tasks.c.payload["location"].astext).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE))
     places = (await connection.execute(busy.order_by(tasks.c.id).with_for_update())).scalars()
@@ -159,14 +162,14 @@ async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[lis
 
 
 async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
-    """Whether no namespace is in the warehouse; everything else in it lies in one."""
+    """Return True if the warehouse contains no namespace; all other contents are in namespaces."""
     return (await connection.execute(select(exists().where(namespaces.c.warehouse_id == id)))).scalar_one() is False
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:
-    """Remove a warehouse that is `locked` to delete, is empty and has nothing unfinished.
+    """Delete a warehouse that is `locked` to delete, is empty and has nothing unfinished.
 
-    What is kept about a warehouse and is no part of its content goes with it (`on delete cascade`). Then
-    `ownership.record_gone` in the same transaction.
+    Rows about the warehouse that are no content are deleted with it (`on delete cascade`). Call `ownership.record_gone`
+    in the same transaction afterwards.
     """
     await connection.execute(delete_from(warehouses).where(warehouses.c.id == id))

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 from uuid import uuid4
 
@@ -20,7 +22,6 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from asyncpg.exceptions import DuplicateTableError
 from sqlalchemy import (
     ARRAY,
     UUID,
@@ -39,6 +40,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
@@ -50,7 +52,7 @@ from tests.integration.parts import Parts, closed_port, running_parts
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
 
 #: SHA-256 of `first_schema.sql`.
-FIRST_SCHEMA = "d258a6e842a4f93f585489ca1a8453e474d9dc26b44f555ac11bfcecc54c1bce"
+FIRST_SCHEMA = "f7a1e02e375731cd344a6d9b2a28c4801fdb9454b4a41167c869190d2e11489f"
 
 #: Steps that took away something the version before used, before there was a release that anybody could run. A step
 #: that is added here cannot be made while the version before serves: then the release says so.
@@ -246,14 +248,45 @@ async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> 
 
 
 async def test_migration_that_fails_leaves_nothing_behind_and_is_repeated(empty: str) -> None:
-    """Each migration has a transaction of its own; the last statements of this one meet a table that exists."""
+    """Each migration has a transaction of its own; the first one meets a table that exists."""
     await _on(empty, lambda connection: connection.execute(text("create table warehouses ()")))
-    with pytest.raises(DuplicateTableError, match="warehouses"):
+    with pytest.raises(ProgrammingError, match="warehouses"):
         await run_migrations(empty)
     assert await _on(empty, lambda connection: inspect(connection).get_table_names()) == ["warehouses"]
     with pytest.raises(SchemaMismatch, match="no schema yet"):
         await require_current_schema(empty)
     await _on(empty, lambda connection: connection.execute(text("drop table warehouses")))
+    await run_migrations(empty)
+    await require_current_schema(empty)
+
+
+_SECOND_MIGRATION = """
+from alembic import op
+
+revision = "0035"
+down_revision = "0034"
+
+
+def upgrade():
+    op.execute("create table second (id integer)")
+    op.execute("select * from third")
+"""
+
+
+async def test_migration_that_fails_keeps_the_migrations_before_it(
+    empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "migrations"
+    shutil.copytree(str(migrate._MIGRATIONS), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    second = copy / "versions" / "0035_second.py"
+    second.write_text(_SECOND_MIGRATION)
+    monkeypatch.setattr(migrate, "_MIGRATIONS", copy)
+    with pytest.raises(ProgrammingError, match="third"):
+        await run_migrations(empty)
+    assert "second" not in await _on(empty, lambda connection: inspect(connection).get_table_names())
+    with pytest.raises(SchemaMismatch, match="has schema 0034, this version needs 0035: run `lakegate migrate`"):
+        await require_current_schema(empty)
+    second.write_text(_SECOND_MIGRATION.replace("third", "second"))
     await run_migrations(empty)
     await require_current_schema(empty)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alembic migrations; each version of the schema is one file."""
+"""Alembic migrations, one file for each revision of the schema."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alembic's entry: migrations run on the connection that `gateway.db.migrate` holds."""
+"""The entry point of Alembic. Migrations run on the connection that `gateway.db.migrate` holds."""
 
 from alembic import context
 
@@ -8,7 +8,7 @@ from gateway.db.schema.whole import whole_schema
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=whole_schema(),
-    # A step holds its locks for itself alone, and one that fails leaves those before it in place.
+    # Each migration holds only its own locks, and a failed one leaves those before it in place.
     transaction_per_migration=True,
 )
 with context.begin_transaction():

@@ -20,4 +20,4 @@ audit_log = Table(
     Column("record", LargeBinary, nullable=False),
     Index(None, "at"),
 )
-"""Audit records; `record` is the whole of it as JSON."""
+"""Audit records. `record` is the whole record as JSON."""

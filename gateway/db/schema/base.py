@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tables of the schema are made with."""
+"""The metadata and the columns that the tables share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ metadata = MetaData(
 
 
 def now(name: str, *, nullable: bool = False) -> Column[object]:
-    """A time that the database's clock sets when the row is made; with `nullable` null until somebody sets it."""
+    """Return a column for a time. The database's clock sets it at insertion; with `nullable` it is null at first."""
     return Column(
         name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far OpenFGA has been watched."""
+"""The position of the drift watch in OpenFGA's change feed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ drift_watch = Table(
     Column("compare_all", Boolean, nullable=False, server_default="false"),
     CheckConstraint("singleton", name="one_row"),
 )
-"""One row: which process watches OpenFGA's change feed, and how far it has read (`drift.py`). `seen_until` is by
-OpenFGA's clock, the other times by the database's.
+"""One row: the process that reads OpenFGA's change feed, and its position (`drift.py`).
+
+`seen_until` is a time of OpenFGA's clock, the others are of the database's clock.
 """

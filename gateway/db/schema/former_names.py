@@ -27,9 +27,10 @@ former_namespace_names = Table(
     now("until"),
 )
 Index("former_namespace_names_until_idx", former_namespace_names.c.namespace_id, former_namespace_names.c.until.desc())
-"""`levels` is the full name: the levels of the namespace, of a table with its own name last; `path_key` is the folded
-form. Triggers on `tables` and `namespaces` (`first_schema.sql`) write a row in the transaction of the rename or move; a
-name that came back and went again keeps one row. A namespace that moves leaves a row for each namespace below it. A
-table or namespace that leaves a namespace also gets a row for each former name of that namespace and its ancestors, at
-most 21 of them. The rows of what is deleted go with it.
+"""`levels` is the full former name; of a table, its own name is the last element. `path_key` is the folded form.
+
+Triggers on `tables` and `namespaces` (`first_schema.sql`) write a row in the transaction of the rename or move. A name
+has one row, even if it was used again and changed again. A moved namespace gets a row for itself and for each namespace
+below it. A table or namespace that leaves a namespace also gets a row for each former name of that namespace and its
+ancestors, at most 21 of them. The rows of a deleted object are deleted with it.
 """

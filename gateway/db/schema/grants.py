@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants that hold, and grants that ended."""
+"""Live grants, and the history of ended grants."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ grants = Table(
     Index(None, "object_type", "object_id", "id"),
     Index(None, "principal_type", "principal_id", "id"),
 )
-"""What was granted, to whom, by whom. OpenFGA's tuples are made from these rows: one tuple of all rows that agree but
-for `granted_by`.
+"""Grants with their principal, object and grantor. Rows that differ only in `granted_by` become one tuple in
+OpenFGA.
 """
 
 Index(
@@ -50,7 +50,7 @@ Index(
     grants.c.principal_id,
     postgresql_where=grants.c.object_type == "column",
 )
-"""By table: the id of a column is that of its table, a dot and the field id (`gateway.access.refs.column_key`)."""
+"""By table: a column's id is its table's id, a dot and the field id (`gateway.access.refs.column_key`)."""
 
 Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
 
@@ -93,4 +93,4 @@ grant_history = Table(
     Index(None, "object_type", "object_id", "id"),
     Index(None, "principal_type", "principal_id", "id"),
 )
-"""Grants that ended: a row of `grants` as it was, and when, by whom and why it went. Rows are never changed."""
+"""Ended grants: the row of `grants`, and when, by whom and why it ended. Rows never change."""

@@ -22,4 +22,4 @@ idempotency = Table(
     now("created_at"),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
 )
-"""Requests with an idempotency key: running while `status` is null, else done in the transaction `written_in`."""
+"""Requests with an idempotency key. A request runs while `status` is null; else its transaction is `written_in`."""

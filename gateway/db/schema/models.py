@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship models: which there are, which serves, and what one still needs."""
+"""Relationship models: the recorded ones, the switches between them, and the progress of their tuples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ relationship_models = Table(
     now("recorded_at"),
     Column("recorded_by", Text, nullable=False),
 )
-"""The models of OpenFGA's store that this gateway may be served by."""
+"""The models in OpenFGA's store that may serve this gateway."""
 
 model_switches = Table(
     "model_switches",
@@ -28,7 +28,7 @@ model_switches = Table(
     now("switched_at"),
     Column("switched_by", Text, nullable=False),
 )
-"""When which model began to serve. The last row names the one that serves now."""
+"""The history of the model that serves. The last row names the current one."""
 
 model_steps = Table(
     "model_steps",
@@ -38,4 +38,4 @@ model_steps = Table(
     Column("cursor", Text),
     Column("done_at", DateTime(timezone=True)),
 )
-"""How far the tuples that a model needs have been written, before it serves."""
+"""Progress of writing the tuples that a model needs before it serves."""

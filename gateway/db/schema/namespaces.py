@@ -26,4 +26,4 @@ namespaces = Table(
     UniqueConstraint("warehouse_id", "path_key"),
     Index(None, "parent_id"),
 )
-"""`path_key` is the folded levels joined by U+001F; `ancestors` the ids from the top level down to the parent."""
+"""`path_key` is the folded levels, joined by U+001F. `ancestors` are the ids from the top level down to the parent."""

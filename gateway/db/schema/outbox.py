@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuple keys that are to be delivered."""
+"""Tuple keys that are to be delivered to OpenFGA."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ outbox = Table(
     Index(None, "not_before"),
     Index(None, "object_id", "subject_id", "relation"),
 )
-"""Tuple keys whose state in OpenFGA may differ from what the rows want. A row goes when its key was made so.
+"""Tuple keys whose state in OpenFGA may differ from the desired state. A row is deleted when its key is delivered.
 
-Rows of one transaction are delivered in the order of `step`. `sent_at` is set while a write of the key may be under way
-and stays when its end is not known: until some time after it, OpenFGA may still carry it out.
+Rows of one transaction are delivered in the order of `step`. `sent_at` is set while a write of the key may be in
+flight. It stays if the outcome is unknown: for some time OpenFGA may still carry out the write.
 """

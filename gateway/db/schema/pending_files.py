@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata files without a pointer yet."""
+"""Metadata files that no pointer names yet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ pending_files = Table(
     Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id"), nullable=False),
     Column("written_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp(), index=True),
 )
-"""Metadata files that are being written and that no pointer names yet. A trigger on `tables` removes a row in the
-transaction that makes a pointer name its file (`first_schema.sql`).
+"""Metadata files that are being written and that no pointer names yet.
+
+A trigger on `tables` deletes a row in the transaction that makes a pointer name its file (`first_schema.sql`).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users who were deleted and of whose last changes nobody knows yet that all have ended."""
+"""Deleted users whose cleanup is pending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ departures = Table(
     now("deleted_at"),
     now("in_force_at", nullable=True),
 )
-"""Written with the deletion, and gone when what the user made at that moment is swept (`user_deletion_cleanup.py`).
-`in_force_at`
-is a moment at which the deletion was in force everywhere: what the user made later is by rights they have anew.
+"""A row is inserted with the deletion and deleted after the cleanup (`user_deletion_cleanup.py`).
+
+`in_force_at` is a time at which the deletion was in force everywhere. Later grants of the user come from new rights.
 """

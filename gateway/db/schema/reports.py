@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engines report."""
+"""Metrics reports of engines."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ table_reports = Table(
     Index(None, "table_id", "at"),
     Index(None, "at"),
 )
-"""What engines report of scans and commits. A report outlives its table."""
+"""Metrics reports of engines about scans and commits. A report is kept when its table is deleted."""

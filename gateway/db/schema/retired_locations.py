@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that were given up."""
+"""Former locations of tables and views."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ retired_locations = Table(
     Column("owners", ARRAY(Text), nullable=False, server_default="{}"),
     Column("metadata_location", Text),
 )
-"""Where a table, view or staged table lay until it went or moved. A trigger on `tables` writes a row in the transaction
-that takes the place away (`first_schema.sql`): `keys_until` is when the last credential for it has ended,
-`retired_by` who gave it up (of a staged table, who staged it: the one who had keys). `owners` are the principals
-(`user:<id>`, `role:<id>`) with ownership without an end at that moment: they may register what lies there.
-`metadata_location` is the last metadata file. `retired_locations.py` has the statements.
+"""Former locations of tables, views and staged tables that were deleted or moved.
+
+A trigger on `tables` writes a row in the transaction that gives up the location (`first_schema.sql`). `keys_until` is
+the expiry of the last credential for it. `retired_by` is the principal that gave it up; for a staged table, the one
+that staged it and had credentials. `owners` are the principals (`user:<id>`, `role:<id>`) with ownership without an
+expiry at that time: they may register the files. `metadata_location` is the last metadata file. `retired_locations.py`
+has the statements.
 """

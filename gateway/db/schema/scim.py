@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What identity providers keep here by SCIM: users, groups, and the tokens they come with."""
+"""Users, groups and tokens of identity providers that use SCIM."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ scim_users = Table(
     UniqueConstraint("provider_id", "user_name_key"),
     UniqueConstraint("provider_id", "external_id"),
 )
-"""A user as the provider tells it. `id` is SCIM's, `user_id` the gateway's; `document` (JSON) has what only describes.
-Who is not `active` is refused at the door and holds nothing that is in force.
+"""A user as the provider sent it. `id` is SCIM's, `user_id` the gateway's. `document` (JSON) has descriptive
+attributes.
+
+The door refuses a user that is not `active`, and the user's grants have no effect.
 """
 
 scim_groups = Table(
@@ -50,7 +52,7 @@ scim_groups = Table(
     now("created_at"),
     now("updated_at"),
 )
-"""Which roles are groups of a provider's: name, source and members are the provider's to say."""
+"""Roles that are groups of a provider, which alone sets their name, source and members."""
 
 scim_tokens = Table(
     "scim_tokens",
@@ -64,4 +66,4 @@ scim_tokens = Table(
     Column("revoked_at", DateTime(timezone=True)),
     CheckConstraint("length(digest) = 32", name="digest"),
 )
-"""Tokens that providers come with: the SHA-256 of each, never the token. Rows are kept when a token is revoked."""
+"""SHA-256 digests of the tokens that providers send; the tokens are not stored. Rows of revoked tokens are kept."""

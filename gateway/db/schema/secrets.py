@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealed credentials of storage."""
+"""Encrypted storage credentials."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ secrets = Table(
     Column("replaced_at", DateTime(timezone=True)),
     Index("secrets_replaced_idx", "replaced_at", postgresql_where=text("replaced_at is not null")),
 )
-"""Storage credentials, encrypted (`db/secrets.py`). A new credential is a new row; one that no warehouse has any more
-is kept, from `replaced_at` on, for the requests that are under way.
+"""Encrypted storage credentials (`db/secrets.py`). A new credential is a new row.
+
+A credential that no warehouse uses any more is kept, from `replaced_at` on, for requests in flight.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row of the server, and its revision."""
+"""The row of the server, and its revisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ server = Table(
     Column("home", Text),
     CheckConstraint("singleton", name="one_row"),
 )
-"""One row. `revision` moves whenever something outside a warehouse may take an allow away, `time_boxes` in the
-transaction that makes a grant with an expiry: an answer that was asked for before knows nothing of its end.
-`bootstrap_for` is the only user who may bootstrap the server, null when anybody may.
+"""One row. `revision` changes when an allow outside of warehouses may end.
+
+`time_boxes` changes in the transaction of a grant with an expiry: a decision that began before does not know that
+expiry. `bootstrap_for` is the only user who may bootstrap the server; null allows every user.
 """

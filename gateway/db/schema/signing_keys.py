@@ -13,10 +13,12 @@ signing_keys = Table(
     metadata,
     Column("kid", Text, primary_key=True),
     Column("public", LargeBinary, nullable=False),
-    # The private half lies with the other secrets: it is sealed with the same keys and changes them with them.
+    # The private key is with the other secrets: the same keys encrypt it, and rotation includes it.
     Column("secret_id", UUID(as_uuid=True), ForeignKey("secrets.id"), nullable=False),
     now("created_at"),
     Column("signs_until", DateTime(timezone=True), nullable=False),
     Column("verifies_until", DateTime(timezone=True), nullable=False),
 )
-"""A key signs until one time and verifies until a later one: when the last token it signed has ended."""
+"""A key signs until `signs_until`, and verifies until `verifies_until`, when the last token that it signed has
+expired.
+"""

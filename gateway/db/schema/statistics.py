@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of calls, tables and views."""
+"""Counts of requests, tables and views."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ endpoint_statistics = Table(
     ),
     Index(None, "warehouse_id", "hour"),
 )
-"""How often an endpoint was answered with a status within an hour; without a warehouse when it was about none."""
+"""Number of responses of an endpoint with a status in an hour. `warehouse_id` is null if none was concerned."""
 
 warehouse_statistics = Table(
     "warehouse_statistics",
@@ -52,8 +52,9 @@ warehouse_statistics = Table(
     Column("views", BigInteger, nullable=False),
     now("updated_at"),
 )
-"""How many tables and views a warehouse had at the end of each hour in which that changed, but for what is in
-`warehouse_changes` still.
+"""Number of tables and views of a warehouse at the end of each hour in which it changed.
+
+Changes that are still in `warehouse_changes` are not included.
 """
 
 warehouse_changes = Table(
@@ -71,6 +72,7 @@ warehouse_changes = Table(
     Column("views", BigInteger, nullable=False),
     now("at"),
 )
-"""Changes of the number of tables and views. Triggers on `tables` write them in the transaction of the change
-(`first_schema.sql`); a background task adds them to `warehouse_statistics`.
+"""Changes of the numbers of tables and views. Triggers on `tables` write them (`first_schema.sql`).
+
+They are written in the transaction of the change. A background task adds them to `warehouse_statistics`.
 """

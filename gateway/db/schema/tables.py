@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, views and generic tables: one name space, one table."""
+"""Tables, views and generic tables, which share one name space and one table."""
 
 from __future__ import annotations
 
@@ -50,15 +50,17 @@ tables = Table(
     CheckConstraint("(staged_by is null) = (metadata is not null)", name="staged_without_metadata"),
     CheckConstraint("staged_by is null or deleted_at is null", name="staged_or_deleted"),
 )
-"""Tables, views and generic tables share one name space. A generic table has no metadata file: `metadata` is what its
-creator told of it, and `format` says what it is. A staged table has no metadata yet, no claim on its name, and is seen
-by nobody. One that was dropped in a warehouse that keeps what is dropped (`deleted_at`) has no claim on its name
-either, and its place and its grants until its time is over. Triggers (`first_schema.sql`) list its place as retired
-from the drop on, and move its warehouse's revision in the transaction of the drop. `metadata_excerpt` is the part of the
-document that decisions read, of the document at `metadata_excerpt_of` (`gateway.db.excerpts`).
+"""Tables, views and generic tables share one name space.
+
+A generic table has no metadata file: `metadata` is the description by its creator, and `format` is its format. A staged
+table has no metadata yet, does not reserve its name, and is invisible. A dropped table in a warehouse with soft
+deletion (`deleted_at`) does not reserve its name either. It keeps its location and its grants until the end of its
+retention. Triggers (`first_schema.sql`) list its location as retired from the drop on, and change the warehouse's
+revision in the transaction of the drop. `metadata_excerpt` is the part of the document that decisions read;
+`metadata_excerpt_of` is the location of that document (`gateway.db.excerpts`).
 """
 
-#: What there is for everybody who may see it: neither staged nor dropped.
+#: Rows that are neither staged nor dropped.
 LIVE = and_(tables.c.staged_by.is_(None), tables.c.deleted_at.is_(None))
 
 Index(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks, their ended attempts, and what was configured for their queues."""
+"""Tasks, their ended attempts, and the configuration of their queues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from gateway.db.schema.base import metadata, now
 
-#: Written into statements as it is: with parameters in its place, a plan for all values cannot use the partial indexes.
+#: A literal of the statements: a generic plan cannot use the partial indexes for parameters.
 ACTIVE_TASKS = text("status in ('scheduled', 'running', 'stopping')")
 
 _ACTIVE_OF_PROJECT = text("status in ('scheduled', 'running', 'stopping') and entity_id is null")
@@ -66,10 +66,12 @@ tasks = Table(
     Index("tasks_project_id_idx", "project_id", "created_at", "id"),
     Index("tasks_entity_id_idx", "entity_id"),
 )
-"""Work for later, taken by any process. `attempt` counts how often it was begun, `interruptions` how often that ended
-by nothing the task did, which does not count as having tried. A task is about one thing of a warehouse, or about a
-project; `entity_name` is the thing's path when the task was made, because it may be gone. `last_error` is what is told
-of the last attempt. Ended rows stay until `task_log_cleanup` removes them.
+"""Background work that any process may run.
+
+`attempt` is the number of starts. `interruptions` is the number of starts that ended without a fault of the task, which
+do not count as attempts. A task concerns one entity of a warehouse, or a project. `entity_name` is the entity's path at
+the creation of the task, because the entity may be deleted later. `last_error` is the message of the last attempt.
+Ended rows stay until `task_log_cleanup` deletes them.
 """
 
 task_log = Table(
@@ -86,7 +88,7 @@ task_log = Table(
     Column("execution_details", JSONB),
     CheckConstraint("status in ('succeeded', 'failed', 'cancelled')", name="status"),
 )
-"""Attempts that ended, one row each, written in the transaction that ends the attempt."""
+"""Ended attempts, one row each, written in the transaction that ends the attempt."""
 
 task_queue_configs = Table(
     "task_queue_configs",
@@ -102,6 +104,7 @@ task_queue_configs = Table(
     UniqueConstraint("warehouse_id", "queue"),
     UniqueConstraint("project_id", "queue"),
 )
-"""What was configured for a queue in one warehouse or project; without a row the defaults hold. A task whose worker is
-silent for longer than `heartbeat_seconds` is taken over.
+"""The configuration of a queue in one warehouse or project; the defaults apply without a row.
+
+A task without a heartbeat for longer than `heartbeat_seconds` is taken over by another worker.
 """

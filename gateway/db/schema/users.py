@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People and applications."""
+"""Users and applications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ users = Table(
     ),
     search_key("searchable(lower(coalesce(verified_email, ''::text) || ' '::text || id))", name="address_key"),
 )
-"""`email` is shown. `verified_email` is the address that a provider verified or a directory (SCIM) gave; only it is
-searched. `search_key` leaves out words of the name that look like an address, which users give themselves. A search for
-an address compares with `address_key` alone (`first_schema.sql`).
+"""`email` is for display. `verified_email` is the address that a provider verified or a directory (SCIM) gave.
+
+Only the verified address is searched. `search_key` leaves out words of the name that look like an address, because
+users set their names. A search for an address uses `address_key` only (`first_schema.sql`).
 """

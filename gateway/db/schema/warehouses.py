@@ -33,8 +33,9 @@ warehouses = Table(
     now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
 )
-"""`profile` is the storage profile as JSON; `base_key` the overlap key of its base location; `revision` as on the
-server. `key_seconds` is how long a key of the present profile may live. `keys_until` is when the last key that an
-earlier profile gave has ended; triggers (`first_schema.sql`) keep it, and no place in the warehouse is free
-before.
+"""`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
+
+`revision` changes when an allow in the warehouse may end. `key_seconds` is the lifetime of credentials of the current
+profile. `keys_until` is the expiry of the last credential of an earlier profile. Triggers (`first_schema.sql`) maintain
+it; no location in the warehouse becomes free before it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables at once: what migrations are compared with."""
+"""All tables at once, for the comparison with the migrations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.db.schema.base import metadata
 
 
 def whole_schema() -> MetaData:
-    """The metadata, after every module of this package has put its tables into it."""
+    """Import every module of this package and return the metadata with all tables."""
     for module in iter_modules(schema.__path__):
         import_module(f"{schema.__name__}.{module.name}")
     return metadata

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first schema: `first_schema.sql`
+"""Create the first schema: `first_schema.sql`
 
-It has the number of the last of the steps that led here, so a database that took them needs nothing.
+It has the number of the last migration of those that it replaces. A database that they migrated needs nothing.
 """
 
+import re
 from pathlib import Path
 
 from alembic import op
@@ -13,11 +14,13 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+#: A statement ends at the end of a line, and the next one begins in the first column.
+_BETWEEN_STATEMENTS = re.compile(r"(?<=;)\n+(?=\S)")
+
 
 def upgrade() -> None:
-    schema = Path(__file__).with_name("first_schema.sql").read_text()
-    # Bodies of functions name tables that the file creates after them.
-    op.execute("set local check_function_bodies = off")
-    # asyncpg takes several statements at once only outside of SQLAlchemy, on the same connection and transaction.
-    op.get_bind().connection.dbapi_connection.run_async(lambda driver: driver.execute(schema))
-    op.execute("reset check_function_bodies")
+    connection = op.get_bind()
+    script = Path(__file__).with_name("first_schema.sql").read_text(encoding="utf-8")
+    for statement in _BETWEEN_STATEMENTS.split(script):
+        # Not `op.execute`: it takes `:name` for a parameter.
+        connection.exec_driver_sql(statement)
