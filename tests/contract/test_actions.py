@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actions one may do on what, and who is in roles through other roles."""
+"""Allowed actions of a caller per object, and transitive role membership."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = "/management/v1"
 
 
 def allowed(person: Person, path: str, **of: str) -> list[str]:
-    """The names of the allowed actions."""
+    """Return the names of the allowed actions."""
     answer = person.get(f"{path}/actions", params=of)
     assert answer.status_code == 200, answer.text
     body = answer.json()
@@ -27,14 +27,14 @@ def allowed(person: Person, path: str, **of: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _nobody_keeps_anything(world: World) -> Iterator[None]:
-    """Other tests rely on her being a stranger."""
+    """Remove the grants of carol afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
 
 
 @pytest.fixture
 def things(world: World, ns: str) -> dict[str, str]:
-    """The path of one thing of each kind below a warehouse."""
+    """Return the path of one object of each kind below a warehouse."""
     table, role = world.table(ns), make(world)
     within = f"{BASE}/warehouse/{world.warehouse}"
     return {
@@ -144,7 +144,7 @@ def test_members_through_other_roles_are_told_complete_and_by_page(world: World)
 
 
 def test_circles_from_elsewhere_end_and_name_nobody_twice(world: World) -> None:
-    """No request closes a circle; tuples that were adopted from outside may."""
+    """No request creates a cycle; tuples adopted from outside may."""
     first, second = make(world), make(world)
     assert add(world, first, "role", second["id"]).status_code == 204
     world.sql(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header `x-assume-role`: only what the role has counts, only for its members, only in its project."""
+"""The header `x-assume-role`: only the role's rights apply, only for its members, only in its project."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.contract.world import SCHEMA, Table, World, told, unique
 
 
 def acting(role: dict[str, Any]) -> dict[str, str]:
-    """The header."""
+    """Return the header."""
     return {"x-assume-role": str(role["id"])}
 
 
 @pytest.fixture
 def role(world: World) -> Iterator[dict[str, Any]]:
-    """A role that bob is in."""
+    """A role with bob as member."""
     role = make(world)
     assert add(world, role, "user", world.bob.id).status_code == 204
     yield role
@@ -28,14 +28,14 @@ def role(world: World) -> Iterator[dict[str, Any]]:
 
 
 def give(world: World, role: dict[str, Any], privilege: str, kind: str, id: str) -> None:
-    """Grant something to the role."""
+    """Grant a privilege to the role."""
     writes = {"writes": [{"type": privilege, "role": role["id"]}]}
     assert world.admin.post(world.grants_path(kind, id), writes).status_code == 204
 
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table that bob may write as himself."""
+    """A table that bob may write with his own rights."""
     return world.table(ns)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is wrong with a request, it gets a clear 4xx in the Iceberg form and leaves nothing behind.
+"""Every malformed request gets a clear 4xx in the Iceberg form and changes nothing.
 
-"Nothing" is asserted on all three places where something could be left: every row of PostgreSQL but the audit's, every
-object in the store, and every tuple change in OpenFGA.
+"Nothing" is asserted in all three stores: every row of PostgreSQL but the audit's, every object in the store, and every
+tuple change in OpenFGA.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ def place(world: World) -> str:
 
 @pytest.fixture(scope="module")
 def table(world: World, place: str) -> Table:
-    """A table the bad requests are about."""
+    """The table that the bad requests name."""
     return world.table(place)
 
 
 @pytest.fixture(scope="module")
 def neighbour(world: World, place: str) -> Table:
-    """Another table, whose place is not for the first."""
+    """Another table, whose location the first must not use."""
     return world.table(place)
 
 
 @pytest.fixture(scope="module")
 def before(world: World, table: Table, neighbour: Table) -> Snapshot:
-    """Return the state before the first bad request. It stays, so each test takes one snapshot only."""
+    """Return the state before the first bad request.
+
+    It does not change, so each test takes one snapshot only.
+    """
     return world.snapshot()
 
 
@@ -57,7 +60,7 @@ def _refused(answer: httpx.Response, *codes: int) -> dict[str, Any]:
     return error_of(answer)
 
 
-# ---- what no request may hold ---------------------------------------------------------------------------------------
+# ---- content that no request may have --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ def test_a_body_of_33_mebibytes(world: World, streamed: bool) -> None:
     try:
         answer = world.admin.ask("POST", f"{world.root}/namespaces", content=content)
     except httpx.TransportError:
-        return  # the server may close the connection before all was sent
+        return  # The server may close the connection before it has read the whole body.
     assert _refused(answer, 413)["type"] == "PayloadTooLarge"
 
 

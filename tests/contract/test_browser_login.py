@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in on a page of ours, against the embedded provider: the requests are those that the page's script makes."""
+"""Sign-in on a page of the gateway against the embedded provider, with the requests of the page's script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def http() -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def told(world: World) -> dict[str, Any]:
-    """What the page is told of the provider."""
+    """Return the page's configuration of the provider."""
     page = httpx.get(f"{world.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
     assert found is not None
@@ -51,7 +51,7 @@ def _redeem(http: httpx.Client, told: dict[str, Any], **form: str) -> httpx.Resp
 
 
 def _code(http: httpx.Client, world: World, told: dict[str, Any], attempt: Attempt, name: str = "carol") -> str:
-    """A code for somebody who signed in."""
+    """Return an authorization code of a signed-in user."""
     back = f"{world.base}/ui"
     page = http.get(told["authorizationEndpoint"], params=attempt.asked(PUBLIC_CLIENT, back, SCOPE))
     given = came_back(fill_in(http, page, name, world.ready.users[name].client_secret), back)
@@ -92,7 +92,7 @@ def test_who_signs_in_is_who_they_are_with_any_other_token(
         http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=attempt.verifier
     ).raise_for_status()
     tokens = answer.json()
-    # What the page insists on before it keeps anything.
+    # The page checks these before it stores anything.
     about = claims_of(tokens["id_token"])
     assert (about["nonce"], about["iss"]) == (attempt.nonce, told["issuer"])
     assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])
@@ -167,7 +167,7 @@ def test_the_public_client_gets_no_token_in_its_own_name(told: dict[str, Any], h
 
 
 def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: dict[str, Any]) -> None:
-    """Without it a browser would not let the page read the token."""
+    """Without this header a browser does not let the page read the token."""
     allowed = {}
     for origin in (world.base, "https://attacker.example", "http://127.0.0.1:1"):
         headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
@@ -177,7 +177,7 @@ def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: di
 
 
 def test_what_the_page_shows_is_what_its_reader_may_see(world: World) -> None:
-    """The requests of the page, of somebody who holds nothing and of the administrator."""
+    """The page's requests, of a user without rights and of the administrator."""
     world.strip(world.contractor)
     contractor, admin = signed_in(world, "contractor"), signed_in(world, "admin")
     try:
@@ -199,7 +199,7 @@ def test_what_the_page_shows_is_what_its_reader_may_see(world: World) -> None:
 
 
 def test_who_signs_in_at_the_development_provider_cannot_change_its_people(world: World) -> None:
-    """A password of it opens the gateway's pages; it makes nobody an administrator of the provider."""
+    """A password of the provider signs in to the gateway's pages; it gives no administration of the provider."""
     issuer = world.ready.issuer
     with browser() as http:
         page = http.get(f"{issuer}/login")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about rights, as engines and consoles ask them: batch-check, allowed actions, checks about others."""
+"""Permission checks of engines and consoles: batch-check, allowed actions, and checks about other principals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RIGHTS = "/management/v1/permissions"
 
 
 def known_role(world: World) -> str:
-    """A role whose place in its project OpenFGA knows too. Roles have no API yet."""
+    """A role whose membership of its project is also in OpenFGA."""
     role = make_role(world)
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
@@ -125,7 +125,7 @@ def test_an_inspector_is_told_of_everybody_and_of_nothing_else(world: World, ns:
 
 
 def test_an_inspector_asks_about_users_and_acts_as_none_of_them(world: World, ns: str) -> None:
-    """The secret of a bridge that only asks opens nothing that any user may open."""
+    """The secret of a bridge that only sends checks gives no access to data."""
     table, bridge = world.table(ns), world.steward
     world.strip(bridge)
     for kind, id in (("warehouse", world.warehouse), ("project", world.project)):

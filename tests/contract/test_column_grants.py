@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on single columns: given by name, kept by field id, and what `batch-check` tells of them."""
+"""Grants on single columns: named by column name, stored by field id, and reported by `batch-check`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.security.test_role_policies import put_in
 
 @pytest.fixture(autouse=True)
 def strangers(world: World) -> Iterator[None]:
-    """The analyst, the steward and carol hold nothing, before and after."""
+    """Remove all grants of the analyst, the steward and carol, before and after."""
     people = (world.analyst, world.steward, world.carol)
     for person in people:
         world.strip(person)
@@ -273,7 +273,7 @@ def test_a_column_grant_that_somebody_wrote_into_openfga_is_drift_and_found(worl
         there = [each for each in world.tuples(f"table:{table.uuid}") if each == of_table]
         return [*there, *world.tuples(f"column:{table.uuid}.2")]
 
-    # Each is found and mended by itself.
+    # Drift detection finds and repairs each of them.
     deadline = time.monotonic() + 30
     while left() and time.monotonic() < deadline:
         time.sleep(0.3)

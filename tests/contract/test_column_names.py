@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns may be called anything. What a path cannot tell is refused and means nothing else, and what was granted can
-be found and taken away by field id.
+"""Column names may be any text.
+
+A name that a path cannot express is refused and matches no other column. Its grants can be listed and revoked by field
+id.
 """
 
 from __future__ import annotations
@@ -16,23 +18,23 @@ import pytest
 from tests.contract.columns import assignments_path, evolve, give, grants_path, readable, wide
 from tests.contract.world import Person, Table, World
 
-#: What a path may hold between `/columns/` and `/grants` that is no name, as it goes over the wire.
+#: Path segments, as sent, between `/columns/` and `/grants` that are no column name.
 UNSPEAKABLE = ["", ".", "..", "%2E", "%2e%2e", "%2F", "a%2Fb", "..%2F..", "a%5Cb", "%00", "%FF", "%ED%A0%80"]
-#: Names that are none of columns here, though something near them is.
+#: Names of no column here, though similar columns exist.
 NOBODY = ["%252F", "%01", "%0A", "%C2%85", "%20", "+", "name%20", "NAME", "field-id:-1", "field-id:+2", "field-id:02"]
 NOBODY += ["field-id:%D9%A2", "FIELD-ID:2", "field-id:99999999999", "name;v=1", "name%3F", "name%23", "x" * 10_000]
 
 
 @pytest.fixture(autouse=True)
 def stranger(world: World) -> Iterator[None]:
-    """Carol holds nothing, before and after."""
+    """Remove all grants of carol, before and after."""
     world.strip(world.carol)
     yield
     world.strip(world.carol)
 
 
 def as_written(world: World, person: Person, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-    """The answer to a path as it is: clients for people make other paths of some."""
+    """Return the response to an unnormalised path: ordinary clients would rewrite some of them."""
     at = urlsplit(world.base)
     connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=60)
     headers = {"Authorization": f"Bearer {person.token}", "Content-Type": "application/json"}
@@ -45,7 +47,7 @@ def as_written(world: World, person: Person, method: str, path: str, body: Any =
 
 
 def every_way(world: World, table: Table | str, column: str) -> Iterator[tuple[str, str, Any]]:
-    """Each endpoint that names a column, with a column as it goes over the wire; what would be given is to carol."""
+    """Send each endpoint that names a column, with the encoded column; a grant would go to carol."""
     id = table if isinstance(table, str) else table.uuid
     columns = f"/management/v1/warehouse/{world.warehouse}/table/{id}/columns/{column}"
     rights = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{id}/columns/{column}/assignments"
@@ -57,13 +59,13 @@ def every_way(world: World, table: Table | str, column: str) -> Iterator[tuple[s
 
 
 def nothing_given(world: World, id: str) -> None:
-    """Nobody but the owner holds anything on a table or its columns."""
+    """Require that only the owner holds a grant on a table or its columns."""
     rows = world.sql("select privilege from grants where object_id = $1 or object_id like $1 || '.%'", id)
     assert [row["privilege"] for row in rows] == ["ownership"]
 
 
 def called(world: World, ns: str, name: str) -> str:
-    """A table whose second column (field id 2) has this name; its id."""
+    """Create a table whose second column (field id 2) has this name; return its id."""
     fields = [{"id": at, "name": each, "type": "long", "required": False} for at, each in ((1, "kept"), (2, name))]
     return world.table(ns, schema={"type": "struct", "fields": fields}).uuid
 

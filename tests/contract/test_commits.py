@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits to one table: requirements, conflicts, and writers that meet."""
+"""Commits to one table: requirements, conflicts, and concurrent writers."""
 
 from __future__ import annotations
 

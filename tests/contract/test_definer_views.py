@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views that are read with their owner's rights: honoured for engines that the settings trust alone (LG-DEC-12)."""
+"""Definer views: read with the owner's rights only through engines that the settings trust (LG-DEC-12)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWNER = "trino.run-as-owner"
 
 @pytest.fixture(scope="module")
 def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway that trusts etl with views."""
+    """The address of a gateway whose settings trust etl with definer views."""
     log = tmp_path_factory.mktemp("trusting") / "log"
     settings = {
         "TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "etl",
@@ -35,7 +35,7 @@ def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def engine(world: World, trusting: str) -> Iterator[Person]:
-    """The engine at the gateway that trusts it, where it acts for everybody in the warehouse."""
+    """The engine at the gateway that trusts it, with `delegate` on the warehouse."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         person = Person("etl", world.etl.id, world.etl.token, trusting)
@@ -44,18 +44,18 @@ def engine(world: World, trusting: str) -> Iterator[Person]:
 
 
 def through(engine: Person, world: World, user: Person) -> Person:
-    """The user through the engine, at the engine's gateway."""
+    """Return the user through the engine, at the engine's gateway."""
     token = acting(world, world.etl, user).token
     return Person(f"etl for {user.name}", user.id, token, str(engine.http.base_url))
 
 
 def referenced(*views: tuple[str, str]) -> dict[str, str]:
-    """The parameter, as it is written in a URL."""
+    """Return the parameter, encoded for a URL."""
     return {"query": "referenced-by=" + ",".join(quote(f"{namespace}\x1f{name}", safe="") for namespace, name in views)}
 
 
 def load(person: Person, table: Table, *views: tuple[str, str], at: str = "") -> httpx.Response:
-    """The table, read through these views."""
+    """Load the table through these views."""
     return person.get(f"{table.path}{at}?{referenced(*views)['query']}")
 
 
@@ -71,7 +71,7 @@ def table(world: World, ns: str) -> Table:
 
 @pytest.fixture
 def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]:
-    """The steward's view, made through the engine; carol may read it."""
+    """A view of the steward, created through the engine; carol may read it."""
     space = world.namespace_id(ns)
     world.grant("create", world.steward, "namespace", space)
     name = unique("v")
@@ -84,7 +84,7 @@ def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]
 
 
 def view_id(world: World, name: str) -> str:
-    """Its id in the grants."""
+    """Return the id of the view in the grants."""
     return str(world.sql("select id::text as id from tables where kind = 'view' and name = $1", name)[0]["id"])
 
 
@@ -112,7 +112,7 @@ def test_a_reader_of_the_view_reads_the_table_with_the_owners_rights(
 def test_whoever_the_settings_do_not_trust_is_not_heard(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
-    """The same token at a gateway that trusts nobody, and carol's own token at the one that trusts the engine."""
+    """The same token at a gateway without trusted engines, and carol's own token at the gateway that trusts the engine."""
     elsewhere = acting(world, world.etl, world.carol)
     assert told(load(elsewhere, table, view))[0] == 404
     own = Person("carol", world.carol.id, world.carol.token, str(engine.http.base_url))
@@ -127,7 +127,7 @@ def test_each_view_on_the_way_must_be_readable_to_whoever_is_asked_about(
     stranger = through(engine, world, world.contractor)
     world.strip(world.contractor)
     assert told(load(stranger, table, view))[0] == 404, "the view is not hers to read"
-    # Over an invoker's view nothing changes: bob, who owns it, is asked about the next one.
+    # An invoker view does not change the subject: bob, who owns it, must be allowed to read the next one.
     world.grant("create", world.bob, "namespace", world.namespace_id(ns))
     outer = unique("outer")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(outer)).status_code == 200
@@ -135,7 +135,7 @@ def test_each_view_on_the_way_must_be_readable_to_whoever_is_asked_about(
     assert told(load(carol, table, (ns, outer), view))[0] == 404
     grant_view(world, outer, world.carol)
     assert load(carol, table, (ns, outer), view).status_code == 200
-    # Seeing is not reading.
+    # Visibility does not include reading.
     unreadable = unique("seen")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(unreadable)).status_code == 200
     grant_view(world, unreadable, world.carol, "describe")
@@ -158,7 +158,7 @@ def test_an_owner_of_some_columns_lends_these_and_through_an_engine_that_holds_b
 ) -> None:
     for person in (world.steward, world.carol):
         world.strip(person)
-    # Who creates in a namespace reads the metadata of what is in it, so the table lies elsewhere.
+    # A creator in a namespace reads the metadata of all tables in it, so the table lies elsewhere.
     table = wide(world, world.namespace())
     assert give(world, table, "name", world.steward).status_code == 204
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))
@@ -222,7 +222,7 @@ def test_a_chain_has_an_end(world: World, engine: Person, table: Table, view: tu
     assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, "a circle ends, too"
 
 
-# ---- who may say whose rights count ----
+# authority to choose the owner whose rights apply
 
 
 def _commit(uuid: str, *updates: dict[str, Any]) -> dict[str, Any]:

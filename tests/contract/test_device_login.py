@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate login` against the embedded provider: a code at a terminal, approved on the provider's page, kept, used,
-forgotten. What a provider can do wrong is in `tests/unit/identity/test_device.py`.
+"""`lakegate login` against the embedded provider: code at the terminal, approval on the page, use and logout.
+
+`tests/unit/identity/test_device.py` tests faulty providers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SECONDS = 60.0
 
 
 class Terminal:
-    """The verbs of the command line, as somebody at home in `home`, without a keyring."""
+    """The command line of a user with the home directory `home`, without a keyring."""
 
     def __init__(self, world: World, home: Path) -> None:
         self._environment = {
@@ -38,7 +39,7 @@ class Terminal:
         }
 
     def start(self, verb: str) -> subprocess.Popen[str]:
-        """The verb, running."""
+        """Start a command."""
         return subprocess.Popen(
             [sys.executable, "-m", "gateway.cli", verb],
             env=self._environment,
@@ -49,7 +50,7 @@ class Terminal:
         )
 
     def run(self, verb: str) -> tuple[int, str, str]:
-        """(exit code, output, errors) of the verb."""
+        """Return (exit code, output, errors) of a command."""
         process = self.start(verb)
         out, err = process.communicate(timeout=_SECONDS)
         return process.returncode, out.strip(), err.strip()
@@ -61,7 +62,7 @@ def terminal(world: World, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """(the page, the code) that the terminal shows."""
+    """Return (page, code) that the terminal shows."""
     assert process.stdout is not None
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
@@ -75,7 +76,7 @@ def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def _answer(page: str, code: str, action: str, name: str = "", password: str = "") -> httpx.Response:
-    """What somebody enters on the provider's page."""
+    """Submit the user's input on the provider's page."""
     with browser() as http:
         form = form_with(http.get(page), "user_code")
         fields = {"user_code": code, "username": name, "password": password, "action": action}
@@ -104,7 +105,7 @@ def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: W
     process = terminal.start("login")
     page, code = _shown(process)
     wrong = _answer(page, code, "authorize", "alice", "wrong")
-    form_with(wrong, "user_code")  # the code is still to be entered
+    form_with(wrong, "user_code")  # The code has not been entered yet.
     assert process.poll() is None
     assert _answer(page, code, "deny").status_code == 200
     out, err = process.communicate(timeout=_SECONDS)

@@ -86,7 +86,7 @@ def test_a_304_asks_the_store_for_no_credential(world: World, ns: str) -> None:
         "select count(*) as n from audit_log where operation = 'load_table' and "
         "convert_from(record, 'UTF8') like '%not modified%' and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
-    # Reads are told a moment later.
+    # Audit records of reads are written after a short delay.
     until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the loads are not in the audit")
     assert world.sql(loads, table.name)[0]["n"] == 3
     assert world.sql(keys, table.name) == before
@@ -98,7 +98,7 @@ def test_a_commit_changes_the_tag_and_its_own_tag_confirms_no_load(world: World,
     done = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}})
     committed = _etag(done)
     assert _asked(world, world.admin, table, before).status_code == 200
-    # A commit's answer has no credentials, so it must not keep a load from bringing some.
+    # A commit's response has no credentials, so its tag must not prevent a load from returning some.
     assert _asked(world, world.admin, table, committed).status_code == 200
 
 

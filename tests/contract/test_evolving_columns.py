@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on columns while the table's schema changes: they stay with the field id and go nowhere else.
+"""Column grants during schema changes: a grant stays with its field id.
 
-Each state is asked about twice: by names, as Trino asks (`batch-check`), and by field ids, as an engine is told what to
-hold back (a load's `read-restrictions`).
+Each state is checked twice: by name, as Trino does (`batch-check`), and by field id, as an engine reads them in a
+load's `read-restrictions`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NAME = FIELDS[1]
 
 
 def but(*ids: int, **renamed: str) -> list[dict[str, Any]]:
-    """The columns of `wide` without some, and with others called anew: `but(4, name="called")`."""
+    """Return the columns of `wide` without some, and with others renamed: `but(4, name="called")`."""
     return [{**each, "name": renamed.get(each["name"], each["name"])} for each in FIELDS if each["id"] not in ids]
 
 
 def another(id: int, name: str) -> dict[str, Any]:
-    """One more column."""
+    """Return one more column."""
     return {"id": id, "name": name, "type": "string", "required": False}
 
 
 @pytest.fixture(autouse=True)
 def strangers(world: World) -> Iterator[None]:
-    """Who is given columns holds nothing, before and after; the engine acts for them and holds back the others."""
+    """Remove the grants of the column grantees before and after; the engine acts for them and enforces restrictions."""
     people = (world.carol, world.steward, world.etl)
     for person in people:
         world.strip(person)
@@ -55,8 +55,9 @@ def table(world: World, ns: str) -> Table:
 
 
 def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | None]:
-    """(the names that are readable, False for none; the field ids that an engine is told to hold back, None where
-    nothing may be read).
+    """Return (readable names or False; the field ids an engine must withhold, or None).
+
+    The second is None where nothing may be read.
     """
     answer = acting(world, world.etl, person).get(table.path)
     if answer.status_code != 200:
@@ -67,7 +68,7 @@ def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | N
 
 
 def recorded(world: World, table: Table, column: str | None = None) -> list[tuple[str, int, bool]]:
-    """(name, field id, whether it is dropped) of the grants on a column or on all of them."""
+    """Return (name, field id, is_dropped) of the grants on one column or on all of them."""
     answer = world.admin.get(grants_path(world, table, column))
     assert answer.status_code == 200, answer.text
     on = [each["resource"] for each in answer.json()["grants"]]
@@ -184,7 +185,7 @@ def test_columns_that_swap_their_names_swap_no_grants(world: World, table: Table
 
 
 def test_a_question_that_is_asked_during_a_rename_is_answered_by_one_schema(world: World, ns: str) -> None:
-    """In one commit the granted column gets a new name, and one that is not granted gets its old one."""
+    """In one commit the granted column gets a new name, and an ungranted column gets the old name."""
     for _ in range(4):
         table = wide(world, ns)
         assert give(world, table, "name", world.carol).status_code == 204

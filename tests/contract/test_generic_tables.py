@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables at the reference system's paths: what is kept of them, who may do what, and what they share with
-tables and views.
-"""
+"""Generic tables at the reference system's paths: stored fields, rights, and rules shared with tables and views."""
 
 from __future__ import annotations
 
@@ -21,18 +19,18 @@ from tests.contract.world import SCHEMA, Person, World, asked_again, told, uniqu
 
 
 def at(world: World, ns: str, name: str = "") -> str:
-    """Where generic tables of a namespace are, or one of them."""
+    """Return the path of the generic tables of a namespace, or of one of them."""
     path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
     return f"{path}/{name}" if name else path
 
 
 def create(world: World, ns: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> httpx.Response:
-    """A request to create one."""
+    """Return a request that creates one."""
     return (by or world.admin).post(at(world, ns), {"name": name or unique("g"), "format": "lance", **more})
 
 
 def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """A new one: name, path, id and the answer."""
+    """Create one; return name, path, id and response."""
     answer = create(world, ns, name, **more)
     assert answer.status_code == 200, answer.text
     name = answer.json()["table"]["name"]
@@ -46,13 +44,13 @@ def based_at(location: str) -> dict[str, Any]:
 
 
 def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
-    """A key below its place."""
+    """Return a key below its location."""
     location: str = made["table"]["base-location"]
     return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
 
 
 def rename(by: Person, world: World, source: tuple[str, str], destination: tuple[str, str]) -> httpx.Response:
-    """A rename of (namespace, name) to (namespace, name)."""
+    """Rename (namespace, name) to (namespace, name)."""
     body = {
         "source": {"namespace": [source[0]], "name": source[1]},
         "destination": {"namespace": [destination[0]], "name": destination[1]},
@@ -60,7 +58,7 @@ def rename(by: Person, world: World, source: tuple[str, str], destination: tuple
     return by.post(f"/lakekeeper/v1/{world.warehouse}/generic-tables/rename", body)
 
 
-# ---- what is kept --------------------------------------------------------------------------------------------------
+# ---- stored fields ---------------------------------------------------------------------------------------------------
 
 
 def test_what_its_creator_tells_is_told_again_unread(world: World, ns: str) -> None:
@@ -145,7 +143,7 @@ def test_it_exists_for_who_sees_it(world: World, ns: str) -> None:
     assert world.contractor.head(made["path"]).status_code == 404
 
 
-# ---- one name space, one rule for places ---------------------------------------------------------------------------
+# ---- shared names and locations --------------------------------------------------------------------------------------
 
 
 def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str) -> None:
@@ -222,17 +220,17 @@ def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, 
     assert adopted.status_code == 200, adopted.text
     made = {**adopted.json(), "path": f"{path}/{body['name']}"}
     assert world.store_of(made["config"]).get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"a,b"
-    # What lay there before is not its own: a drop that says nothing leaves it, and so does that of its namespace.
+    # Files that were there before are not its own: a drop without a purge flag keeps them, as does a namespace drop.
     gone = world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true&purge=true") if tree else None
     assert (gone or world.admin.delete(made["path"])).status_code == 204
     world.quiet()
     assert world.s3.head_object(Bucket=world.bucket, Key=key)
-    # And its place is nobody's as long as keys for it may live.
+    # Its location stays blocked while keys for it may live.
     taken = create(world, world.namespace(), **based_at(place))
     assert told(taken)[:2] == (409, "LocationAlreadyTaken")
 
 
-# ---- drop, rename, protect, bring back ------------------------------------------------------------------------------
+# ---- drop, rename, protection, undrop --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("query", "stays"), [("", False), ("?purgeRequested=false", True)])
@@ -350,7 +348,7 @@ _FORBIDDEN = (403, "GenericTableActionForbidden")
 
 
 def test_each_right_opens_what_it_says(world: World, ns: str) -> None:
-    """describe reads what is told, select gets keys to read, modify keys to write and may rename and drop."""
+    """`describe` reads the record, `select` gets read keys, `modify` gets write keys and may rename and drop."""
     made, person = make(world, ns), world.steward
     world.strip(person)
     elsewhere = (ns, unique("renamed"))

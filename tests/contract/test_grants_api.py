@@ -21,7 +21,7 @@ MANAGEMENT = "/management/v1"
 
 @pytest.fixture
 def strangers(world: World) -> Iterator[None]:
-    """The analyst and the steward hold nothing, before and after."""
+    """Remove all grants of the analyst and the steward, before and after."""
     for person in (world.analyst, world.steward):
         world.strip(person)
     yield
@@ -53,7 +53,7 @@ def _list(person: Person, path: str, **query: Any) -> list[dict[str, Any]]:
 
 
 def _all(person: Person, path: str) -> list[dict[str, Any]]:
-    """Page after page: the server, the project and the warehouse are everybody's."""
+    """Return all pages: the server, the project and the warehouse are shared with other tests."""
     grants: list[dict[str, Any]] = []
     token = ""
     while True:
@@ -206,11 +206,11 @@ def test_a_deleted_object_takes_no_grants_and_a_namespace_of_another_warehouse_i
     assert world.admin.post(elsewhere, {"writes": [_entry("select", world.analyst)]}).status_code == 404
 
 
-# ---- who may ----------------------------------------------------------------------------------------------------
+# ---- authority to grant ----------------------------------------------------------------------------------------------
 
 
 def test_nobody_gives_what_he_may_not_give(world: World, ns: str) -> None:
-    """Directly, to himself, by ownership, through a role he owns, and by taking it away from others."""
+    """Directly, to himself, by ownership, through a role he owns, and by revocation of other grants."""
     id = world.namespace_id(ns)
     path = _path(world, "namespace", id)
     world.grant("select", world.analyst, "namespace", id)

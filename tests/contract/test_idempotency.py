@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key`: one effect however often a change is sent (REST specification; design, section 5)."""
+"""`Idempotency-Key`: one effect for any number of identical requests (REST specification)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_repeated_drop_is_204_although_nothing_is_there_any_more(world: World,
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.delete(table.path, headers=_key()).status_code == 404
-    # Somebody makes a table of that name: the old key does not drop it.
+    # A later table has that name: the old key does not drop it.
     new = world.table(ns, table.name)
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.head(new.path).status_code in (200, 204)
@@ -225,7 +225,7 @@ def test_a_repetition_first_delivers_what_the_first_answer_left_undelivered(worl
     path = f"{world.root}/namespaces/{ns}/tables"
     made = world.admin.post(path, body, headers=key)
     id = made.json()["metadata"]["table-uuid"]
-    # As if the first process had died after its commit: the outbox row is there and nobody has delivered it.
+    # As after a crash following the commit: the outbox row exists and is undelivered.
     world.sql(
         "insert into outbox "
         "(subject_type, subject_id, relation, object_type, object_id, takes_away, not_before, written_in) "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service accounts of Kubernetes clusters: reviewed by the cluster's API server, over TLS, by the real protocol."""
+"""Service accounts of Kubernetes clusters: TokenReview by the cluster's API server, over TLS."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ USER = "/management/v1/user"
 
 @dataclass(frozen=True)
 class Two:
-    """A gateway with two clusters: `lab` names accounts by uid and shows its keys, `mill` by name, shows none and has a
-    short memory.
+    """A gateway with two clusters.
+
+    `lab` names accounts by uid and publishes its keys. `mill` names accounts by name, publishes no keys and has a
+    short cache lifetime.
     """
 
     base: str
@@ -32,7 +34,7 @@ class Two:
     mill: StubCluster
 
     def who(self, token: str) -> httpx.Response:
-        """Who the gateway says one is."""
+        """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
 
@@ -134,7 +136,7 @@ def test_what_could_not_be_good_is_not_even_asked_about(two: Two, claims: dict[s
 
 
 def test_a_storm_of_made_up_tokens_keeps_no_pod_out_where_the_cluster_shows_its_keys(two: Two) -> None:
-    """As many as could wait in all processes, each as a good one but for the signature or the name of the key."""
+    """As many as can wait in all processes, each a valid token except for the signature or the key id."""
     two.who(two.lab.account("etl", "first", uid=unique("u")))
     asked = two.lab.questions
     for _ in range(50):
@@ -227,7 +229,7 @@ def test_a_legacy_token_counts_where_that_is_set(two: Two) -> None:
 
 
 def test_a_token_for_the_api_server_itself_opens_nothing(two: Two) -> None:
-    """It is in every pod."""
+    """Every pod has such a token."""
     for audience in (OWN_AUDIENCE, None):
         token = two.mill.account("etl", unique("own").replace("_", "-"), uid=unique("u"), audience=audience)
         assert told(two.who(token))[0] == 401

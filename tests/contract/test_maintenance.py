@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read-only maintenance as clients meet it: a second gateway on the same stack, started with the setting."""
+"""Read-only maintenance over HTTP: a second gateway on the same stack, started with the setting."""
 
 from __future__ import annotations
 

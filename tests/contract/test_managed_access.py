@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managed access on the real stack: what it takes from owners, what it leaves to whom, and what is left of it."""
+"""Managed access on the real stack: rights that owners lose, rights that remain, and cleanup of its tuples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _set(person: Person, path: str, managed: bool) -> int:
 
 @pytest.fixture
 def warehouse_flag(world: World) -> Iterator[str]:
-    """Where the flag of the warehouse is; it is taken away again."""
+    """Yield the path of the warehouse's flag; clear the flag afterwards."""
     path = f"warehouse/{world.warehouse}"
     yield path
     assert _set(world.admin, path, False) == 200
@@ -91,7 +91,7 @@ def test_a_warehouse_that_is_managed_binds_owners_of_namespaces_at_any_depth(
 def test_members_of_a_role_that_owns_are_bound_and_so_is_who_acts_as_the_role(
     world: World, ns: str, warehouse_flag: str
 ) -> None:
-    """The reference refuses grants under an assumed role; here the question is decided for a nameless member."""
+    """The reference system refuses grants under an assumed role; the gateway decides for the role without a member."""
     id = world.namespace_id(ns)
     owner, manager = known_role(world), known_role(world)
     for role, privilege in ((owner, "ownership"), (manager, "manage_grants")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses that only instance admins change: who is one is a setting, and it gives no right by itself."""
+"""Warehouses that only instance admins change: a setting names them, and it gives no other right."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_managed_warehouse_is_changed_by_instance_admins_only(
     assert report["valid"] is False
     [check] = [each for each in report["checks"] if each["name"] == "spec-mutable"]
     assert check["error"]["type"] == "WarehouseManaged"
-    # Its data are everybody's who has rights on them.
+    # Data access in it follows the ordinary grants.
     assert owner.get(managed.table(owner)).status_code == 200
     managed.empty(world)
     world.grant("manage_storage", world.steward, "warehouse", managed.id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The management API as existing guides and scripts use it, and who may do what in it."""
+"""The management API as existing guides and scripts use it, and its authorization."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_projects_are_created_listed_and_read(world: World) -> None:
 
 
 def test_a_guides_warehouse_is_accepted_as_it_is(world: World) -> None:
-    """Old spellings of the keys, the project in the body, and no word on STS: off then."""
+    """Old spellings of the keys, the project in the body, and no STS member, which means off."""
     profile = {key: value for key, value in _profile(world).items() if not key.startswith("sts-")}
     credential = {
         "type": "s3",
@@ -199,7 +199,7 @@ def test_about_others_only_those_may_ask_who_see_the_grants(world: World, ns: st
     assert world.carol.post("/management/v1/permissions/check", about).status_code == 404
 
 
-# ---- exactly the needed grant --------------------------------------------------------------------------------------
+# ---- exactly the needed grant ----------------------------------------------------------------------------------------
 
 _NEEDS = [
     ("GET", "", None, "describe", None, 200),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key` on changes of the management API: the rules of the catalog's (`test_idempotency.py`)."""
+"""`Idempotency-Key` on changes of the management API, by the catalog's rules (`test_idempotency.py`)."""
 
 from __future__ import annotations
 

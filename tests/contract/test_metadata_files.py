@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata files: what is written, what is forgotten, and what a change that never happened leaves behind."""
+"""Metadata files: content, retention, and cleanup after changes that failed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: Wo
     note = "insert into pending_files (location, warehouse_id, written_at) values ($1, $2, now() - $3::interval)"
     world.sql(note.replace("$3::interval", "interval '61 minutes'"), orphan, world.warehouse)
     world.sql(note.replace("$3::interval", "interval '1 minute'"), young, world.warehouse)
-    # A row that should not be there: what a pointer names is never deleted.
+    # An inconsistent row: a file that a pointer names is never deleted.
     world.sql(note.replace("$3::interval", "interval '2 hours'"), current, world.warehouse)
     deadline = time.monotonic() + 60
     while orphan in _files(world, table):
@@ -138,7 +138,7 @@ def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: Wo
     world.sql("delete from pending_files where location = any($1::text[])", [young, current])
 
 
-# ---- properties and places -------------------------------------------------------------------------------------------
+# ---- properties and locations ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-05")

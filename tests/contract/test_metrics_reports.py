@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics reports: kept as rows, from who may scan or commit (REST specification, `reportMetrics`)."""
+"""Metrics reports: stored as rows, accepted from callers that may scan or commit (REST specification, `reportMetrics`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship models that change under a running system: written, compared, served, and taken back."""
+"""Changes of the relationship model in a running system: recording, comparison, switch, and rollback."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ STORE = "lakegate"
 
 
 class EndedInTheMiddle(Exception):
-    """A migration that somebody ends in the middle."""
+    """Interrupts a migration in the middle."""
 
 
 @asynccontextmanager
 async def connected(ready: Ready, **more: Any) -> AsyncIterator[tuple[Models, Database]]:
-    """The verbs, on the stack's own PostgreSQL and OpenFGA."""
+    """Return the commands' connection to the stack's own PostgreSQL and OpenFGA."""
     database = Database(asyncpg_url(Secret(ready.postgres)), pool_size=2, acquire_timeout=10)
     try:
         yield Models(database, OpenFgaAddress(ready.openfga.url, ready.openfga.token, STORE, 10.0), **more), database
@@ -51,7 +51,7 @@ async def connected(ready: Ready, **more: Any) -> AsyncIterator[tuple[Models, Da
 
 
 def write_model(ready: Ready, model: dict[str, Any]) -> str:
-    """Write a model to OpenFGA behind the gateway's back; its id."""
+    """Write a model to OpenFGA without the gateway; return its id."""
     answer = httpx.post(
         f"{ready.openfga.url}/stores/{ready.openfga.store_id}/authorization-models",
         headers={"Authorization": f"Bearer {ready.openfga.token}"},
@@ -64,7 +64,7 @@ def write_model(ready: Ready, model: dict[str, Any]) -> str:
 
 
 def changed(*, without: tuple[str, str] | None = None, **relations: dict[str, Any]) -> dict[str, Any]:
-    """Our model with other definitions of some relations of tables, or without a relation of a type."""
+    """Return the model with other definitions of some relations of tables, or without a relation of a type."""
     model = copy.deepcopy(compiled_model())
     types = {each["type"]: each for each in model["type_definitions"]}
     types["table"]["relations"] |= relations
@@ -74,7 +74,7 @@ def changed(*, without: tuple[str, str] | None = None, **relations: dict[str, An
 
 
 async def recorded(ready: Ready, model: dict[str, Any], version: str) -> str:
-    """Write a model and record it; its id."""
+    """Write a model and record it; return its id."""
     model_id = await asyncio.to_thread(write_model, ready, model)
     async with connected(ready) as (_, database), database.transaction() as connection:
         await rows.record(
@@ -97,7 +97,7 @@ async def serving(ready: Ready) -> str:
 
 @pytest.fixture
 def ours(stack: Ready) -> Iterator[str]:
-    """The id of the model that serves, which does so again after the test."""
+    """Yield the id of the serving model; switch back to it afterwards."""
     before = asyncio.run(serving(stack))
     yield before
 
@@ -110,7 +110,7 @@ def ours(stack: Ready) -> Iterator[str]:
 
 @pytest.fixture
 def reader(world: World, ns: str) -> Iterator[tuple[Person, Table]]:
-    """Somebody who may do nothing but describe one table."""
+    """A user that may only describe one table."""
     table = world.table(ns)
     world.strip(world.contractor)
     world.grant("describe", world.contractor, "table", table.uuid)
@@ -122,7 +122,7 @@ def loads(person: Person, table: Table) -> int:
     return person.get(table.path).status_code
 
 
-# No describing of tables by `describe` itself, only by what is held above.
+# `describe` alone gives no access to a table, only the relations above.
 LESS = changed(
     describes={"tupleToUserset": {"tupleset": {"relation": "parent"}, "computedUserset": {"relation": "describes"}}}
 )
@@ -210,7 +210,7 @@ def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Read
 def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until_another_serves(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
-    """As when a later version of the gateway has moved on and this process was forgotten."""
+    """As if a later version of the gateway had switched the model while this process still ran."""
 
     async def switch(to: str, expected: str) -> None:
         async with connected(stack) as (_, database), database.transaction() as connection:
@@ -266,7 +266,7 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
 
     async def migrate() -> None:
         twin = await recorded(stack, compiled_model(), "test-steps")
-        # As a model that needs a tuple no model before needed: the row is there, the tuple is not.
+        # As with a model that needs a new tuple: the row exists, the tuple does not.
         gone = {
             "tuple_keys": [
                 {"user": f"user:{key.subject.id}", "relation": "describe", "object": f"table:{key.object.id}"}
@@ -298,7 +298,7 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
 
 
 def test_a_store_that_never_served_is_told_of_no_part_of_the_tuples(stack: Ready, ours: str) -> None:
-    """A reconciliation recognizes a new store by holding nothing: else all that is not in it would look revoked."""
+    """Reconciliation recognises a new store by its emptiness: otherwise every missing tuple would count as revoked."""
     asked: list[str | None] = []
 
     async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
@@ -340,7 +340,7 @@ def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
         return [key], None
 
     async def refused() -> None:
-        # `describe` of this model cannot be given to anybody.
+        # `describe` of this model cannot be granted to any principal.
         no_describe = copy.deepcopy(compiled_model())
         [table] = [each for each in no_describe["type_definitions"] if each["type"] == "table"]
         table["relations"]["describe"] = {"computedUserset": {"relation": "select"}}
@@ -353,7 +353,7 @@ def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
 
     asyncio.run(refused())
     assert asyncio.run(serving(stack)) == ours
-    # The key waits to be tried again in an hour, which is longer than this stack lives.
+    # The key waits an hour for its retry, which is longer than this stack lives.
     assert world.sql("delete from outbox where object_id = $1 returning 1", key.object.id) != []
 
 
@@ -367,7 +367,7 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
     return run_lakegate(*arguments, environment=plain | settings, timeout=500)
 
 
-@pytest.mark.timeout(600)  # both models are asked about each of the newest grants, one after the other
+@pytest.mark.timeout(600)  # Both models are compared on each of the newest grants, one after the other.
 def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
     pushed = _lakegate(stack, "model", "push", "--by", "the operator")
     assert pushed.returncode == 0, pushed.stderr

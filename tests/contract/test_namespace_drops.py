@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping namespaces with all that lies in them, and what keeps namespaces, tables and views from being dropped."""
+"""Recursive namespace drops, and protection of namespaces, tables and views."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _file(view: dict[str, Any]) -> str:
 
 
 def test_lists_tell_on_request_what_is_protected(world: World, ns: str) -> None:
-    """Parallel to what is listed, for who sees it by a grant too, and page by page."""
+    """The flags match the listed names by position, also for a reader by a single grant, and page by page."""
     inner = [_child(world, ns, name) for name in ("a", "b")]
     tables = [world.table(ns, f"t{number}") for number in range(3)]
     views = [create_view(world, ns, f"v{number}") for number in range(2)]
@@ -280,7 +280,7 @@ def test_protection_is_read_by_who_sees_it_and_set_by_who_may(world: World, ns: 
 
 
 def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: World) -> None:
-    """Each round: people create tables, views and namespaces below while all of it is dropped."""
+    """In each round users create tables, views and namespaces below a namespace that is dropped concurrently."""
     answers: list[int] = []
 
     def create(root: str, number: int, over: threading.Event) -> None:
@@ -310,7 +310,7 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
             thread.join(60)
             assert not thread.is_alive()
         assert dropped.status_code == 204, dropped.text
-    # 429: what the drop takes away overtook a decision again and again; nothing was made.
+    # 429: the drop's revocations repeatedly outdated the decision; nothing was created.
     assert set(answers) <= {200, 404, 429}
     assert 200 in answers
     assert world.sql("select 1 from tables t left join namespaces n on n.id = t.namespace_id where n.id is null") == []
@@ -322,7 +322,7 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
     assert world.sql(orphans) == []
 
 
-@pytest.mark.timeout(600)  # OpenFGA is told of them one batch after the other
+@pytest.mark.timeout(600)  # OpenFGA receives them in batches, one after the other.
 @pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: int) -> None:
     top = world.namespace_id(ns)
@@ -347,7 +347,10 @@ def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: in
 
 
 def _require_ids(record: dict[str, Any], count: int) -> None:
-    """The record has the ids of `count` namespaces, or the first of them and how many characters more there were."""
+    """Require that the record has the ids of `count` namespaces.
+
+    A long list has the first ids and the number of omitted characters.
+    """
     text = record["detail"]["namespaces"]
     left_out = record.get("detail_left_out", {}).get("namespaces", {"count": 0})
     assert len(text) + left_out["count"] == 37 * count - 1

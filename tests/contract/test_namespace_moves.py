@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving namespaces: the names of all below, whose rights count afterwards, and what is said when it cannot be done."""
+"""Namespace moves: the names of all descendants, the rights afterwards, and the refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.world import SCHEMA, Person, World, asked_again, error_of, t
 
 
 def make(world: World, *levels: str) -> str:
-    """A namespace by its whole path; its id."""
+    """Create a namespace by its whole path; return its id."""
     made = world.admin.post(f"{world.root}/namespaces", {"namespace": levels})
     assert made.status_code == 200, made.text
     return str(made.json()["properties"]["namespace_id"])
@@ -31,12 +31,12 @@ def move(by: Person, world: World, id: str, destination: Sequence[str], **more: 
 
 
 def at(world: World, *levels: str) -> str:
-    """Where a namespace is loaded."""
+    """Return the path at which a namespace is loaded."""
     return f"{world.root}/namespaces/{'%1F'.join(levels)}"
 
 
 def new_table(world: World, *levels: str, by: Person | None = None) -> str:
-    """A table below; its path."""
+    """Create a table below; return its path."""
     name = unique("t")
     made = (by or world.admin).post(f"{at(world, *levels)}/tables", {"name": name, "schema": SCHEMA})
     assert made.status_code == 200, made.text
@@ -44,12 +44,12 @@ def new_table(world: World, *levels: str, by: Person | None = None) -> str:
 
 
 def parents(world: World, id: str) -> set[str]:
-    """The parents of a namespace in OpenFGA."""
+    """Return the parents of a namespace in OpenFGA."""
     return {user for user, relation in world.tuples(f"namespace:{id}") if relation == "parent"}
 
 
 def two(world: World) -> tuple[str, str, str]:
-    """(the name of a namespace, the id of one in it called `inner`, the name of another namespace)."""
+    """Return (name of a namespace, id of its child `inner`, name of another namespace)."""
     old, new = world.namespace(), world.namespace()
     return old, make(world, old, "inner"), new
 
@@ -143,7 +143,7 @@ def test_a_move_takes_the_right_on_the_source_and_both_at_the_destination(world:
     try:
         assert told(move(person, world, inner, into))[:2] == (404, "NoSuchNamespaceException")
         world.grant("modify", person, "namespace", inner)
-        # One sees the way to what one holds something on, and so the parent it has already.
+        # A grantee sees the path to the object, and therefore the parent.
         assert told(move(person, world, inner, [old, "x"]))[:2] == (403, "NamespaceActionForbidden")
         world.grant("manage_grants", person, "namespace", inner)
         assert told(move(person, world, inner, into)) == (
@@ -263,15 +263,16 @@ def test_managed_access_goes_with_the_namespace_and_comes_from_its_new_parent(wo
 
 
 def together(*calls: Callable[[], httpx.Response]) -> list[int]:
-    """The statuses of requests that are sent at the same time. A move takes ways away, which may overtake the decision
-    on what is beside it again and again: then that is asked for once more.
+    """Return the statuses of concurrent requests.
+
+    A move revokes visibility, which may repeatedly outdate concurrent decisions; such a request is sent again.
     """
     with ThreadPoolExecutor(len(calls)) as pool:
         return [each.result().status_code for each in [pool.submit(asked_again, call) for call in calls]]
 
 
 def consistent(world: World, *tops: str) -> None:
-    """Every path below these agrees with its parent's, in the rows and in OpenFGA, and none is its own ancestor."""
+    """Require that every path below agrees with its parent's, in the rows and in OpenFGA, without a cycle."""
     world.delivered()
     rows = world.sql(
         "select n.id::text, n.levels, n.path_key, n.ancestors, p.id::text as parent, p.levels as parent_levels, "
@@ -340,7 +341,7 @@ def test_a_grant_that_races_with_a_move_opens_the_way_to_where_the_table_is(worl
 def test_a_repeated_move_delivers_what_the_first_one_left(world: World) -> None:
     old, id, new = two(world)
     assert move(world.admin, world, id, [new, "inner"]).status_code == 200
-    # As if OpenFGA had not answered the move: its edge waits, and nobody looks at it for a while.
+    # As if OpenFGA had not acknowledged the move: its edge is undelivered and no retry is due soon.
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
         "values ('namespace', $1, 'parent', 'namespace', $2, true, now() + interval '1 hour')",

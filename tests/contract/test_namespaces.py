@@ -70,7 +70,7 @@ def test_java_writes_a_space_as_plus_and_python_as_percent_20(world: World, ns: 
 
 @pytest.mark.threat("LG-DIS-03")
 def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: str) -> None:
-    """Else the length of a page would tell how many hidden rows lie between."""
+    """Otherwise the length of a page would reveal the number of hidden rows."""
     for i in range(9):
         world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, f"q{i}"]})
     seen = [f"q{i}" for i in (1, 4, 8)]
@@ -113,7 +113,7 @@ def test_setting_the_location_that_it_has_changes_nothing(world: World, ns: str)
 
 @pytest.mark.threat("LG-DEC-06")
 def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: str) -> None:
-    """In bytes of UTF-8, of what would be there after the change: not of what one request sends."""
+    """The limit counts bytes of UTF-8 after the change, not of one request."""
     most = 1024 * 1024
     name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
     over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The people of the tests: who is a stranger holds nothing, and what a module left to somebody is gone after it."""
+"""The users of the tests: a stranger holds nothing, and grants that a module left are removed after it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects: renamed, deleted when nothing is in them, found by every spelling of their path."""
+"""Projects: rename, deletion when empty, and every spelling of their path."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_empty_project_is_deleted_with_all_that_was_given_on_it(world: World)
     for person in (world.admin, world.carol):
         assert told(person.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
     assert id not in {each["project-id"] for each in world.admin.get("/management/v1/project-list").json()["projects"]}
-    # Whoever makes it again under its id begins with nothing of the old one.
+    # A new project under the same id has no state of the old one.
     assert world.admin.post(PROJECT, {"project-name": unique("p"), "project-id": id}).status_code == 201
     assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
 
@@ -63,7 +63,7 @@ def test_a_project_under_an_id_that_was_used_before_tells_its_own_history_alone(
 def test_an_id_is_not_free_while_something_given_on_its_project_is_not_taken_away(world: World) -> None:
     id = warehouses.project(world)
     assert world.admin.delete(PROJECT, headers={"x-project-id": id}).status_code == 204
-    # As if the deletion had been told 503: OpenFGA has not confirmed yet that carol reads nothing of it.
+    # As after a 503 of the deletion: OpenFGA has not confirmed that carol lost access.
     world.write_tuple(f"user:{world.carol.id}", "select", f"project:{id}")
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
@@ -126,7 +126,7 @@ def test_the_older_paths_lead_to_the_same(world: World) -> None:
     id, name = warehouses.project(world), unique("p")
     assert world.admin.post(f"{PROJECT}/{id}/rename", {"new-name": name}).status_code == 200
     assert world.admin.get(f"{PROJECT}/{id}").json() == {"project-id": id, "project-name": name}
-    # The path says which: a header of somebody's console does not make it another.
+    # The path determines the project: a console's header does not change it.
     assert world.admin.get(f"{PROJECT}/{id}", headers={"x-project-id": world.project}).json()["project-id"] == id
     assert told(world.carol.delete(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
     assert world.admin.delete(f"{PROJECT}/{id}").status_code == 204
@@ -135,7 +135,7 @@ def test_the_older_paths_lead_to_the_same(world: World) -> None:
     assert default["project-id"] == world.project
     same = world.admin.post("/management/v1/default-project/rename", {"new-name": default["project-name"]})
     assert same.status_code == 200
-    # Not empty: the door let it pass.
+    # Not empty: the door admitted the request.
     assert told(world.admin.delete("/management/v1/default-project"))[:2] == (409, "ProjectNotEmpty")
 
 

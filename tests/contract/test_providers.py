@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several providers at one gateway, over HTTP: whose a token is, and what the outage of one means to the others."""
+"""Several identity providers at one gateway over HTTP: token ownership, and the outage of one provider."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ USER = "/management/v1/user"
 
 @dataclass(frozen=True)
 class Two:
-    """A gateway that knows the stack's provider, the partner, and the partner's robots by another audience."""
+    """A gateway that trusts the stack's provider, the partner, and the partner's robots by another audience."""
 
     base: str
     partner: StubProvider
     gone: StubProvider
 
     def person(self, subject: str, **claims: Any) -> Person:
-        """Somebody with a token of the partner; as a context, so that its connections are given back."""
+        """A user with a token of the partner; a context manager that closes its connections."""
         token = self.partner.token(subject, **claims)
         return Person(subject, f"partner~{subject}", token, self.base)
 
     def who(self, token: str) -> httpx.Response:
-        """Who the gateway says one is."""
+        """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
 

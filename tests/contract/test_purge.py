@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping with and without files, and tables that were staged and never made."""
+"""Drops with and without file deletion, and staged tables that were never created."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def test_a_place_is_taken_until_its_files_are_gone(world: World, ns: str) -> Non
     location = f"{base}/{unique('place')}"
     table = world.table(ns, location=location)
     assert world.admin.delete(table.path).status_code == 204
-    # As if every worker were busy: the task is there and nobody has begun it.
+    # As if every worker were busy: the task is scheduled and has not begun.
     world.sql(
         "update tasks set status = 'scheduled', finished_at = null, scheduled_for = now() + interval '1 hour' "
         "where entity_id = $1",
         table.uuid,
     )
-    # The keys of the dropped table keep the place too (`test_retired_locations.py`): here they are over.
+    # The keys of the dropped table also block the location (`test_retired_locations.py`): here they have expired.
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", location)
     for place in (location, f"{location}/inside"):
         made = world.admin.post(

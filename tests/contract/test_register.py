@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registering tables and views by their metadata files, and letting tables go."""
+"""Registration of tables and views by metadata file, and unregistration."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def register_view(by: Person, world: World, ns: str, name: str, location: str) -
 
 
 def adopt(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
-    """Register a table by a file that no record of the catalog knows."""
+    """Register a table from a file that no record of the catalog names."""
     body = {"name": name, "metadata-location": location, **more}
     return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=ADOPT)
 
 
 def adopt_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
-    """Register a view by a file that no record of the catalog knows."""
+    """Register a view from a file that no record of the catalog names."""
     body = {"name": name, "metadata-location": location}
     return by.post(f"{world.root}/namespaces/{ns}/register-view", body, headers=ADOPT)
 
 
 def released(world: World, ns: str, **more: Any) -> Table:
-    """A table of the administrator that was unregistered; its files are there."""
+    """A table of the administrator that was unregistered; its files exist."""
     table = world.table(ns, **more)
     assert world.admin.post(f"{table.path}/unregister").status_code == 200
     return table
 
 
 def put(world: World, location: str, document: dict[str, Any], *, packed: bool = False) -> str:
-    """Write a metadata file behind the gateway's back; its location."""
+    """Write a metadata file without the gateway; return its location."""
     body = json.dumps(document).encode()
     key = location.removeprefix(f"s3://{world.bucket}/")
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=gzip.compress(body) if packed else body)
@@ -60,7 +60,7 @@ def put(world: World, location: str, document: dict[str, Any], *, packed: bool =
 
 
 def foreign(world: World, ns: str) -> tuple[str, dict[str, Any]]:
-    """A fresh place below the base, and valid metadata of a table there."""
+    """Return a fresh location below the base, and valid metadata of a table there."""
     table = released(world, ns)
     location = f"{table.location.rsplit('/', 1)[0]}/{unique('foreign')}"
     return location, {**table.answer["metadata"], "location": location}
@@ -252,7 +252,7 @@ def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, 
         file,
         {**document, "metadata-log": [], "statistics": [], "partition-statistics": []}
         | {"snapshots": [snapshot], "properties": {}},
-    )  # the same file without what was wrong is taken
+    )  # The same file without the fault is accepted.
     assert adopt(world.admin, world, ns, unique("t"), file).status_code == 200
 
 
@@ -334,11 +334,13 @@ def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns
 
 
 def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_made(world: World, ns: str) -> None:
-    """B07: the session policy names the prefix twice and has at most 2,048 characters; a longer one is a table that
-    nobody could ever read. Told at its creation, in each way there is, and nothing is left of it."""
+    """B07: the session policy names the prefix twice and has at most 2,048 characters.
+
+    Each form of creation refuses a longer location and leaves nothing behind, as no client could read the table.
+    """
     location, metadata = foreign(world, ns)
     deep = f"{location}/{'/'.join('x' * 220 for _ in range(4))}"
-    # With ways of their own to the store the creator asks for no keys: others will.
+    # A creator with its own storage access needs no keys, but other users will.
     managed = {"X-Iceberg-Access-Delegation": "client-managed"}
     file = put(world, f"{deep}/metadata/00000-a.metadata.json", {**metadata, "location": deep})
     world.quiet()
@@ -366,7 +368,7 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
 
 @pytest.mark.threat("LG-LOC-14")
 def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: World, ns: str) -> None:
-    """Its folder would be the whole warehouse, for the table and for the credential to read it with."""
+    """Its folder would be the whole warehouse, for the table and for the credential that reads it."""
     base = world.ready.s3.profile.get("key-prefix", "demo")
     answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
     assert told(answer)[:2] == (400, "InvalidLocation")
@@ -383,7 +385,7 @@ def _note(world: World, file: str, age: str) -> None:
 
 
 def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, ns: str) -> None:
-    """Whoever committed deletes it, at this very moment perhaps."""
+    """The committer may be deleting it concurrently."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
     now = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}}).json()
@@ -396,7 +398,7 @@ def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, 
 
 
 def test_a_table_that_was_committed_to_meanwhile_is_not_overwritten(world: World, ns: str) -> None:
-    """The commit may have deleted the file that was read: it had fallen out of the log."""
+    """The commit may have deleted the file that was read, because it left the metadata log."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
@@ -418,7 +420,7 @@ _WAITS_FOR_LOCATIONS = f"select 1 from pg_locks where locktype = 'advisory' and 
 
 @contextmanager
 def locations_held(world: World) -> Iterator[None]:
-    """Nobody takes a place that they name until the block ends."""
+    """Block every claim of a named location until the block ends."""
 
     async def begin() -> asyncpg.Connection:
         connection = await asyncpg.connect(world.ready.postgres)
@@ -435,7 +437,7 @@ def locations_held(world: World) -> Iterator[None]:
 
 
 def _dropped_view(world: World, ns: str, age: str) -> tuple[str, str]:
-    """(name, metadata file) of a view that was dropped so long ago."""
+    """Return (name, metadata file) of a view that was dropped this long ago."""
     view = create_view(world, ns)
     assert world.admin.delete(view["path"]).status_code == 204
     file = view["metadata-location"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renaming tables and views: the name, whose rights count afterwards, and what is said when it cannot be done."""
+"""Renames of tables and views: the name, the rights afterwards, and the refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.world import Person, World, asked_again, told, unique
 def rename(
     by: Person, world: World, kind: str, source: tuple[str, str], destination: tuple[str, str]
 ) -> httpx.Response:
-    """A rename of (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
+    """Rename (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
     return by.post(
         f"{world.root}/{kind}/rename",
         {
@@ -29,7 +29,7 @@ def rename(
 
 
 def make(world: World, kind: str, ns: str) -> dict[str, Any]:
-    """A table or view: name, path, row id, and what a load answers of it."""
+    """Create a table or view; return name, path, row id, and the loaded response."""
     if kind == "views":
         made = create_view(world, ns)
         name = made["name"]
@@ -41,7 +41,7 @@ def make(world: World, kind: str, ns: str) -> dict[str, Any]:
 
 
 def path(world: World, kind: str, ns: str, name: str) -> str:
-    """Where it is loaded."""
+    """Return the path at which it is loaded."""
     return f"{world.root}/namespaces/{ns}/{kind}/{name}"
 
 
@@ -196,8 +196,9 @@ def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None
 def _sent(
     together: ThreadPoolExecutor, ask: Callable[..., httpx.Response], *arguments: object
 ) -> Future[httpx.Response]:
-    """Sent now, beside others, and again for as long as nobody can decide: a rename takes ways away, which may overtake
-    the decision on what is beside it.
+    """Send the request concurrently with others, and again after 429 or 503.
+
+    A rename revokes visibility, which may outdate concurrent decisions.
     """
     return together.submit(asked_again, partial(ask, *arguments))
 

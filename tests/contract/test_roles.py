@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: their records, who is in them, and that nothing of a deleted one is left."""
+"""Roles: their records, their members, and complete cleanup of a deleted role."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROLE = "/management/v1/role"
 
 
 def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
-    """A new role of the default project."""
+    """Create a role in the default project."""
     body = {"name": unique("role"), **more}
     made = asked_again(lambda: (by or world.admin).post(ROLE, body))
     assert made.status_code == 201, made.text

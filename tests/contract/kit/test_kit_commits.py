@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema, spec, sort order, data and properties: what commits do, and when they fail, as the compatibility kit expects.
+"""Commits of schema, spec, sort order, data and properties, as the compatibility kit expects them.
 
-Commits carry no base. One that was built on an older state succeeds as long as what it asserts still holds; when it
-does not, the server says so at once and never tries again by itself.
+Commits carry no base. A commit built on an older state succeeds while its requirements hold. If one does not hold, the
+server rejects the commit at once and never retries it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_properties_are_set_and_removed_and_reserved_ones_never_stored(table: Ja
     assert now["format-version"] == 2
 
 
-# ---- built on an older state -----------------------------------------------------------------------------------------
+# ---- commits on an older state ---------------------------------------------------------------------------------------
 
 _BOTH_HOLD = [
     ("a spec, then a schema", SHARD, ADD_COLUMN),
@@ -177,7 +177,7 @@ def test_a_table_made_anew_under_the_name_is_another_table(catalog: JavaCatalog,
     assert catalog.load_table(ns, "tbl").metadata == again.metadata
 
 
-# ---- what is used no more --------------------------------------------------------------------------------------------
+# ---- removal of unused parts -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("branch", [None, "other"])
@@ -234,7 +234,7 @@ def test_concurrent_appends_both_arrive_when_the_client_tries_again(table: JavaT
 
 
 def test_of_many_appends_to_one_state_the_server_makes_exactly_one(table: JavaTable) -> None:
-    """It would make more of them if it tried a failed requirement again."""
+    """A server that retries a failed requirement would accept more than one."""
 
     def attempt(client: JavaTable) -> str:
         added = new_snapshot(client.metadata, parent=None)
@@ -256,7 +256,7 @@ def test_of_many_appends_to_one_state_the_server_makes_exactly_one(table: JavaTa
 def test_a_snapshot_that_others_overtook_may_be_built_anew_and_sent_again(
     catalog: JavaCatalog, ns: str, version: str
 ) -> None:
-    """Neither asserts the branch: only the number tells that the snapshot was built on an older state."""
+    """Neither asserts the branch: only the sequence number shows that the snapshot was built on an older state."""
     table = catalog.create_table(ns, "tbl", properties={"format-version": version})
     root = table.append()
     late = new_snapshot(table.metadata, parent=root)
@@ -294,7 +294,7 @@ def test_branches_and_tags_are_asserted_moved_and_removed(table: JavaTable) -> N
 
 
 def test_the_log_of_metadata_files_is_as_long_as_the_table_says(catalog: JavaCatalog, ns: str) -> None:
-    """Counted right after the property changes; which files are deleted is in `test_metadata_files.py`."""
+    """Counted right after the property changes; `test_metadata_files.py` tests which files are deleted."""
     table = catalog.create_table(ns, "tbl")
     for number in range(4):
         table.commit(set_properties(n=str(number)))

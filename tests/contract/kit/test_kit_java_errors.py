@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No answer of the gateway means something else to a Java client than it should."""
+"""Every error response of the gateway maps to the intended exception of a Java client."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def _errors(above: type[CatalogError] = CatalogError) -> Iterator[type[CatalogEr
 
 @pytest.mark.parametrize("kind", [Kind.COMMIT, Kind.COMMIT_VIEW])
 def test_only_an_unknown_outcome_is_told_to_the_client_of_a_commit_as_one(kind: Kind) -> None:
-    """It would keep the files of a commit that never happened, or delete those of one that did."""
+    """A wrong class would make the client keep the files of a failed commit, or delete those of a successful one."""
     unknown = {
         error
         for error in _errors()
         if isinstance(java_error(kind, error.code, error.type, ""), java.CommitStateUnknownException)
-        and error.code != 503  # told as 429 on every mutation: `gateway.api.errors.told_error`
+        and error.code != 503  # Mutations return it as 429: `gateway.api.errors.told_error`.
     }
     assert {CommitStateUnknownException, InternalServerError} <= unknown
     assert all(error.code == 500 for error in unknown)

@@ -145,7 +145,7 @@ def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCat
 def test_names_that_two_readers_would_split_differently_are_refused(
     catalog: JavaCatalog, ns: str, levels: list[str]
 ) -> None:
-    """The kit skips dots and slashes for catalogs that say so; see `docs/protocol.md`."""
+    """The kit omits dots and slashes for catalogs that declare it; see `docs/protocol.md`."""
     for path in (levels, [ns, *levels]):
         with raises(BadRequestException):
             catalog.create_namespace(*path)
@@ -164,7 +164,7 @@ def test_names_of_engines_are_reserved_at_the_top_only(catalog: JavaCatalog, ns:
 
 
 def test_a_right_that_is_missing_is_no_missing_namespace(world: World, ns: str) -> None:
-    """Who sees it is told the truth; who does not hears what the kit expects of a missing one."""
+    """A caller that sees the namespace gets 403; any other gets the kit's response for a missing namespace."""
     world.grant("describe", world.steward, "namespace", world.namespace_id(ns))
     with raises(ForbiddenException):
         JavaCatalog(world, world.steward).drop_namespace(ns)

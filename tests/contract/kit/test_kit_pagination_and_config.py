@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients ask first, and lists in pages, as the compatibility kit and the Java client expect them."""
+"""The configuration request and paginated lists, as the compatibility kit and the Java client expect them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WITHOUT_BEING_TOLD = {
     "POST /v1/{prefix}/tables/rename",
     "POST /v1/{prefix}/transactions/commit",
 }
-"""The fourteen endpoints that clients assume of a server that tells of none."""
+"""The fourteen endpoints that clients assume if a server lists none."""
 
 _ONLY_WHEN_TOLD = {
     f"HEAD {_NS}",
@@ -47,7 +47,7 @@ _ONLY_WHEN_TOLD = {
     f"POST {_NS}/register-view",
     "POST /v1/{prefix}/views/rename",
 }
-"""What clients do without, or emulate with whole loads, unless it is named."""
+"""Endpoints that clients omit, or emulate with whole loads, unless the server lists them."""
 
 
 def test_every_endpoint_a_client_can_use_is_named_in_the_spelling_it_knows(catalog: JavaCatalog, world: World) -> None:
@@ -88,7 +88,7 @@ def _make(catalog: JavaCatalog, kind: str, ns: str, name: str) -> None:
 
 
 def _page(catalog: JavaCatalog, kind: str, ns: str, **query: str) -> tuple[list[str], str | None]:
-    """Names of one page, and the token of the next."""
+    """Return the names of one page, and the token of the next."""
     if kind == "namespaces":
         path, query = f"{catalog.root}/namespaces", {"parent": ns, **query}
     else:

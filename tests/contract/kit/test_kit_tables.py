@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creating, loading, listing, dropping, renaming and registering tables as the compatibility kit expects it."""
+"""Creation, loading, listing, dropping, renaming and registration of tables, as the compatibility kit expects them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_new_table_exists_and_has_the_schema_asked_for(catalog: JavaCatalog, n
 def test_a_table_with_everything_is_loaded_as_it_was_made(
     catalog: JavaCatalog, world: World, ns: str, version: int
 ) -> None:
-    """Columns and partitions are numbered anew: the client's ids mean nothing before the table is there."""
+    """The server assigns new column and partition ids: the client's ids have no meaning before the table exists."""
     location = f"s3://{world.bucket}/demo/{unique('given')}"
     wanted = schema(column(7, "id", "int", required=True, doc="unique ID"), column(9, "data", "string"))
     made = catalog.create_table(
@@ -148,7 +148,7 @@ def test_names_that_two_readers_would_read_differently_are_refused(catalog: Java
 
 
 def test_a_missing_table_is_a_missing_table_whatever_else_is_missing(catalog: JavaCatalog, table: JavaTable) -> None:
-    """Clients probe `ns.tbl.files` as table `files` of namespace `ns.tbl` and go on only at this answer."""
+    """Clients probe `ns.tbl.files` as table `files` of namespace `ns.tbl` and continue only at this response."""
     (ns,) = table.namespace
     with raises(NoSuchTableException, is_=f"Table does not exist: {ns}.missing"):
         catalog.load_table(ns, "missing")
@@ -161,7 +161,7 @@ def test_a_missing_table_is_a_missing_table_whatever_else_is_missing(catalog: Ja
 
 
 def test_a_load_does_not_read_the_metadata_file(catalog: JavaCatalog, world: World, table: JavaTable) -> None:
-    """The one expectation of the kit that is left out (`docs/protocol.md`): it wants the missing file told."""
+    """The one expectation of the kit that is left out (`docs/protocol.md`): it expects an error for the missing file."""
     key = table.metadata_location.removeprefix(f"s3://{world.bucket}/")
     world.s3.delete_object(Bucket=world.bucket, Key=key)
     assert catalog.load_table(*table.namespace, "tbl").metadata == table.metadata
@@ -296,7 +296,7 @@ def test_a_missing_file_is_told_as_one(catalog: JavaCatalog, ns: str) -> None:
     assert not catalog.exists("tables", ns, "missing")
 
 
-# ---- a view in the place of a table, and the reverse -----------------------------------------------------------------
+# ---- tables and views with each other's name -------------------------------------------------------------------------
 
 
 def _taken(kind: str, onto: str, name: str) -> str:
@@ -311,7 +311,7 @@ def _make(catalog: JavaCatalog, kind: str, ns: str, name: str) -> Any:
 
 @pytest.mark.parametrize("make", ["create_table", "stage"])
 def test_a_table_over_a_view_already_exists(catalog: JavaCatalog, ns: str, make: str) -> None:
-    """Also what a create-or-replace of a table finds: there is no table to load, and none can be made."""
+    """A create-or-replace of a table gets the same response: there is no table to load, and none can be created."""
     catalog.create_view(ns, "view")
     with raises(NoSuchTableException, is_=f"Table does not exist: {ns}.view"):
         catalog.load_table(ns, "view")
@@ -333,7 +333,7 @@ def test_a_commit_or_drop_of_one_kind_does_not_touch_the_other(catalog: JavaCata
     assert catalog.load_view(ns, "view").metadata == view.metadata
 
 
-# ---- what the server itself acts upon --------------------------------------------------------------------------------
+# ---- properties that the server evaluates ----------------------------------------------------------------------------
 
 _ODD_PROPERTIES = [
     ("write.metadata.previous-versions-max", "-1"),

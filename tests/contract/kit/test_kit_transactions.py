@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creating and replacing tables in transactions, alone and while others do, as the compatibility kit expects.
+"""Create and replace transactions, alone and under concurrency, as the compatibility kit expects them.
 
-Transactions over several tables are in `tests/contract/test_transactions.py`.
+`tests/contract/test_transactions.py` tests transactions over several tables.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from tests.contract.kit.java_errors import (
 )
 from tests.contract.world import World
 
-# The columns of OTHER_SCHEMA as a client numbers them for a table that has id and data.
+# The columns of OTHER_SCHEMA as a client numbers them for a table with id and data.
 NEW_SCHEMA = schema(column(3, "some_id", "int"))
 NEWER_SCHEMA = schema(column(3, "another_id", "int"))
 
 
 def _written(base: dict[str, Any]) -> list[dict[str, Any]]:
-    """New content of a replaced table: a snapshot without parent, as current state."""
+    """Return updates that replace a table's content: a snapshot without parent, as current state."""
     added = new_snapshot(base, parent=None)
     return [added, set_ref(added["snapshot"]["snapshot-id"])]
 
@@ -105,7 +105,7 @@ def test_a_create_transaction_of_several_schemas_specs_and_orders_numbers_each(c
 
 
 def test_a_table_that_was_made_meanwhile_stays_and_the_transaction_fails(catalog: JavaCatalog, ns: str) -> None:
-    """The same end has a create-or-replace that found no table when it began."""
+    """A create-or-replace that found no table when it began ends the same way."""
     staged = catalog.stage(ns, "tbl", OTHER_SCHEMA)
     made = catalog.create_table(ns, "tbl")
     with raises(AlreadyExistsException, starts="Requirement failed: table already exists"):
@@ -210,7 +210,7 @@ _BOTH = [
 def test_of_two_replacements_both_are_made_and_the_last_one_wins(
     table: JavaTable, _: str, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    """A replacement overwrites what came meanwhile by design."""
+    """A replacement overwrites concurrent changes by design."""
     uuid, late = table.metadata["table-uuid"], table.stale()
     for turn, (client, wish) in enumerate(((table, first), (late, second))):
         updates = client.replaced_with(wish.get("wanted", SCHEMA), spec=wish.get("spec"), order=wish.get("order"))
@@ -246,7 +246,7 @@ def test_of_two_replacements_that_need_the_same_new_ids_the_second_fails(
 
 
 def test_a_schema_that_two_replacements_add_alike_is_added_once(table: JavaTable) -> None:
-    """As engines that assert nothing of ids do it: the identical schema is found again, and is no conflict."""
+    """Engines that assert no ids do this: the server reuses the identical schema and reports no conflict."""
     for client in (table, table.stale()):
         client.replace(*client.replaced_with(SCHEMA), add_schema(SCHEMA), current_schema(0))
     assert len(table.refresh()["schemas"]) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views as the compatibility kit expects them. Renaming and registering them is in `test_kit_tables.py`."""
+"""Views as the compatibility kit expects them. `test_kit_tables.py` tests their rename and registration."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _without(member: str) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_view_that_cannot_be_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:
-    """The client refuses the first few of them itself."""
+    """The client rejects the first few of them itself."""
     with raises(BadRequestException):
         catalog.create_view(ns, "view", **more)
     assert not catalog.exists("views", ns, "view")
@@ -202,7 +202,7 @@ def test_views_and_tables_are_listed_apart_and_each_in_its_namespace(catalog: Ja
 
 
 def test_a_replaced_view_has_a_second_version_schema_and_entry_of_its_history(view: JavaView) -> None:
-    """Create-or-replace of a view that exists is the same commit."""
+    """Create-or-replace of an existing view is the same commit."""
     before = view.current
     replaced = view.replacement(("trino", "select 1"), schema=OTHER_SCHEMA)
     view.commit(ANY_DIALECT, *replaced, set_properties(replacedProp1="val1"))
@@ -304,7 +304,7 @@ def test_a_view_is_created_and_replaced_with_a_location(catalog: JavaCatalog, wo
     assert _now(made)["location"] == second
 
 
-# ---- at the same time as others --------------------------------------------------------------------------------------
+# ---- concurrent changes ----------------------------------------------------------------------------------------------
 
 _COMMITS: list[tuple[str, Callable[[JavaView, str], object]]] = [
     ("properties", lambda view, at: view.commit(set_properties(a="1"))),
@@ -357,7 +357,7 @@ def test_of_two_who_replace_a_view_alike_both_have_the_same_version(view: JavaVi
 
 
 def test_properties_and_replacements_of_two_clients_are_both_made(view: JavaView) -> None:
-    """Neither asserts more than that the view is the same one."""
+    """Neither asserts more than the UUID of the view."""
     late = view.stale()
     view.commit(set_properties(a="1"))
     late.replace(ANOTHER_SQL)
@@ -366,7 +366,7 @@ def test_properties_and_replacements_of_two_clients_are_both_made(view: JavaView
 
 
 def test_no_view_is_replaced_as_a_table(catalog: JavaCatalog, view: JavaView) -> None:
-    """Before a replacement of the other kind the client asks whether one exists, and refuses by the answer."""
+    """Before a replacement of the other kind the client checks for existence, and rejects by the result."""
     (ns,) = view.namespace
     table = catalog.create_table(ns, "table")
     assert catalog.exists("views", ns, "view")
