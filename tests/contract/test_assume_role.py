@@ -49,7 +49,7 @@ def test_acting_as_a_role_narrows_to_what_the_role_has(world: World, table: Tabl
     assert world.bob.get(f"{table.path}/credentials", headers=acting(role)).status_code == 200
 
 
-def test_who_is_not_in_the_role_is_refused_and_told_of_no_unseen_role(world: World, role: dict[str, Any]) -> None:
+def test_non_member_cannot_assume_a_role_nor_learn_of_an_invisible_one(world: World, role: dict[str, Any]) -> None:
     whoami = "/management/v1/whoami"
     assert world.bob.get(whoami, headers=acting(role)).status_code == 200
     unseen = told(world.carol.get(whoami, headers=acting(role)))
@@ -67,7 +67,7 @@ def test_who_is_not_in_the_role_is_refused_and_told_of_no_unseen_role(world: Wor
         world.revoke("describe", world.steward, "project", world.project)
 
 
-def test_leaving_the_role_ends_acting_as_it_with_the_next_request(
+def test_role_cannot_be_assumed_from_the_next_request_after_leaving_it(
     world: World, table: Table, role: dict[str, Any]
 ) -> None:
     give(world, role, "select", "table", table.uuid)
@@ -80,7 +80,7 @@ def test_leaving_the_role_ends_acting_as_it_with_the_next_request(
     assert told(world.bob.get(table.path, headers=acting(role)))[:2] == (400, "InvalidAssumeRoleId")
 
 
-def test_what_is_made_as_a_role_belongs_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
+def test_objects_created_under_an_assumed_role_belong_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
     give(world, role, "create", "namespace", world.namespace_id(ns))
     path = f"{world.root}/namespaces/{ns}/tables"
     made = world.bob.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=acting(role))
@@ -90,7 +90,7 @@ def test_what_is_made_as_a_role_belongs_to_the_role(world: World, ns: str, role:
     assert owners == {f"role:{role['id']}#assignee"}
 
 
-def test_a_role_counts_in_its_own_project_only(world: World, table: Table, role: dict[str, Any]) -> None:
+def test_role_has_effect_in_its_own_project_only(world: World, table: Table, role: dict[str, Any]) -> None:
     project = unique("other")
     made = world.admin.post("/management/v1/project", {"project-name": project, "project-id": project})
     assert made.status_code == 201

@@ -101,7 +101,7 @@ def ground(world: World) -> Iterator[Ground]:
         assert admin.delete(f"{ROLE}/{each['id']}").status_code == 204
 
 
-def test_as_an_empty_role_everybody_is_refused_alike(ground: Ground) -> None:
+def test_members_of_an_empty_role_get_identical_refusals(ground: Ground) -> None:
     """Changes included: a refused operation has no effect for either caller."""
     different, let_in = {}, set()
     for example in _TRIED:
@@ -117,7 +117,7 @@ def test_as_an_empty_role_everybody_is_refused_alike(ground: Ground) -> None:
     assert len(_TRIED) > 130
 
 
-def test_as_a_role_that_reads_one_table_everybody_is_told_the_same(ground: Ground) -> None:
+def test_members_of_a_one_table_role_get_identical_responses(ground: Ground) -> None:
     """Lists, searches, checks and other reads: both callers see that table and the path to it."""
     world, table = ground.world, ground.ids[str(imagined.TABLE_ID)]
     path = f"/management/v1/permissions/warehouse/{ground.ids[str(imagined.WAREHOUSE_ID)]}/table/{table}/assignments"
@@ -142,7 +142,7 @@ def _by_chance(example: Example) -> bool:
     return type(example.operation).__name__ in ("VendCredentials", "LoadTable")
 
 
-def test_an_engine_cannot_tell_who_is_in_which_role(ground: Ground) -> None:
+def test_engine_cannot_discover_role_membership(ground: Ground) -> None:
     """The engine names a user and a role.
 
     A member of a role without rights there, a non-member, and a missing role get the same response, with and

@@ -70,7 +70,7 @@ def called(world: World, ns: str, name: str) -> str:
     return world.table(ns, schema={"type": "struct", "fields": fields}).uuid
 
 
-def test_what_no_path_can_name_is_400_everywhere_and_gives_nothing_on_anything(world: World, ns: str) -> None:
+def test_unaddressable_column_name_is_400_and_grants_nothing(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in UNSPEAKABLE:
         for method, path, body in every_way(world, table, column):
@@ -80,7 +80,7 @@ def test_what_no_path_can_name_is_400_everywhere_and_gives_nothing_on_anything(w
     nothing_given(world, table.uuid)
 
 
-def test_a_name_that_is_not_to_the_letter_that_of_a_column_names_none(world: World, ns: str) -> None:
+def test_inexact_column_name_matches_no_column(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in NOBODY:
         for method, path, body in every_way(world, table, column):
@@ -92,7 +92,7 @@ def test_a_name_that_is_not_to_the_letter_that_of_a_column_names_none(world: Wor
 @pytest.mark.parametrize(
     "name", [" ", "\n", "%2F", "a+b", "e\u0301", "\U0001f600", "history", "assignments", "x" * 10_000]
 )
-def test_a_column_with_an_odd_name_is_given_read_and_taken_by_it(world: World, ns: str, name: str) -> None:
+def test_column_with_an_unusual_name_is_granted_listed_and_revoked(world: World, ns: str, name: str) -> None:
     id = called(world, ns, name)
     assert give(world, id, name, world.carol).status_code == 204
     [grant] = world.admin.get(grants_path(world, id, name)).json()["grants"]
@@ -103,7 +103,7 @@ def test_a_column_with_an_odd_name_is_given_read_and_taken_by_it(world: World, n
     nothing_given(world, id)
 
 
-def test_a_column_called_grants_is_given_by_its_assignments_alone(world: World, ns: str) -> None:
+def test_column_named_grants_is_granted_through_assignments_only(world: World, ns: str) -> None:
     id = called(world, ns, "grants")
     assert give(world, id, "grants", world.carol).status_code == 404
     entry = {"type": "select", "user": world.carol.id}
@@ -114,9 +114,7 @@ def test_a_column_called_grants_is_given_by_its_assignments_alone(world: World, 
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "grants", "\n", "field-id:1"])
-def test_what_was_granted_on_a_column_is_found_and_taken_by_field_id_whatever_it_is_called_by_now(
-    world: World, ns: str, name: str
-) -> None:
+def test_column_grant_is_found_and_revoked_by_field_id(world: World, ns: str, name: str) -> None:
     table = wide(world, ns)
     assert give(world, table, "name", world.carol).status_code == 204
     fields = [dict(each) for each in table.answer["metadata"]["schemas"][0]["fields"]]
@@ -139,7 +137,7 @@ def test_what_was_granted_on_a_column_is_found_and_taken_by_field_id_whatever_it
     assert [each["resource"]["field-id"] for each in ended] == [2]
 
 
-def test_a_column_that_looks_like_a_field_id_is_not_the_column_with_that_id(world: World, ns: str) -> None:
+def test_column_named_like_a_field_id_is_not_that_column(world: World, ns: str) -> None:
     id = called(world, ns, "field-id:1")
     assert give(world, id, "kept", world.carol).status_code == 204
     told = world.admin.get(assignments_path(world, id, "field-id:1")).json()
@@ -147,7 +145,7 @@ def test_a_column_that_looks_like_a_field_id_is_not_the_column_with_that_id(worl
     assert give(world, id, "field-id:1", world.carol).status_code == 400
 
 
-def test_no_such_name_tells_a_stranger_whether_there_is_a_table(world: World, ns: str) -> None:
+def test_column_names_reveal_no_table_to_a_stranger(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in (*NOBODY, "name", "field-id:2", quote("address.street", safe="")):
         for method, path, body in every_way(world, table, column):

@@ -83,7 +83,7 @@ def _answer(page: str, code: str, action: str, name: str = "", password: str = "
         return http.post(form.action, data=form.values | fields)
 
 
-def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(world: World, terminal: Terminal) -> None:
+def test_entered_code_logs_the_terminal_in_until_logout(world: World, terminal: Terminal) -> None:
     process = terminal.start("login")
     page, code = _shown(process)
     assert page.startswith(world.ready.issuer)
@@ -101,7 +101,7 @@ def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(wor
     assert (status, out) == (1, "") and "not logged in" in err
 
 
-def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: World, terminal: Terminal) -> None:
+def test_wrong_password_gives_no_login_and_a_denial_ends_polling(world: World, terminal: Terminal) -> None:
     process = terminal.start("login")
     page, code = _shown(process)
     wrong = _answer(page, code, "authorize", "alice", "wrong")
@@ -113,7 +113,7 @@ def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: W
     assert terminal.run("token")[0] == 1
 
 
-def test_a_program_cannot_approve_a_login_and_a_client_with_a_secret_cannot_begin_one(world: World) -> None:
+def test_service_client_can_neither_approve_nor_begin_a_device_login(world: World) -> None:
     endpoint = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()[
         "device_authorization_endpoint"
     ]

@@ -221,7 +221,7 @@ def _possible(row: Row) -> bool:
     return all(each in set(Privilege) and Privilege(each) in grantable for each in row.privileges)
 
 
-def test_every_row_but_those_nobody_can_be_given_is_tried() -> None:
+def test_every_grantable_row_is_tried() -> None:
     assert {row.title for row in ROWS if not _possible(row)} <= {"tag_creator on the project"}
 
 
@@ -263,7 +263,9 @@ def test_each_pair_of_privileges_and_column_is_tried_in_every_run() -> None:
 
 
 @pytest.mark.parametrize(("row", "tried_columns"), _cases([row for row in ROWS if _possible(row)]))
-def test_who_holds_just_this_may_do_just_that(world: World, row: Row, tried_columns: tuple[Column, ...]) -> None:
+def test_privileges_of_a_row_allow_exactly_its_actions(
+    world: World, row: Row, tried_columns: tuple[Column, ...]
+) -> None:
     subject, other = world.contractor, world.steward
     world.strip(subject)
     world.strip(other)
@@ -327,7 +329,7 @@ def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, w
 @pytest.mark.parametrize(
     ("row", "tried_columns"), _cases([row for row in ROWS if row.on in ("N", "T") and _possible(row)])
 )
-def test_who_holds_just_this_may_do_just_that_with_a_generic_table(
+def test_privileges_of_a_row_allow_exactly_its_generic_table_actions(
     world: World, row: Row, tried_columns: tuple[Column, ...]
 ) -> None:
     """A generic table instead of T: the table has the same verdicts, except for commits."""

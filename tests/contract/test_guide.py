@@ -75,7 +75,7 @@ def empty() -> Iterator[Ready]:
         yield ready
 
 
-def test_every_request_of_the_guide_is_answered_as_it_says(empty: Ready) -> None:
+def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -> None:
     wanted = steps()
     assert len(wanted) > 20
     environment = {
@@ -118,5 +118,5 @@ def test_every_request_of_the_guide_is_answered_as_it_says(empty: Ready) -> None
         ({"a": {"b": "x"}}, {"a": {"b": "y"}}, False),
     ],
 )
-def test_a_difference_is_seen(expected: Any, got: Any, same: bool) -> None:
+def test_response_difference_is_detected(expected: Any, got: Any, same: bool) -> None:
     assert (list(differences(expected, got)) == []) is same

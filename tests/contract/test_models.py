@@ -129,7 +129,7 @@ LESS = changed(
 
 
 @pytest.mark.threat("LG-DIS-13")
-def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_after_it_is_judged_by_it(
+def test_recorded_model_decides_every_request_only_after_the_switch(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     async def change() -> tuple[int, tuple[str, ...], list[int], int]:
@@ -152,7 +152,7 @@ def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_aft
     assert again == 200
 
 
-def test_nobody_is_refused_while_an_equal_model_takes_over(
+def test_switch_to_an_equal_model_refuses_no_request(
     world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     twin = asyncio.run(recorded(stack, compiled_model(), "test-twin"))
@@ -193,7 +193,7 @@ def test_a_switch_gives_the_server_a_fresh_revision(world: World, stack: Ready, 
     assert world.sql("select revision from server") != before
 
 
-def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Ready, ours: str) -> None:
+def test_model_without_a_demanded_relation_cannot_be_switched_to(stack: Ready, ours: str) -> None:
     async def refused() -> None:
         lame = await recorded(stack, changed(without=("table", "can_drop")), "test-lame")
         async with connected(stack) as (models, _):
@@ -207,7 +207,7 @@ def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Read
 
 
 @pytest.mark.threat("LG-DIS-13")
-def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until_another_serves(
+def test_process_refuses_decisions_by_an_incomplete_model(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     """As if a later version of the gateway had switched the model while this process still ran."""
@@ -232,7 +232,7 @@ def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until
     until(lambda: in_all_processes(200), "nobody decides by the model that serves")
 
 
-def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> None:
+def test_one_of_two_concurrent_switches_succeeds(stack: Ready, ours: str) -> None:
     async def both() -> tuple[None | BaseException, ...]:
         first = await recorded(stack, compiled_model(), "test-first")
         second = await recorded(stack, compiled_model(), "test-second")
@@ -247,7 +247,7 @@ def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> Non
     assert sorted(type(each).__name__ for each in outcomes) == ["NoneType", SwitchedMeanwhile.__name__]
 
 
-def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_on_where_it_was(
+def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
     world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     key = TupleKey(Principal(PrincipalType.USER, reader[0].id), "describe", ObjectKey(ObjectType.TABLE, reader[1].uuid))
@@ -297,7 +297,7 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
     assert loads(*reader) == 200
 
 
-def test_a_store_that_never_served_is_told_of_no_part_of_the_tuples(stack: Ready, ours: str) -> None:
+def test_partial_migration_writes_no_tuples_to_an_unused_store(stack: Ready, ours: str) -> None:
     """Reconciliation recognises a new store by its emptiness: otherwise every missing tuple would count as revoked."""
     asked: list[str | None] = []
 
@@ -368,7 +368,7 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.timeout(600)  # Both models are compared on each of the newest grants, one after the other.
-def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
+def test_commands_push_compare_switch_and_roll_back(stack: Ready, ours: str) -> None:
     pushed = _lakegate(stack, "model", "push", "--by", "the operator")
     assert pushed.returncode == 0, pushed.stderr
     dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run", "--newest", "15")

@@ -69,7 +69,7 @@ _REMOVING = re.compile(r"rename|move|unregister|/undrop|deactivate|/status|/tran
 
 OPERATIONS = _operations()
 
-_FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_ends_in_a_fault"
+_FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_causes_a_server_error"
 
 #: Requests of each operation; `make test-long` sends more, with different ones for each seed.
 _EXAMPLES = 8 if settings().derandomize else 60
@@ -147,7 +147,7 @@ def _task(world: World, project: str) -> str:
     return str(listed[0]["task-id"]) if listed else str(UUID(int=0))
 
 
-def test_every_name_in_a_path_has_a_value_that_exists_and_every_operation_is_driven(
+def test_every_path_parameter_has_a_value_and_every_operation_is_tested(
     existing: dict[str, list[str]],
 ) -> None:
     document = _document()
@@ -167,7 +167,7 @@ def test_each_operation_of_the_document_has_one_fuzz_test(request: pytest.Fixtur
 
 @pytest.mark.hypothesis  # as its inner function is the one that draws
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_no_generated_request_ends_in_a_fault(
+def test_no_generated_request_causes_a_server_error(
     operation: str, http: requests.Session, world: World, project: str, existing: dict[str, list[str]]
 ) -> None:
     path, method = OPERATIONS[operation]

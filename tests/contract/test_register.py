@@ -66,7 +66,7 @@ def foreign(world: World, ns: str) -> tuple[str, dict[str, Any]]:
     return location, {**table.answer["metadata"], "location": location}
 
 
-def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str) -> None:
+def test_unregistered_table_is_gone_and_its_files_remain(world: World, ns: str) -> None:
     table = world.table(ns)
     files = world.objects(table.location.removeprefix(f"s3://{world.bucket}/"))
     id = str(world.sql("select id from tables where name = $1", table.name)[0]["id"])
@@ -84,7 +84,7 @@ def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str)
     assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
 
 
-def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World, ns: str) -> None:
+def test_registered_table_keeps_its_metadata_under_a_new_row(world: World, ns: str) -> None:
     table, name = world.table(ns), unique("again")
     before = world.sql("select id from tables where name = $1", table.name)[0]["id"]
     world.admin.post(f"{table.path}/unregister")
@@ -101,7 +101,7 @@ def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World
     assert world.commit(world.admin, f"{world.root}/namespaces/{ns}/tables/{name}", change).status_code == 200
 
 
-def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(world: World, ns: str) -> None:
+def test_registering_caller_owns_the_table_and_gets_credentials(world: World, ns: str) -> None:
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
     table = world.table(ns, by=world.carol)
     assert world.carol.post(f"{table.path}/unregister").status_code == 200
@@ -114,7 +114,7 @@ def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(wor
     assert world.carol.delete(table.path).status_code == 204
 
 
-def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> None:
+def test_registration_without_delegation_returns_no_credentials(world: World, ns: str) -> None:
     table = released(world, ns)
     answer = world.admin.post(
         f"{world.root}/namespaces/{ns}/register",
@@ -125,7 +125,7 @@ def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> Non
     assert not answer.json().get("storage-credentials")
 
 
-def test_a_packed_metadata_file_is_read_whatever_its_name(world: World, ns: str) -> None:
+def test_compressed_metadata_file_is_read_under_any_name(world: World, ns: str) -> None:
     location, metadata = foreign(world, ns)
     file = put(world, f"{location}/metadata/00003-a.metadata.json", metadata, packed=True)
     answer = adopt(world.admin, world, ns, unique("t"), file)
@@ -141,7 +141,7 @@ def test_registering_needs_the_right_to_create(world: World, ns: str) -> None:
     assert told(register(world.carol, world, ns, table.name, file))[:2] == (403, "NamespaceActionForbidden")
 
 
-def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str) -> None:
+def test_taken_name_error_names_the_existing_kind(world: World, ns: str) -> None:
     gone, table, view = released(world, ns), world.table(ns), create_view(world, ns)
     file = gone.answer["metadata-location"]
     assert told(register(world.admin, world, ns, table.name, file)) == (
@@ -189,7 +189,7 @@ def test_a_missing_file_is_not_found(world: World, ns: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"{}", b"[1]", b'{"format-version": 9}', b"\x1f\x8bdamaged"])
-def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: bytes) -> None:
+def test_invalid_metadata_file_is_a_bad_request(world: World, ns: str, content: bytes) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=content)
@@ -197,7 +197,7 @@ def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: by
     assert adopt_view(world.admin, world, ns, "t", file).status_code == 400
 
 
-def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
+def test_gzip_bomb_is_refused_without_decompression(world: World, ns: str) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
     bomb = gzip.compress(b" " * (200 * 1024 * 1024))
@@ -212,7 +212,7 @@ def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
     "place",
     ["metadata-log", "manifest-list", "statistics", "partition-statistics", "write.data.path", "write.metadata.path"],
 )
-def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, ns: str, place: str) -> None:
+def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: str, place: str) -> None:
     victim = world.table(ns)
     location, metadata = foreign(world, ns)
     snapshot = {
@@ -293,7 +293,7 @@ def test_one_file_cannot_be_registered_twice(world: World, ns: str) -> None:
     assert told(adopt(world.admin, world, ns, "second", second))[:2] == (409, "LocationAlreadyTaken")
 
 
-def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(world: World, ns: str) -> None:
+def test_overwriting_registration_replaces_the_table_without_a_purge(world: World, ns: str) -> None:
     table = world.table(ns)
     first = table.answer["metadata-location"]
     world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}})
@@ -309,7 +309,7 @@ def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(
     assert world.carol.get(table.path).status_code == 404
 
 
-def test_overwriting_nothing_is_registering(world: World, ns: str) -> None:
+def test_overwriting_a_missing_table_registers_it(world: World, ns: str) -> None:
     table = released(world, ns)
     answer = register(world.admin, world, ns, table.name, table.answer["metadata-location"], overwrite=True)
     assert answer.status_code == 200
@@ -326,14 +326,14 @@ def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
     assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
 
 
-def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns: str) -> None:
+def test_table_metadata_registers_no_view_and_vice_versa(world: World, ns: str) -> None:
     table, view = released(world, ns), create_view(world, ns)
     world.admin.delete(f"{view['path']}?purgeRequested=false")
     assert register_view(world.admin, world, ns, "v", table.answer["metadata-location"]).status_code == 400
     assert register(world.admin, world, ns, "t", view["metadata-location"]).status_code == 400
 
 
-def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_made(world: World, ns: str) -> None:
+def test_location_too_long_for_a_credential_is_refused_at_creation(world: World, ns: str) -> None:
     """B07: the session policy names the prefix twice and has at most 2,048 characters.
 
     Each form of creation refuses a longer location and leaves nothing behind, as no client could read the table.
@@ -367,7 +367,7 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
 
 
 @pytest.mark.threat("LG-LOC-14")
-def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: World, ns: str) -> None:
+def test_metadata_file_in_the_warehouse_base_is_refused_unread(world: World, ns: str) -> None:
     """Its folder would be the whole warehouse, for the table and for the credential that reads it."""
     base = world.ready.s3.profile.get("key-prefix", "demo")
     answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
@@ -384,7 +384,7 @@ def _note(world: World, file: str, age: str) -> None:
     )
 
 
-def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, ns: str) -> None:
+def test_metadata_file_removed_from_a_log_cannot_be_registered(world: World, ns: str) -> None:
     """The committer may be deleting it concurrently."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
@@ -397,7 +397,7 @@ def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, 
     assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
 
 
-def test_a_table_that_was_committed_to_meanwhile_is_not_overwritten(world: World, ns: str) -> None:
+def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) -> None:
     """The commit may have deleted the file that was read, because it left the metadata log."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
@@ -451,7 +451,7 @@ def _noted(world: World, file: str) -> list[Any]:
     )
 
 
-def test_the_file_of_a_dropped_view_is_not_swept_while_somebody_registers_it(world: World, ns: str) -> None:
+def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, ns: str) -> None:
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         asking = pool.submit(register_view, world.admin, world, ns, name, file)
@@ -463,9 +463,7 @@ def test_the_file_of_a_dropped_view_is_not_swept_while_somebody_registers_it(wor
 
 
 @pytest.mark.parametrize("spelled", ["S3://", "s3://"])
-def test_a_registered_file_is_superfluous_no_more_however_its_place_is_spelled(
-    world: World, ns: str, spelled: str
-) -> None:
+def test_registered_file_is_removed_from_cleanup_in_any_spelling(world: World, ns: str, spelled: str) -> None:
     name, file = _dropped_view(world, ns, "1 minute")
     answer = register_view(world.admin, world, ns, name, file.replace("s3://", spelled))
     assert answer.status_code == 200, answer.text
