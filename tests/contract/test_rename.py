@@ -119,9 +119,7 @@ def test_grantee_of_a_sibling_still_sees_the_old_namespace(world: World) -> None
 
 @pytest.mark.threat("LG-DEC-03")
 @KINDS
-def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_destination(
-    world: World, kind: str
-) -> None:
+def test_rename_needs_the_right_on_the_source_and_create_at_the_destination(world: World, kind: str) -> None:
     old, new = world.namespace(), world.namespace()
     made = make(world, kind, old)
     here, there = (old, made["name"]), (new, made["name"])
