@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stub of a Kubernetes API server: it speaks TokenReview (authentication.k8s.io/v1) over TLS, knows some accounts and
-publishes the keys of their tokens unless it `hides_keys`.
+"""Stub of a Kubernetes API server.
 
-It checks what a real one checks: the caller's own token, the kind and version of what is sent, the audiences asked for.
+It serves TokenReview (authentication.k8s.io/v1) over TLS for some accounts, and publishes the keys of their tokens
+unless `hides_keys` is set. Like a real server, it checks the caller's own token, the kind and version of the request,
+and the requested audiences.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from tests.contract.providers import StubProvider
 from tests.integration.certificates import authority
 
 AUDIENCE = "lakegate-pods"
-#: What the API server's own tokens are for, and those that name no audience; it is asked for when none is.
+#: Audience of the API server's own tokens and of tokens without an audience; the default of a review without audiences.
 OWN_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 _KEYS_PATH = "/openid/v1/jwks"
 
 
 class StubCluster(StubProvider):
-    """One cluster. `files` has the certificate and the reviewer's token; `questions` counts the tokens that were
-    asked about; what is in `answer` is answered instead of a review; `pause` seconds come before each answer.
+    """One cluster.
+
+    `files` has the certificate and the reviewer's token. `questions` counts the reviewed tokens. A value in
+    `answer` is returned instead of a review. `pause` is the delay in seconds before each answer.
     """
 
     def __init__(self, url: str, files: Path) -> None:
@@ -44,8 +47,9 @@ class StubCluster(StubProvider):
         (files / "token").write_text(self.own + "\n")
 
     def account(self, namespace: str, name: str, *, uid: str, audience: str | None = AUDIENCE, **claims: Any) -> str:
-        """A token of a service account, which the cluster knows until it is in `accounts` no more. One without an
-        audience is for the API server itself.
+        """Return a token of a service account, which the cluster accepts while it is in `accounts`.
+
+        A token without an audience is for the API server itself.
         """
         username = f"system:serviceaccount:{namespace}:{name}"
         token = self.token(username, aud=... if audience is None else [audience], **claims)
@@ -57,7 +61,7 @@ class StubCluster(StubProvider):
         return token
 
     def keys(self, path: str, own: str) -> tuple[int, Any]:
-        """(status, body) of the keys, for whoever may read them."""
+        """Return (status, body) of the endpoint that publishes the keys."""
         if own != f"Bearer {self.own}":
             return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized", "code": 401}
         if path != _KEYS_PATH or self.hides_keys:
@@ -65,12 +69,12 @@ class StubCluster(StubProvider):
         return 200, self.document(path)
 
     def review(self, sent: dict[str, Any], own: str) -> tuple[int, Any]:
-        """(status, body) as an API server answers."""
+        """Return (status, body) as an API server returns them."""
         if own != f"Bearer {self.own}":
             return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized", "code": 401}
         if (sent.get("kind"), sent.get("apiVersion")) != ("TokenReview", "authentication.k8s.io/v1"):
             return 400, {"kind": "Status", "status": "Failure", "reason": "BadRequest", "code": 400}
-        # What health asks about is no token.
+        # The token that the health check sends is no service account token.
         self.questions += sent["spec"]["token"].count(".") == 2
         if self.answer is not None:
             return self.answer
@@ -85,7 +89,7 @@ class StubCluster(StubProvider):
 
 @contextmanager
 def stub_cluster(files: Path) -> Iterator[StubCluster]:
-    """A cluster whose API server runs until the end of the block; its files are made in `files`."""
+    """Run a cluster with an API server until the end of the block; write its files to `files`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Granting single columns and asking about them, as tests do."""
+"""Helpers that grant single columns and check access to them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ WIDE: dict[str, Any] = {
 
 
 def wide(world: World, namespace: str, **more: Any) -> Table:
-    """A table of four columns, one of them required and one nested."""
+    """Create a table of four columns, one of them required and one nested."""
     return world.table(namespace, **{"schema": WIDE, **more})
 
 
 def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) -> None:
-    """Give a table another current schema; `last` is the highest field id it ever had."""
+    """Set another current schema of a table; `last` is the highest field id that it ever had."""
     schema = {"type": "struct", "fields": fields}
     updates = (
         {"action": "add-schema", "schema": schema, "last-column-id": last},
@@ -49,14 +49,14 @@ def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) 
 
 
 def assignments_path(world: World, table: Table | str, column: str) -> str:
-    """Where the assignments of a column are read and written."""
+    """Return the path of the assignments of a column."""
     id = table if isinstance(table, str) else table.uuid
     rights = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{id}"
     return f"{rights}/columns/{quote(column, safe='')}/assignments"
 
 
 def grants_path(world: World, table: Table | str, column: str | None = None) -> str:
-    """The same of the grants API; without a column all columns of the table."""
+    """Return the path of a column's grants; without a column, of the grants on all columns of the table."""
     id = table if isinstance(table, str) else table.uuid
     columns = f"/management/v1/warehouse/{world.warehouse}/table/{id}/columns"
     return f"{columns}/grants" if column is None else f"{columns}/{quote(column, safe='')}/grants"
@@ -65,7 +65,7 @@ def grants_path(world: World, table: Table | str, column: str | None = None) -> 
 def give(
     world: World, table: Table | str, column: str, *to: Person, by: Person | None = None, **more: Any
 ) -> httpx.Response:
-    """`select` on a column; `more` are a reason and an end."""
+    """Grant `select` on a column; `more` holds the reason and the expiry."""
     writes = [{"privilege": "select", "principal": {"user": each.id}, **more} for each in to]
     return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
 
@@ -76,13 +76,13 @@ def ending(at: datetime, **more: Any) -> dict[str, Any]:
 
 
 def take(world: World, table: Table | str, column: str, *of: Person, by: Person | None = None) -> httpx.Response:
-    """Take it away again."""
+    """Revoke `select` on a column."""
     deletes = [{"privilege": "select", "principal": {"user": each.id}} for each in of]
     return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes}))
 
 
 def readable(person: Person, world: World, *tables: Table, **about: Any) -> list[Any]:
-    """For each table what `read_columns` answers: True for all columns, False for none, or the names of some."""
+    """Return the `read_columns` result of each table: True for all columns, False for none, or the names of some."""
     checks = [
         {
             "operation": {"table": {"warehouse-id": world.warehouse, "table-id": each.uuid, "action": "read_columns"}},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stack for the contract and the security tests of a session.
+"""One stack for the contract and security tests of a session.
 
-`LAKEGATE_TEST_STACK=FILE` names the ready file of a stack that runs already (`lakegate up --ready-file FILE`); the
-tests then use that one and leave it running, which is handy while writing them.
+`LAKEGATE_TEST_STACK=FILE` names the ready file of a stack that runs already (`lakegate up --ready-file FILE`). The
+tests then use that stack and leave it running, which saves time while tests are written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Ready:
-    """A running, bootstrapped stack; the same one for every directory that imports this fixture."""
+    """A running, bootstrapped stack, shared by every directory that imports this fixture."""
     running = request.config.stash.get(_RUNNING, None)
     if running is None:
         given = os.environ.get("LAKEGATE_TEST_STACK")
@@ -47,7 +47,7 @@ def stack(request: pytest.FixtureRequest) -> Ready:
 
 @pytest.fixture(scope="session")
 def world(stack: Ready) -> Iterator[World]:
-    """The stack's people and things."""
+    """The users of the stack and access to its parts."""
     world = World(stack)
     yield world
     world.close()
@@ -61,10 +61,10 @@ def ns(world: World) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def people(request: pytest.FixtureRequest) -> None:
-    """Each module finds the stack's people as they were at first, whatever modules before it left to them.
+    """Reset the users of the stack to their initial grants before each module.
 
-    A few milliseconds where nothing was left. Tests of one module still share them: `world.strip` or, better,
-    `world.stranger()` for what must hold nothing.
+    This takes a few milliseconds if no earlier module left a grant. Tests of one module still share the users: use
+    `world.strip` or, better, `world.stranger()` for a user that must hold nothing.
     """
     module = request.node.path
     if any("world" in item.fixturenames for item in request.session.items if item.path == module):  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A company's directory as tests play it: it comes by SCIM, with a token that the command line made."""
+"""A test directory that provisions users and groups by SCIM, with a token made by the command line."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ PATCH_OP = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
 
 def settings_of(provider: StubProvider) -> dict[str, str]:
-    """Settings of a gateway with three providers: `entra` names its users by `externalId`, `okta` by `userName`, and
-    `plain` keeps nobody here.
+    """Return settings of a gateway with three identity providers.
+
+    `entra` names its users by `externalId` and `okta` by `userName`. `plain` has no provisioning.
     """
     told = {
         "ENTRA": {"AUDIENCE": AUDIENCE, "ROLES_CLAIM": "groups", "SCIM_SUBJECT": "externalId"},
@@ -42,7 +43,7 @@ def settings_of(provider: StubProvider) -> dict[str, str]:
 def provisioning(
     world: World, base: str, gateway: psutil.Process, provider: StubProvider, **audiences: str
 ) -> Iterator[dict[str, Directory]]:
-    """While these providers' directories, by id, may keep users and groups in the world's project."""
+    """Allow these providers' directories, by id, to provision the world's project during the block."""
     found = {}
     for id, audience in audiences.items():
         scim = Person(f"scim-{id}", f"lakegate~scim-{id}", issued(gateway, id, world.project), base)
@@ -56,7 +57,10 @@ def provisioning(
 
 @dataclass
 class Directory:
-    """One provider's directory. `scim` comes with its token; its people come with tokens of the provider."""
+    """Directory of one provider.
+
+    `scim` uses the directory's provisioning token; its users use tokens of the provider.
+    """
 
     id: str
     world: World
@@ -67,12 +71,12 @@ class Directory:
     scim: Person
 
     def comes(self, subject: str, **claims: Any) -> Person:
-        """Somebody of the provider with a token."""
+        """Return a user of the provider with a token."""
         token = self.provider.token(subject, aud=self.audience, **claims)
         return Person(subject, f"{self.id}~{subject}", token, self.base)
 
     def user(self, subject: str | None = None, **more: Any) -> dict[str, Any]:
-        """A new user; the answer."""
+        """Create a user; return the response."""
         subject = subject or unique("ann")
         body = {"schemas": [CORE_USER], "userName": f"{subject}@example.com", "externalId": subject, "active": True}
         made = asked_again(lambda: self.scim.post(USERS, body | more))
@@ -80,7 +84,7 @@ class Directory:
         return dict(made.json())
 
     def group(self, *members: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """A new group with these users in it; the answer."""
+        """Create a group with these members; return the response."""
         name = unique("Group")
         body: dict[str, Any] = {"schemas": [CORE_GROUP], "displayName": name, "externalId": f"{name}-id"}
         body |= {"members": [{"value": each["id"]} for each in members]}
@@ -89,7 +93,7 @@ class Directory:
         return dict(made.json())
 
     def patch(self, resource: dict[str, Any], *operations: dict[str, Any], expect: int | None = None) -> httpx.Response:
-        """A patch; with `expect` it must have that status."""
+        """Send a PATCH; with `expect`, require that status."""
         group = resource["meta"]["resourceType"] == "Group"
         path = f"{GROUPS if group else USERS}/{resource['id']}"
         patch = {"schemas": [PATCH_OP], "Operations": list(operations)}
@@ -98,26 +102,26 @@ class Directory:
         return answer
 
     def give(self, privilege: str, group: dict[str, Any], kind: str, id: str, *, expect: int = 204) -> None:
-        """A grant to the role that a group is."""
+        """Grant a privilege to the role of a group."""
         entry = {"writes": [{"type": privilege, "role": group["id"]}]}
         answer = asked_again(lambda: self.world.admin.post(self.world.grants_path(kind, id), entry), unless=expect)
         assert answer.status_code == expect, answer.text
 
 
 def lakegate(process: psutil.Process, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A verb of the command line, by the settings of this gateway."""
+    """Run a command of `lakegate` with the settings of this gateway."""
     return run_lakegate(*arguments, environment=process.environ())
 
 
 def issued(process: psutil.Process, provider: str, project: str) -> str:
-    """A new token for provisioning."""
+    """Issue a new provisioning token."""
     done = lakegate(process, "secrets", "scim-token", "issue", "--provider", provider, "--project", project)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def scim_error(answer: httpx.Response) -> tuple[int, str]:
-    """(status, scimType) of a refusal of SCIM, whose form is looked at."""
+    """Return (status, scimType) of a SCIM error after a check of its form."""
     body = answer.json()
     assert answer.headers["content-type"].startswith("application/scim+json"), answer.text
     assert body["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"], answer.text

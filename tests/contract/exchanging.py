@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking for tokens in somebody's name, as engines do."""
+"""Token exchange on behalf of users, as engines do it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def b64(value: bytes) -> str:
 
 
 def unsigned(subject: object, **claims: Any) -> str:
-    """The JWT by which Trino names a user: `alg` none and no signature."""
+    """Return the JWT by which Trino names a user: `alg` none and no signature."""
     header = b64(json.dumps({"alg": "none"}).encode())
     return f"{header}.{b64(json.dumps({'sub': subject, 'iss': '476', **claims}).encode())}."
 
 
 def ask(world: World, bearer: str | None, *, base: str | None = None, **form: str) -> httpx.Response:
-    """The request as it is, with only `grant_type` and the type of the subject's token filled in; to the world's
-    gateway, or the one at `base`.
+    """Send a token exchange request, with only `grant_type` and the type of the subject token filled in.
+
+    It goes to the world's gateway, or to the one at `base`.
     """
     fields = {"grant_type": EXCHANGE, "subject_token_type": JWT} | form
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
@@ -46,7 +47,7 @@ def ask(world: World, bearer: str | None, *, base: str | None = None, **form: st
 
 
 def acting(world: World, engine: Person, user: Person, *, proven: bool = True) -> Person:
-    """The user, as the engine acts for them."""
+    """Return the user with a token that the engine exchanged on the user's behalf."""
     token = user.token if proven else unsigned(user.id.partition("~")[2])
     answer = ask(world, engine.token, subject_token=token, scope="catalog")
     assert answer.status_code == 200, answer.text
@@ -55,7 +56,7 @@ def acting(world: World, engine: Person, user: Person, *, proven: bool = True) -
 
 @contextmanager
 def delegating(world: World, engine: Person, kind: str, id: str) -> Iterator[None]:
-    """While the engine may act for everybody there."""
+    """Allow the engine to act for any user there during the block."""
     world.grant("delegate", engine, kind, id)
     try:
         yield

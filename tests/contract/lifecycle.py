@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of dropping, bringing back and protecting share."""
+"""Helpers for tests of drop, undrop and protection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kind = str
 
 
 def soft_world(world: World, seconds: int = 3600) -> World:
-    """The same stack, seen from a warehouse of its own that keeps what is dropped."""
+    """Return the same stack with a warehouse of its own that keeps dropped tables and views."""
     body = {
         "warehouse-name": unique("soft"),
         "storage-profile": {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("soft")},
@@ -36,25 +36,25 @@ def soft_world(world: World, seconds: int = 3600) -> World:
 
 
 def deleted_path(world: World) -> str:
-    """Where what was dropped is listed."""
+    """Return the path of the list of dropped objects."""
     return f"/management/v1/warehouse/{world.warehouse}/deleted-tabulars"
 
 
 def deleted(by: Person, world: World, **query: str) -> dict[str, dict[str, Any]]:
-    """What is listed as dropped, by id."""
+    """Return the listed dropped objects by id."""
     found = by.get(deleted_path(world), params=query)
     assert found.status_code == 200, found.text
     return {each["id"]: each for each in found.json()["tabulars"]}
 
 
 def undrop(by: Person, world: World, *targets: tuple[Kind, str], **more: Any) -> httpx.Response:
-    """Bring back (kind, id)."""
+    """Undrop (kind, id)."""
     body = {"targets": [{"type": kind, "id": id} for kind, id in targets]}
     return by.post(f"{deleted_path(world)}/undrop", body, **more)
 
 
 def until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Return once it is true."""
+    """Wait until the condition is true."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, what
@@ -62,19 +62,19 @@ def until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
 
 
 def end_now(world: World, id: str) -> None:
-    """As if the time of what was dropped were over."""
+    """End the retention time of a dropped object now."""
     world.sql("update tasks set scheduled_for = now() where entity_id = $1 and queue = 'soft_deletion'", id)
     until(lambda: world.sql("select 1 from tables where id = $1", id) == [], "it does not end")
 
 
 def keys(world: World, location: str) -> set[str]:
-    """The objects below a place."""
+    """Return the object keys below a location."""
     prefix = location.removeprefix(f"s3://{world.bucket}/").rstrip("/") + "/"
     return {key for key, _ in world.objects(prefix)}
 
 
 def fill(world: World, location: str, count: int = 3) -> None:
-    """Put some files there."""
+    """Write some files below a location."""
     prefix = location.removeprefix(f"s3://{world.bucket}/").rstrip("/")
     for number in range(count):
         world.s3.put_object(Bucket=world.bucket, Key=f"{prefix}/data/{number}.parquet", Body=b"x")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity providers of a test's own: a discovery document and keys over HTTP, and tokens with any claims."""
+"""Identity providers for single tests: a discovery document and keys over HTTP, and tokens with any claims."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def b64(data: bytes) -> str:
 
 
 def jwk(key: rsa.RSAPrivateKey, kid: str) -> dict[str, str]:
-    """The public half as a JSON Web Key."""
+    """Return the public half as a JSON Web Key."""
     numbers = key.public_key().public_numbers()
     size = (numbers.n.bit_length() + 7) // 8
     return {
@@ -38,14 +38,17 @@ def jwk(key: rsa.RSAPrivateKey, kid: str) -> dict[str, str]:
 
 
 def signed(key: rsa.RSAPrivateKey, claims: dict[str, Any], **header: Any) -> str:
-    """A JWT under RS256 with any header and claims."""
+    """Return a JWT under RS256 with any header and claims."""
     fields = {"alg": "RS256", "typ": "JWT", **header}
     head = f"{b64(json.dumps(fields).encode())}.{b64(json.dumps(claims).encode())}"
     return f"{head}.{b64(key.sign(head.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
 
 class StubProvider:
-    """One provider on a loopback port. `asked` are the paths that were fetched; `down` makes it answer 500."""
+    """One provider on a loopback port.
+
+    `asked` holds the fetched paths; `down` makes it return 500.
+    """
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
@@ -55,29 +58,29 @@ class StubProvider:
         self.down = False
 
     def rotate(self, kid: str) -> None:
-        """Publish another key and no longer the one before."""
+        """Publish another key and withdraw the previous one."""
         self.key, self.kid = rsa.generate_private_key(65537, 2048), kid
 
     def document(self, path: str) -> dict[str, Any]:
-        """What is served."""
+        """Return the served document."""
         if path.endswith("/openid-configuration"):
             return {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
         return {"keys": [jwk(self.key, self.kid)]}
 
     def claims(self, subject: str, **changes: Any) -> dict[str, Any]:
-        """Claims of a good token; a change to `...` leaves the claim out."""
+        """Return the claims of a valid token; a change to `...` omits the claim."""
         now = time.time()
         good = {"iss": self.issuer, "aud": AUDIENCE, "sub": subject, "iat": now, "exp": now + 600} | changes
         return {name: value for name, value in good.items() if value is not ...}
 
     def token(self, subject: str, *, kid: str | None = None, **changes: Any) -> str:
-        """A token of this provider."""
+        """Return a token of this provider."""
         return signed(self.key, self.claims(subject, **changes), kid=kid or self.kid)
 
 
 @contextmanager
 def stub_provider() -> Iterator[StubProvider]:
-    """A provider that runs until the end of the block."""
+    """Run a provider until the end of the block."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

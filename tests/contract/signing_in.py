@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in as people do, without a browser: a provider's forms are read and sent back, redirects are looked at."""
+"""Sign-in without a browser: the provider's forms are parsed and submitted, and redirects are inspected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUBLIC_CLIENT = "lakegate-ui"
 
 @dataclass
 class Form:
-    """One form of a page: where it goes, what it sends by itself, and what people may fill in or press."""
+    """One form of a page: its target, its preset values, and its fields and buttons."""
 
     action: str
     values: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Forms(HTMLParser):
 
 
 def form_with(answer: httpx.Response, name: str) -> Form:
-    """The first form of a page that has a field or button of this name; fails when there is none."""
+    """Return the first form with a field or button of this name; fail if there is none."""
     forms = _Forms(str(answer.url))
     forms.feed(answer.text)
     for form in forms.found:
@@ -62,7 +62,7 @@ def form_with(answer: httpx.Response, name: str) -> Form:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a page keeps of a sign-in that it began (RFC 7636, OpenID Connect Core)."""
+    """State that a page stores for a sign-in it began (RFC 7636, OpenID Connect Core)."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -74,7 +74,7 @@ class Attempt:
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def asked(self, client_id: str, redirect_uri: str, scope: str, **changes: str) -> dict[str, str]:
-        """The parameters of the request, by the names of the protocol."""
+        """Return the parameters of the request, by their protocol names."""
         return {
             "response_type": "code",
             "client_id": client_id,
@@ -88,10 +88,10 @@ class Attempt:
 
 
 def browser(*, follows: bool = False) -> httpx.Client:
-    """What keeps cookies, and follows redirects only when it is told to."""
+    """Return an HTTP client with a cookie jar that does not follow redirects by default."""
 
     def as_browsers_do(response: httpx.Response) -> None:
-        # Loopback counts as secure to a browser, so a cookie marked so goes back there without TLS.
+        # Browsers treat loopback as secure, so a `Secure` cookie is sent there without TLS.
         for cookie in http.cookies.jar:
             cookie.secure = False
 
@@ -102,13 +102,13 @@ def browser(*, follows: bool = False) -> httpx.Client:
 
 
 def fill_in(http: httpx.Client, page: httpx.Response, username: str, password: str) -> httpx.Response:
-    """The answer to a login form that was filled in."""
+    """Submit a filled login form; return the response."""
     form = form_with(page, "password")
     return http.post(form.action, data=form.values | {"username": username, "password": password})
 
 
 def came_back(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
-    """What a provider sent the browser back with; fails when it was sent elsewhere or nowhere."""
+    """Return the parameters of the provider's redirect; fail if it goes elsewhere or is missing."""
     assert answer.status_code in (302, 303), answer.text[:2000]
     to = urlsplit(answer.headers["location"])
     assert f"{to.scheme}://{to.netloc}{to.path}" == redirect_uri
@@ -117,14 +117,14 @@ def came_back(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """What a JWT says; nothing is verified."""
+    """Return the claims of a JWT without verification."""
     part = token.split(".")[1]
     found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     return found
 
 
 def signed_in(world: World, name: str) -> Person:
-    """Somebody as they come after they signed in on the page at `/ui`."""
+    """Return a user with the token of a sign-in on the page at `/ui`."""
     provider = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()
     attempt, redirect_uri = Attempt(), f"{world.base}/ui"
     with browser() as http:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actions one may do on what, and who is in roles through other roles."""
+"""Allowed actions of a caller per object, and transitive role membership."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = "/management/v1"
 
 
 def allowed(person: Person, path: str, **of: str) -> list[str]:
-    """The names of the allowed actions."""
+    """Return the names of the allowed actions."""
     answer = person.get(f"{path}/actions", params=of)
     assert answer.status_code == 200, answer.text
     body = answer.json()
@@ -27,14 +27,14 @@ def allowed(person: Person, path: str, **of: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _nobody_keeps_anything(world: World) -> Iterator[None]:
-    """Other tests rely on her being a stranger."""
+    """Remove the grants of carol afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
 
 
 @pytest.fixture
 def things(world: World, ns: str) -> dict[str, str]:
-    """The path of one thing of each kind below a warehouse."""
+    """Return the path of one object of each kind below a warehouse."""
     table, role = world.table(ns), make(world)
     within = f"{BASE}/warehouse/{world.warehouse}"
     return {
@@ -54,7 +54,7 @@ ABSENT = {
 
 
 @pytest.mark.parametrize("kind", list(ABSENT))
-def test_what_one_does_not_see_has_no_actions(world: World, things: dict[str, str], kind: str) -> None:
+def test_invisible_objects_have_no_actions(world: World, things: dict[str, str], kind: str) -> None:
     path = things[kind]
     hidden = world.carol.get(f"{path}/actions")
     id = path.rpartition("/")[2]
@@ -65,7 +65,7 @@ def test_what_one_does_not_see_has_no_actions(world: World, things: dict[str, st
     assert world.admin.get(f"{path.removesuffix(id)}not-an-id/actions").status_code in (400, 404)
 
 
-def test_actions_are_those_that_a_check_would_allow(world: World, ns: str) -> None:
+def test_actions_equal_the_allowed_checks(world: World, ns: str) -> None:
     table = world.table(ns)
     path = f"{BASE}/warehouse/{world.warehouse}/table/{table.uuid}"
     world.grant("select", world.carol, "table", table.uuid)
@@ -84,7 +84,7 @@ def test_actions_are_those_that_a_check_would_allow(world: World, ns: str) -> No
     assert world.admin.get(f"{path}/actions", params=both).status_code == 400
 
 
-def test_the_warehouse_in_the_path_is_the_one_the_thing_lies_in(world: World, ns: str) -> None:
+def test_warehouse_in_the_path_must_contain_the_object(world: World, ns: str) -> None:
     table = world.table(ns)
     for kind, id in (("table", table.uuid), ("namespace", world.namespace_id(ns))):
         elsewhere = f"{BASE}/warehouse/{uuid4()}/{kind}/{id}/actions"
@@ -111,7 +111,7 @@ def test_actions_of_server_project_role_and_user(world: World) -> None:
     assert told(world.carol.get(f"{BASE}/user/oidc~ghost/actions"))[:2] == (404, "UserNotFound")
 
 
-def test_members_through_other_roles_are_told_complete_and_by_page(world: World) -> None:
+def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
     chain = [make(world) for _ in range(5)]
     for outer, inner in zip(chain, chain[1:], strict=False):
         assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -143,8 +143,8 @@ def test_members_through_other_roles_are_told_complete_and_by_page(world: World)
     assert {role["id"] for role in direct} & {role["id"] for role in chain} == {chain[0]["id"], chain[-1]["id"]}
 
 
-def test_circles_from_elsewhere_end_and_name_nobody_twice(world: World) -> None:
-    """No request closes a circle; tuples that were adopted from outside may."""
+def test_external_membership_cycles_terminate_without_duplicate_members(world: World) -> None:
+    """No request creates a cycle; tuples adopted from outside may."""
     first, second = make(world), make(world)
     assert add(world, first, "role", second["id"]).status_code == 204
     world.sql(
@@ -163,7 +163,7 @@ def test_circles_from_elsewhere_end_and_name_nobody_twice(world: World) -> None:
         world.sql("delete from grants where principal_id = $1 and object_id = $2", first["id"], second["id"])
 
 
-def test_who_may_not_see_the_members_is_told_none_of_them(world: World) -> None:
+def test_members_are_hidden_from_callers_without_the_right_to_read_them(world: World) -> None:
     role = make(world)
     for way in ("members", "member-of"):
         hidden = world.carol.get(f"{ROLE}/{role['id']}/{way}/transitive")

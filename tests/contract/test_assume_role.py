@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header `x-assume-role`: only what the role has counts, only for its members, only in its project."""
+"""The header `x-assume-role`: only the role's rights apply, only for its members, only in its project."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.contract.world import SCHEMA, Table, World, told, unique
 
 
 def acting(role: dict[str, Any]) -> dict[str, str]:
-    """The header."""
+    """Return the header."""
     return {"x-assume-role": str(role["id"])}
 
 
 @pytest.fixture
 def role(world: World) -> Iterator[dict[str, Any]]:
-    """A role that bob is in."""
+    """A role with bob as member."""
     role = make(world)
     assert add(world, role, "user", world.bob.id).status_code == 204
     yield role
@@ -28,14 +28,14 @@ def role(world: World) -> Iterator[dict[str, Any]]:
 
 
 def give(world: World, role: dict[str, Any], privilege: str, kind: str, id: str) -> None:
-    """Grant something to the role."""
+    """Grant a privilege to the role."""
     writes = {"writes": [{"type": privilege, "role": role["id"]}]}
     assert world.admin.post(world.grants_path(kind, id), writes).status_code == 204
 
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table that bob may write as himself."""
+    """A table that bob may write with his own rights."""
     return world.table(ns)
 
 
@@ -49,7 +49,7 @@ def test_acting_as_a_role_narrows_to_what_the_role_has(world: World, table: Tabl
     assert world.bob.get(f"{table.path}/credentials", headers=acting(role)).status_code == 200
 
 
-def test_who_is_not_in_the_role_is_refused_and_told_of_no_unseen_role(world: World, role: dict[str, Any]) -> None:
+def test_non_member_cannot_assume_a_role_nor_learn_of_an_invisible_one(world: World, role: dict[str, Any]) -> None:
     whoami = "/management/v1/whoami"
     assert world.bob.get(whoami, headers=acting(role)).status_code == 200
     unseen = told(world.carol.get(whoami, headers=acting(role)))
@@ -67,7 +67,7 @@ def test_who_is_not_in_the_role_is_refused_and_told_of_no_unseen_role(world: Wor
         world.revoke("describe", world.steward, "project", world.project)
 
 
-def test_leaving_the_role_ends_acting_as_it_with_the_next_request(
+def test_role_cannot_be_assumed_from_the_next_request_after_leaving_it(
     world: World, table: Table, role: dict[str, Any]
 ) -> None:
     give(world, role, "select", "table", table.uuid)
@@ -80,7 +80,7 @@ def test_leaving_the_role_ends_acting_as_it_with_the_next_request(
     assert told(world.bob.get(table.path, headers=acting(role)))[:2] == (400, "InvalidAssumeRoleId")
 
 
-def test_what_is_made_as_a_role_belongs_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
+def test_objects_created_under_an_assumed_role_belong_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
     give(world, role, "create", "namespace", world.namespace_id(ns))
     path = f"{world.root}/namespaces/{ns}/tables"
     made = world.bob.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=acting(role))
@@ -90,7 +90,7 @@ def test_what_is_made_as_a_role_belongs_to_the_role(world: World, ns: str, role:
     assert owners == {f"role:{role['id']}#assignee"}
 
 
-def test_a_role_counts_in_its_own_project_only(world: World, table: Table, role: dict[str, Any]) -> None:
+def test_role_has_effect_in_its_own_project_only(world: World, table: Table, role: dict[str, Any]) -> None:
     project = unique("other")
     made = world.admin.post("/management/v1/project", {"project-name": project, "project-id": project})
     assert made.status_code == 201

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting as a role, at every door of a running gateway: whoever comes as the role gets what the role gets, to the byte.
+"""Every operation under an assumed role returns the same bytes to each member of the role.
 
-An administrator, who owns what everything is tried on, and somebody who has nothing at all act as one role. Every
-operation is asked by both: each answer to the one is the answer to the other. So nothing that the administrator holds
-counts anywhere: not in what is refused, not in what lists, searches and checks tell.
+An administrator, who owns all objects under test, and a user without rights assume one role. Both send every operation,
+and each pair of responses must be equal. So no right of the administrator has an effect: neither in refusals nor in
+lists, searches and checks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.contract.test_roles import make as make_role
 from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, Person, World, told, unique
 
-#: Told of who comes and not of what they hold, or refused to whoever acts as a role; and what asks for no token.
+#: Responses about the caller's identity, operations refused under an assumed role, and operations without a token.
 _ABOUT_PEOPLE = {"WhoAmI", "RegisterSelf", "ExchangeToken"}
 _TRIED = [
     each for each in EXAMPLES if not each.operation.is_public() and type(each.operation).__name__ not in _ABOUT_PEOPLE
@@ -34,7 +34,7 @@ _TRIED = [
 
 @dataclass(frozen=True)
 class Ground:
-    """What the examples are about, as things of a warehouse of its own, and the role that is acted as."""
+    """The objects of the examples, in a warehouse of their own, and the assumed role."""
 
     world: World
     ids: dict[str, str]
@@ -43,7 +43,7 @@ class Ground:
     stranger: Person
 
     def ask(self, person: Person, example: Example) -> tuple[int, str]:
-        """Status and body, without what differs from person to person and from answer to answer."""
+        """Return status and body, without the parts that differ between users or between responses."""
 
         def real(text: str) -> str:
             for imagined_id, id in self.ids.items():
@@ -101,8 +101,8 @@ def ground(world: World) -> Iterator[Ground]:
         assert admin.delete(f"{ROLE}/{each['id']}").status_code == 204
 
 
-def test_as_an_empty_role_everybody_is_refused_alike(ground: Ground) -> None:
-    """Whatever it is, changes included: nothing that is refused to the one happens for the other."""
+def test_members_of_an_empty_role_get_identical_refusals(ground: Ground) -> None:
+    """Changes included: a refused operation has no effect for either caller."""
     different, let_in = {}, set()
     for example in _TRIED:
         about = f"{type(example.operation).__name__} {example.label}"
@@ -117,8 +117,8 @@ def test_as_an_empty_role_everybody_is_refused_alike(ground: Ground) -> None:
     assert len(_TRIED) > 130
 
 
-def test_as_a_role_that_reads_one_table_everybody_is_told_the_same(ground: Ground) -> None:
-    """Lists, searches, checks and everything else that tells: both see that table and the way to it."""
+def test_members_of_a_one_table_role_get_identical_responses(ground: Ground) -> None:
+    """Lists, searches, checks and other reads: both callers see that table and the path to it."""
     world, table = ground.world, ground.ids[str(imagined.TABLE_ID)]
     path = f"/management/v1/permissions/warehouse/{ground.ids[str(imagined.WAREHOUSE_ID)]}/table/{table}/assignments"
     entry = {"type": "select", "role": ground.role["id"]}
@@ -138,13 +138,15 @@ def test_as_a_role_that_reads_one_table_everybody_is_told_the_same(ground: Groun
 
 
 def _by_chance(example: Example) -> bool:
-    """Whether two answers to the same caller differ: what is vended is new each time."""
+    """Return True if two responses to the same caller differ, as vended credentials do each time."""
     return type(example.operation).__name__ in ("VendCredentials", "LoadTable")
 
 
-def test_an_engine_cannot_tell_who_is_in_which_role(ground: Ground) -> None:
-    """It names a user and a role and asks: a member of a role that has nothing there, somebody who is no member, and a
-    role that there is not get one answer, whether the engine may act there or not.
+def test_engine_cannot_discover_role_membership(ground: Ground) -> None:
+    """The engine names a user and a role.
+
+    A member of a role without rights there, a non-member, and a missing role get the same response, with and
+    without `delegate`.
     """
     world, engine = ground.world, ground.world.etl
     world.strip(engine)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is wrong with a request, it gets a clear 4xx in the Iceberg form and leaves nothing behind.
+"""Every malformed request gets a clear 4xx in the Iceberg form and changes nothing.
 
-"Nothing" is asserted on all three places where something could be left: every row of PostgreSQL but the audit's, every
-object in the store, and every tuple change in OpenFGA.
+"Nothing" is asserted in all three stores: every row of PostgreSQL but the audit's, every object in the store, and every
+tuple change in OpenFGA.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ def place(world: World) -> str:
 
 @pytest.fixture(scope="module")
 def table(world: World, place: str) -> Table:
-    """A table the bad requests are about."""
+    """The table that the bad requests name."""
     return world.table(place)
 
 
 @pytest.fixture(scope="module")
 def neighbour(world: World, place: str) -> Table:
-    """Another table, whose place is not for the first."""
+    """Another table, whose location the first must not use."""
     return world.table(place)
 
 
 @pytest.fixture(scope="module")
 def before(world: World, table: Table, neighbour: Table) -> Snapshot:
-    """Return the state before the first bad request. It stays, so each test takes one snapshot only."""
+    """Return the state before the first bad request.
+
+    It does not change, so each test takes one snapshot only.
+    """
     return world.snapshot()
 
 
@@ -57,7 +60,7 @@ def _refused(answer: httpx.Response, *codes: int) -> dict[str, Any]:
     return error_of(answer)
 
 
-# ---- what no request may hold ---------------------------------------------------------------------------------------
+# ---- content that no request may have --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -87,13 +90,13 @@ def _refused(answer: httpx.Response, *codes: int) -> dict[str, Any]:
         b"[" * 100_000,
     ],
 )
-def test_a_body_that_is_not_what_the_endpoint_takes(world: World, content: bytes) -> None:
+def test_malformed_body_is_refused(world: World, content: bytes) -> None:
     headers = {"Content-Type": "application/json"}
     _refused(world.admin.ask("POST", f"{world.root}/namespaces", content=content, headers=headers))
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_body_of_33_mebibytes(world: World, streamed: bool) -> None:
+def test_body_of_33_mebibytes_is_refused(world: World, streamed: bool) -> None:
     mebibyte = b" " * 2**20
 
     def pieces() -> Iterator[bytes]:
@@ -104,7 +107,7 @@ def test_a_body_of_33_mebibytes(world: World, streamed: bool) -> None:
     try:
         answer = world.admin.ask("POST", f"{world.root}/namespaces", content=content)
     except httpx.TransportError:
-        return  # the server may close the connection before all was sent
+        return  # The server may close the connection before it has read the whole body.
     assert _refused(answer, 413)["type"] == "PayloadTooLarge"
 
 
@@ -148,12 +151,12 @@ def test_a_body_of_33_mebibytes(world: World, streamed: bool) -> None:
         "/management/v1/user/oidc~%00",
     ],
 )
-def test_a_path_or_query_that_names_nothing_possible(world: World, place: str, path: str) -> None:
+def test_impossible_path_or_query_is_refused(world: World, place: str, path: str) -> None:
     _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", place)))
 
 
 @pytest.mark.threat("LG-DIS-03")
-def test_a_page_token_somebody_made(world: World) -> None:
+def test_forged_page_token_is_refused(world: World) -> None:
     forged = msgspec.msgpack.encode(["a\x00b", "00000000-0000-0000-0000-000000000000"])
     token = base64.urlsafe_b64encode(forged).decode().rstrip("=")
     answer = world.admin.get(f"{world.root}/namespaces?pageSize=3&pageToken={token}")
@@ -170,12 +173,12 @@ def test_a_body_on_a_get_changes_nothing_about_it(world: World, place: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/nope", "/catalog/v1", "/catalog/v2/x/namespaces", "{root}/namespaces/{ns}/nope"])
-def test_an_endpoint_that_does_not_exist(world: World, place: str, path: str) -> None:
+def test_unknown_endpoint_is_refused(world: World, place: str, path: str) -> None:
     _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", place)), 404)
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_a_method_the_endpoint_does_not_take(world: World, method: str) -> None:
+def test_unsupported_method_is_refused(world: World, method: str) -> None:
     _refused(world.admin.ask(method, f"{world.root}/namespaces"), 405)
 
 
@@ -208,7 +211,7 @@ _BAD_NAMES = [
 
 @pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("name", _BAD_NAMES, ids=ascii)
-def test_a_name_no_table_and_no_namespace_may_have(world: World, place: str, name: str) -> None:
+def test_invalid_table_or_namespace_name_is_refused(world: World, place: str, name: str) -> None:
     _refused(world.admin.post(f"{world.root}/namespaces/{place}/tables", {"name": name, "schema": SCHEMA}))
     _refused(world.admin.post(f"{world.root}/namespaces", {"namespace": [place, name]}))
 
@@ -245,7 +248,7 @@ def test_a_name_no_table_and_no_namespace_may_have(world: World, place: str, nam
     ],
     ids=lambda more: json.dumps(more)[:60],
 )
-def test_a_table_that_cannot_be(world: World, place: str, more: dict[str, Any]) -> None:
+def test_invalid_table_creation_is_refused(world: World, place: str, more: dict[str, Any]) -> None:
     body = {"name": unique("bad"), "schema": SCHEMA, **more}
     _refused(world.admin.post(f"{world.root}/namespaces/{place}/tables", body))
 
@@ -346,7 +349,7 @@ def _no_secret(answer: httpx.Response) -> None:
 
 @pytest.mark.threat("LG-LOC-02", "LG-LOC-03", "LG-LOC-06", "LG-LOC-12", "LG-LOC-13")
 @pytest.mark.parametrize("which", _PLACES)
-def test_a_foreign_location_is_refused_wherever_it_is_said(
+def test_foreign_location_is_refused_in_every_member(
     world: World, place: str, table: Table, neighbour: Table, which: str
 ) -> None:
     location = _foreign(world, neighbour)[which]
@@ -371,7 +374,7 @@ def test_a_foreign_location_is_refused_wherever_it_is_said(
 @pytest.mark.threat("LG-LOC-04")
 @pytest.mark.parametrize("name", _PROPERTIES)
 @pytest.mark.parametrize("which", ["another table's", "above everything", "parent segments", "another bucket", "http"])
-def test_a_path_property_that_leads_out_is_refused_wherever_it_is_said(
+def test_path_property_outside_the_table_is_refused_in_every_request(
     world: World, place: str, table: Table, neighbour: Table, name: str, which: str
 ) -> None:
     properties = {name: _foreign(world, neighbour)[which]}
@@ -392,9 +395,7 @@ def test_a_path_property_that_leads_out_is_refused_wherever_it_is_said(
 
 
 @pytest.mark.parametrize("which", ["another table's", "parent segments", "another bucket", "http", "a file"])
-def test_files_of_a_commit_that_lie_elsewhere_are_refused(
-    world: World, table: Table, neighbour: Table, which: str
-) -> None:
+def test_commit_files_outside_the_table_are_refused(world: World, table: Table, neighbour: Table, which: str) -> None:
     file = f"{_foreign(world, neighbour)[which]}/x.avro"
     snapshot = {
         "snapshot-id": 1,
@@ -476,7 +477,7 @@ def _creation(location: str | None, properties: dict[str, str]) -> list[dict[str
     ],
     ids=lambda body: json.dumps(body)[:90],
 )
-def test_a_commit_that_makes_no_sense(world: World, table: Table, body: dict[str, Any]) -> None:
+def test_invalid_commit_is_refused(world: World, table: Table, body: dict[str, Any]) -> None:
     _refused(world.admin.post(table.path, body), 400)
 
 
@@ -525,7 +526,7 @@ def test_a_commit_that_makes_no_sense(world: World, table: Table, body: dict[str
     ],
     ids=lambda value: value if isinstance(value, str) else json.dumps(value)[:60],
 )
-def test_a_management_body_that_makes_no_sense(world: World, path: str, body: dict[str, Any]) -> None:
+def test_invalid_management_body_is_refused(world: World, path: str, body: dict[str, Any]) -> None:
     _refused(world.admin.post(path, body), 400)
 
 
@@ -548,7 +549,7 @@ def test_a_management_body_that_makes_no_sense(world: World, path: str, body: di
     ],
     ids=lambda change: json.dumps(change),
 )
-def test_a_warehouse_whose_storage_makes_no_sense(world: World, change: dict[str, Any]) -> None:
+def test_invalid_warehouse_storage_is_refused(world: World, change: dict[str, Any]) -> None:
     profile = {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("bad"), **change}
     credential = {
         "type": "s3",
@@ -562,7 +563,7 @@ def test_a_warehouse_whose_storage_makes_no_sense(world: World, change: dict[str
     assert world.ready.s3.secret_key not in answer.text
 
 
-def test_a_warehouse_whose_keys_are_wrong_is_refused_and_they_are_not_told(world: World) -> None:
+def test_warehouse_with_wrong_keys_is_refused_without_revealing_them(world: World) -> None:
     profile = {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("bad")}
     secret = "wrong-secret-0123456789-wrong-secret-0123"
     credential = {

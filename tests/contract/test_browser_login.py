@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in on a page of ours, against the embedded provider: the requests are those that the page's script makes."""
+"""Sign-in on a page of the gateway against the embedded provider, with the requests of the page's script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def http() -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def told(world: World) -> dict[str, Any]:
-    """What the page is told of the provider."""
+    """Return the page's configuration of the provider."""
     page = httpx.get(f"{world.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
     assert found is not None
@@ -51,7 +51,7 @@ def _redeem(http: httpx.Client, told: dict[str, Any], **form: str) -> httpx.Resp
 
 
 def _code(http: httpx.Client, world: World, told: dict[str, Any], attempt: Attempt, name: str = "carol") -> str:
-    """A code for somebody who signed in."""
+    """Return an authorization code of a signed-in user."""
     back = f"{world.base}/ui"
     page = http.get(told["authorizationEndpoint"], params=attempt.asked(PUBLIC_CLIENT, back, SCOPE))
     given = came_back(fill_in(http, page, name, world.ready.users[name].client_secret), back)
@@ -59,7 +59,7 @@ def _code(http: httpx.Client, world: World, told: dict[str, Any], attempt: Attem
     return given["code"]
 
 
-def test_the_page_is_told_where_to_sign_in_and_no_secret(world: World, told: dict[str, Any]) -> None:
+def test_login_page_gets_the_provider_configuration_without_secrets(world: World, told: dict[str, Any]) -> None:
     assert told == {
         "issuer": world.ready.issuer,
         "clientId": PUBLIC_CLIENT,
@@ -71,7 +71,7 @@ def test_the_page_is_told_where_to_sign_in_and_no_secret(world: World, told: dic
 
 
 @pytest.mark.parametrize("path", ["/ui", "/ui/", "/swagger-ui/"])
-def test_a_page_may_ask_this_server_and_the_token_endpoint_and_nobody_else(world: World, path: str) -> None:
+def test_page_policy_allows_only_this_server_and_the_token_endpoint(world: World, path: str) -> None:
     page = httpx.get(f"{world.base}{path}", trust_env=False, timeout=60)
     rules = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
     assert rules["default-src"] == "'none'"
@@ -83,7 +83,7 @@ def test_a_page_may_ask_this_server_and_the_token_endpoint_and_nobody_else(world
     assert page.headers["referrer-policy"] == "no-referrer"
 
 
-def test_who_signs_in_is_who_they_are_with_any_other_token(
+def test_page_sign_in_gives_the_same_user_as_any_other_token(
     world: World, told: dict[str, Any], http: httpx.Client
 ) -> None:
     attempt = Attempt()
@@ -92,7 +92,7 @@ def test_who_signs_in_is_who_they_are_with_any_other_token(
         http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=attempt.verifier
     ).raise_for_status()
     tokens = answer.json()
-    # What the page insists on before it keeps anything.
+    # The page checks these before it stores anything.
     about = claims_of(tokens["id_token"])
     assert (about["nonce"], about["iss"]) == (attempt.nonce, told["issuer"])
     assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])
@@ -106,7 +106,7 @@ def test_who_signs_in_is_who_they_are_with_any_other_token(
 
 
 @pytest.mark.parametrize("verifier", ["", "x" * 43])
-def test_a_code_that_was_stolen_is_worth_nothing_without_the_verifier(
+def test_stolen_code_is_refused_without_the_verifier(
     world: World, told: dict[str, Any], http: httpx.Client, verifier: str
 ) -> None:
     code = _code(http, world, told, Attempt())
@@ -114,7 +114,7 @@ def test_a_code_that_was_stolen_is_worth_nothing_without_the_verifier(
     assert answer.status_code in (400, 401) and "access_token" not in answer.text
 
 
-def test_a_code_is_good_once(world: World, told: dict[str, Any], http: httpx.Client) -> None:
+def test_authorization_code_is_valid_once(world: World, told: dict[str, Any], http: httpx.Client) -> None:
     attempt = Attempt()
     form = {
         "code": _code(http, world, told, attempt),
@@ -135,7 +135,7 @@ def test_a_code_is_good_once(world: World, told: dict[str, Any], http: httpx.Cli
         {"code_challenge_method": "plain"},
     ],
 )
-def test_a_sign_in_without_proof_or_to_elsewhere_never_gets_a_code(
+def test_sign_in_without_pkce_or_to_a_foreign_redirect_gets_no_code(
     world: World, told: dict[str, Any], http: httpx.Client, change: dict[str, str]
 ) -> None:
     asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE) | change
@@ -148,9 +148,7 @@ def test_a_sign_in_without_proof_or_to_elsewhere_never_gets_a_code(
         assert "error=" in location
 
 
-def test_a_wrong_password_gets_no_code_and_a_program_no_way_in(
-    world: World, told: dict[str, Any], http: httpx.Client
-) -> None:
+def test_wrong_password_and_service_client_get_no_code(world: World, told: dict[str, Any], http: httpx.Client) -> None:
     asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE)
     page = http.get(told["authorizationEndpoint"], params=asked)
     for name, password in (("carol", "wrong"), ("etl", world.ready.users["etl"].client_secret)):
@@ -159,15 +157,15 @@ def test_a_wrong_password_gets_no_code_and_a_program_no_way_in(
         form_with(answer, "password")
 
 
-def test_the_public_client_gets_no_token_in_its_own_name(told: dict[str, Any], http: httpx.Client) -> None:
+def test_public_client_gets_no_client_credentials_token(told: dict[str, Any], http: httpx.Client) -> None:
     for more in ({}, {"client_secret": "x"}):
         asked = {"grant_type": "client_credentials", "client_id": PUBLIC_CLIENT, **more}
         answer = http.post(told["tokenEndpoint"], data=asked)
         assert answer.status_code in (400, 401) and "access_token" not in answer.text
 
 
-def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: dict[str, Any]) -> None:
-    """Without it a browser would not let the page read the token."""
+def test_provider_cors_allows_only_pages_of_the_gateway(world: World, told: dict[str, Any]) -> None:
+    """Without this header a browser does not let the page read the token."""
     allowed = {}
     for origin in (world.base, "https://attacker.example", "http://127.0.0.1:1"):
         headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
@@ -176,8 +174,8 @@ def test_the_provider_lets_our_pages_ask_it_and_no_others(world: World, told: di
     assert allowed == {world.base: world.base, "https://attacker.example": None, "http://127.0.0.1:1": None}
 
 
-def test_what_the_page_shows_is_what_its_reader_may_see(world: World) -> None:
-    """The requests of the page, of somebody who holds nothing and of the administrator."""
+def test_page_shows_only_objects_visible_to_the_user(world: World) -> None:
+    """The page's requests, of a user without rights and of the administrator."""
     world.strip(world.contractor)
     contractor, admin = signed_in(world, "contractor"), signed_in(world, "admin")
     try:
@@ -198,8 +196,8 @@ def test_what_the_page_shows_is_what_its_reader_may_see(world: World) -> None:
         admin.http.close()
 
 
-def test_who_signs_in_at_the_development_provider_cannot_change_its_people(world: World) -> None:
-    """A password of it opens the gateway's pages; it makes nobody an administrator of the provider."""
+def test_development_provider_users_cannot_administer_it(world: World) -> None:
+    """A password of the provider signs in to the gateway's pages; it gives no administration of the provider."""
     issuer = world.ready.issuer
     with browser() as http:
         page = http.get(f"{issuer}/login")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about rights, as engines and consoles ask them: batch-check, allowed actions, checks about others."""
+"""Permission checks of engines and consoles: batch-check, allowed actions, and checks about other principals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RIGHTS = "/management/v1/permissions"
 
 
 def known_role(world: World) -> str:
-    """A role whose place in its project OpenFGA knows too. Roles have no API yet."""
+    """A role whose membership of its project is also in OpenFGA."""
     role = make_role(world)
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
@@ -50,7 +50,7 @@ def _on(world: World, kind: str, action: object, **ids: object) -> dict[str, Any
     return {"operation": {kind: {"warehouse-id": world.warehouse, "action": action, **ids}}}
 
 
-def test_every_shape_of_a_check_is_answered_in_order_under_its_id(world: World, ns: str) -> None:
+def test_every_check_form_is_answered_in_order_with_its_id(world: World, ns: str) -> None:
     table = world.table(ns)
     namespace = world.namespace_id(ns)
     checks: Sequence[dict[str, Any]] = [
@@ -69,7 +69,7 @@ def test_every_shape_of_a_check_is_answered_in_order_under_its_id(world: World, 
     assert _batch(world.carol, *checks) == [{**each, "allowed": False} for each in expected]
 
 
-def test_an_unknown_object_and_an_invisible_one_are_the_same_no_and_the_same_404(world: World, ns: str) -> None:
+def test_unknown_and_invisible_objects_get_the_same_denial_and_404(world: World, ns: str) -> None:
     table = world.table(ns)
     there, absent = (_on(world, "table", "read_data", **{"table-id": id}) for id in (table.uuid, str(uuid4())))
     about_bob = {"identity": {"user": "oidc~bob"}}
@@ -85,9 +85,7 @@ def test_an_unknown_object_and_an_invisible_one_are_the_same_no_and_the_same_404
     assert _batch(world.admin, there, **{"error-on-not-found": True}) == [{"allowed": True}]
 
 
-def test_rights_of_others_are_told_to_who_reads_the_assignments_and_own_ones_to_everybody(
-    world: World, ns: str
-) -> None:
+def test_checks_of_other_users_need_read_assignments(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
     check = _on(world, "table", "read_data", **{"table-id": table.uuid})
@@ -99,7 +97,7 @@ def test_rights_of_others_are_told_to_who_reads_the_assignments_and_own_ones_to_
 
 
 @pytest.mark.parametrize("privilege", ["inspector", "delegate"])
-def test_an_inspector_is_told_of_everybody_and_of_nothing_else(world: World, ns: str, privilege: str) -> None:
+def test_inspector_may_check_all_users_and_nothing_else(world: World, ns: str, privilege: str) -> None:
     table, other, engine = world.table(ns), world.table(ns), world.steward
     world.strip(engine)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -124,8 +122,8 @@ def test_an_inspector_is_told_of_everybody_and_of_nothing_else(world: World, ns:
     world.revoke(privilege, engine, "project", world.project)
 
 
-def test_an_inspector_asks_about_users_and_acts_as_none_of_them(world: World, ns: str) -> None:
-    """The secret of a bridge that only asks opens nothing that any user may open."""
+def test_inspector_checks_users_but_cannot_act_as_them(world: World, ns: str) -> None:
+    """The secret of a bridge that only sends checks gives no access to data."""
     table, bridge = world.table(ns), world.steward
     world.strip(bridge)
     for kind, id in (("warehouse", world.warehouse), ("project", world.project)):
@@ -145,7 +143,7 @@ def test_an_inspector_asks_about_users_and_acts_as_none_of_them(world: World, ns
     world.strip(bridge)
 
 
-def test_the_audit_says_whose_rights_somebody_asked_for(world: World, ns: str) -> None:
+def test_audit_names_the_checked_principal(world: World, ns: str) -> None:
     check = _on(world, "table", "read_data", **{"table-id": world.table(ns).uuid})
     about = [{**check, "identity": {"user": each.id}} for each in (world.bob, world.analyst, world.bob)]
     asked = world.admin.post(BATCH, {"checks": [check, *about]})
@@ -159,7 +157,7 @@ def test_the_audit_says_whose_rights_somebody_asked_for(world: World, ns: str) -
     assert told == [f"user:{each}" for each in sorted((world.analyst.id, world.bob.id))]
 
 
-def test_an_inspector_of_one_warehouse_is_told_nothing_of_another(world: World, ns: str) -> None:
+def test_inspector_of_one_warehouse_learns_nothing_of_another(world: World, ns: str) -> None:
     table, engine = world.table(ns), world.steward
     world.strip(engine)
     world.grant("inspector", engine, "warehouse", world.warehouse)
@@ -173,7 +171,7 @@ def test_an_inspector_of_one_warehouse_is_told_nothing_of_another(world: World, 
     world.strip(engine)
 
 
-def test_a_name_is_asked_about_before_it_is_known_what_has_it(world: World, ns: str) -> None:
+def test_check_by_name_works_without_knowing_the_object_type(world: World, ns: str) -> None:
     table, view = world.table(ns), unique("v")
     create(world, ns, view)
 
@@ -195,14 +193,14 @@ def test_a_name_is_asked_about_before_it_is_known_what_has_it(world: World, ns: 
     assert world.admin.post(f"{RIGHTS}/check", named(view)).status_code == 400
 
 
-def test_who_sees_one_of_many_names_is_told_of_that_one(world: World, ns: str) -> None:
+def test_batch_check_allows_exactly_the_visible_names(world: World, ns: str) -> None:
     tables = [world.table(ns) for _ in range(11)]
     world.grant("describe", world.analyst, "table", tables[4].uuid)
     names = [_on(world, "tabular", "include_in_list", namespace=[ns], name=each.name) for each in tables]
     assert _allowed(world.analyst, *names) == [index == 4 for index in range(11)]
 
 
-def test_an_answer_about_somebody_else_includes_what_policies_say_to_that_person(world: World, ns: str) -> None:
+def test_check_of_another_user_includes_that_users_policies(world: World, ns: str) -> None:
     table = world.table(ns)
     role = make_role(world)
     put_in(world, role, "user", world.steward.id)
@@ -218,7 +216,7 @@ def test_an_answer_about_somebody_else_includes_what_policies_say_to_that_person
     assert world.admin.post(f"{RIGHTS}/check", single).json() == {"allowed": True}
 
 
-def test_a_role_is_asked_about_by_its_id(world: World, ns: str) -> None:
+def test_role_is_checked_by_its_id(world: World, ns: str) -> None:
     table = world.table(ns)
     role = make_role(world)
     body = {"writes": [{"type": "select", "role": role}]}
@@ -245,12 +243,12 @@ def test_a_role_is_asked_about_by_its_id(world: World, ns: str) -> None:
         ({"checks": {}}, "BadRequestException"),
     ],
 )
-def test_what_cannot_be_asked_is_400(world: World, body: dict[str, Any], type: str) -> None:
+def test_invalid_check_is_400(world: World, body: dict[str, Any], type: str) -> None:
     refused = world.admin.post(BATCH, body)
     assert (refused.status_code, error_of(refused)["type"]) == (400, type)
 
 
-def test_a_thousand_checks_about_a_hundred_people_are_answered_and_no_more_people(world: World) -> None:
+def test_batch_check_takes_1000_checks_of_at_most_100_principals(world: World) -> None:
     def about(count: int) -> dict[str, Any]:
         check = {"operation": {"server": {"action": "list_users"}}}
         return {"checks": [{**check, "identity": {"user": f"oidc~p{n % count}"}} for n in range(1000)]}
@@ -268,7 +266,7 @@ def _actions(person: Person, path: str, **query: str) -> set[str]:
     return set(answer.json()["allowed-actions"])
 
 
-def test_access_tells_all_actions_and_authorizer_actions_those_of_the_model_alone(world: World, ns: str) -> None:
+def test_access_lists_all_actions_and_authorizer_actions_the_models(world: World, ns: str) -> None:
     table = world.table(ns)
     path = f"warehouse/{world.warehouse}/table/{table.uuid}"
     world.grant("select", world.analyst, "table", table.uuid)
@@ -289,7 +287,7 @@ def test_access_tells_all_actions_and_authorizer_actions_those_of_the_model_alon
     assert _actions(world.admin, f"{path}/authorizer-actions", principalUser=world.analyst.id) == granting
 
 
-def test_who_manages_grants_may_ask_about_what_is_otherwise_invisible(world: World, ns: str) -> None:
+def test_grant_manager_may_check_otherwise_invisible_objects(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     path = f"namespace/{id}/authorizer-actions"
     assert world.analyst.get(f"{RIGHTS}/{path}").status_code == 404
@@ -297,7 +295,7 @@ def test_who_manages_grants_may_ask_about_what_is_otherwise_invisible(world: Wor
     assert {"grant_select", "set_managed_access", "change_ownership"} <= _actions(world.analyst, path)
 
 
-def test_every_kind_of_object_tells_actions(world: World, ns: str) -> None:
+def test_every_object_type_lists_its_actions(world: World, ns: str) -> None:
     world.strip(world.carol)
     table, namespace, role = world.table(ns), world.namespace_id(ns), known_role(world)
     for path, own in (
@@ -318,7 +316,7 @@ def test_every_kind_of_object_tells_actions(world: World, ns: str) -> None:
     assert _actions(world.carol, "server/access") == set()
 
 
-def test_actions_of_two_people_at_once_or_of_nobody_are_400(world: World) -> None:
+def test_actions_of_two_principals_or_none_are_400(world: World) -> None:
     path = f"{RIGHTS}/server/access"
     both = {"principalUser": world.bob.id, "principalRole": str(uuid4())}
     for query in (both, {"principalUser": "bob"}, {"principalRole": "x"}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on single columns: given by name, kept by field id, and what `batch-check` tells of them."""
+"""Grants on single columns: named by column name, stored by field id, and reported by `batch-check`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.security.test_role_policies import put_in
 
 @pytest.fixture(autouse=True)
 def strangers(world: World) -> Iterator[None]:
-    """The analyst, the steward and carol hold nothing, before and after."""
+    """Remove all grants of the analyst, the steward and carol, before and after."""
     people = (world.analyst, world.steward, world.carol)
     for person in people:
         world.strip(person)
@@ -35,7 +35,7 @@ def table(world: World, ns: str) -> Table:
     return wide(world, ns)
 
 
-def test_a_column_is_given_and_taken_by_name_and_told_with_its_field_id(world: World, table: Table) -> None:
+def test_column_grant_is_made_by_name_and_listed_with_its_field_id(world: World, table: Table) -> None:
     path = assignments_path(world, table, "name")
     entry = {"type": "select", "user": world.carol.id}
     assert world.admin.get(path).json() == {"assignments": [], "column": "name", "field-id": 2}
@@ -48,7 +48,7 @@ def test_a_column_is_given_and_taken_by_name_and_told_with_its_field_id(world: W
     assert world.admin.post(path, {"deletes": [entry]}).status_code == 404
 
 
-def test_the_grants_api_tells_who_gave_it_why_and_until_when_and_what_ended(world: World, table: Table) -> None:
+def test_grants_api_lists_grantor_reason_expiry_and_history_of_columns(world: World, table: Table) -> None:
     wanted = ending(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
     given = give(world, table, "name", world.carol, **wanted)
     assert given.status_code == 204, given.text
@@ -80,7 +80,7 @@ def test_the_grants_api_tells_who_gave_it_why_and_until_when_and_what_ended(worl
         ("NAME", 404, "ColumnNotFound"),
     ],
 )
-def test_what_is_no_top_level_column_is_told_to_who_may_grant_and_to_nobody_else(
+def test_only_grantors_learn_that_a_column_does_not_exist(
     world: World, table: Table, column: str, code: int, type: str
 ) -> None:
     body = {"writes": [{"type": "select", "user": world.carol.id}]}
@@ -93,7 +93,7 @@ def test_what_is_no_top_level_column_is_told_to_who_may_grant_and_to_nobody_else
     assert told(world.analyst.get(path))[:2] == (403, "TableActionForbidden")
 
 
-def test_a_table_that_is_not_there_and_a_privilege_that_columns_do_not_have(world: World, table: Table) -> None:
+def test_column_grant_on_a_missing_table_or_privilege_is_refused(world: World, table: Table) -> None:
     body = {"writes": [{"type": "select", "user": world.carol.id}]}
     absent = assignments_path(world, str(uuid4()), "name")
     assert told(world.admin.post(absent, body))[:2] == (404, "NoSuchTableException")
@@ -103,7 +103,7 @@ def test_a_table_that_is_not_there_and_a_privilege_that_columns_do_not_have(worl
     assert world.admin.post(assignments_path(world, table, "name"), unknown).status_code in (400, 404)
 
 
-def test_who_passes_on_what_they_read_passes_on_a_column(world: World, table: Table) -> None:
+def test_pass_grants_includes_column_grants(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol, by=world.analyst).status_code == 404
     world.grant("select", world.analyst, "table", table.uuid)
     assert told(give(world, table, "name", world.carol, by=world.analyst))[:2] == (403, "TableActionForbidden")
@@ -115,7 +115,7 @@ def test_who_passes_on_what_they_read_passes_on_a_column(world: World, table: Ta
     )
 
 
-def test_batch_check_tells_all_columns_some_or_none(world: World, ns: str, table: Table) -> None:
+def test_batch_check_reports_all_some_or_no_columns(world: World, ns: str, table: Table) -> None:
     whole, other = wide(world, ns), wide(world, ns)
     world.grant("select", world.carol, "table", whole.uuid)
     for column in ("card", "id"):
@@ -125,7 +125,7 @@ def test_batch_check_tells_all_columns_some_or_none(world: World, ns: str, table
     assert readable(world.admin, world, table, whole, other) == [True, True, True]
 
 
-def test_a_delegate_is_told_the_columns_of_others(world: World, table: Table) -> None:
+def test_delegate_gets_the_readable_columns_of_other_users(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
     world.grant("delegate", world.steward, "warehouse", world.warehouse)
     about = {"identity": {"user": world.carol.id}, "delegated": True}
@@ -134,9 +134,7 @@ def test_a_delegate_is_told_the_columns_of_others(world: World, table: Table) ->
     assert readable(world.steward, world, table, **about) == [False], "revoked is refused with the next question"
 
 
-def test_who_reads_a_column_sees_the_table_and_neither_its_metadata_nor_its_data(
-    world: World, ns: str, table: Table
-) -> None:
+def test_column_grantee_sees_the_table_but_not_its_metadata_or_data(world: World, ns: str, table: Table) -> None:
     listed = f"{world.root}/namespaces/{ns}/tables"
     assert world.carol.get(listed).status_code == 404
     assert give(world, table, "name", world.carol).status_code == 204
@@ -155,7 +153,7 @@ def test_who_reads_a_column_sees_the_table_and_neither_its_metadata_nor_its_data
     assert not world.tuples(f"column:{table.uuid}.2"), "nothing is left in OpenFGA"
 
 
-def test_a_grant_ends_to_the_instant(world: World, table: Table) -> None:
+def test_column_grant_expires_exactly_at_its_time(world: World, table: Table) -> None:
     end = datetime.now(UTC) + timedelta(seconds=8)
     assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
     assert give(world, table, "id", world.carol).status_code == 204
@@ -165,7 +163,7 @@ def test_a_grant_ends_to_the_instant(world: World, table: Table) -> None:
     assert (before, readable(world.carol, world, table)) == ([["id", "name"]], [["id"]])
 
 
-def test_a_role_reads_what_it_was_granted_and_its_members_by_it(world: World, table: Table) -> None:
+def test_column_grant_of_a_role_applies_to_its_members(world: World, table: Table) -> None:
     role = known_role(world)
     put_in(world, role, "user", world.carol.id)
     entry = {"writes": [{"type": "select", "role": role}]}
@@ -177,7 +175,7 @@ def test_a_role_reads_what_it_was_granted_and_its_members_by_it(world: World, ta
     assert readable(world.carol, world, table) == [False]
 
 
-def test_a_column_keeps_its_grants_under_a_new_name_and_not_when_it_is_made_anew(world: World, table: Table) -> None:
+def test_renamed_column_keeps_its_grants_and_a_recreated_one_has_none(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
     fields: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]
     renamed = [{**each, "name": "called"} if each["id"] == 2 else each for each in fields]
@@ -195,9 +193,7 @@ def test_a_column_keeps_its_grants_under_a_new_name_and_not_when_it_is_made_anew
     assert left["resource"]["dropped"] is True
 
 
-def test_the_grant_of_a_dropped_column_is_read_and_taken_away_by_its_last_name_and_none_is_given(
-    world: World, table: Table
-) -> None:
+def test_dropped_column_grants_are_listed_and_revoked_by_last_name(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
     evolve(world, table, [each for each in WIDE["fields"] if each["id"] != 2], 5)
     [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
@@ -207,7 +203,7 @@ def test_the_grant_of_a_dropped_column_is_read_and_taken_away_by_its_last_name_a
     assert world.admin.get(grants_path(world, table)).json()["grants"] == []
 
 
-def test_a_dropped_table_takes_its_column_grants_with_it_and_a_new_one_has_none(world: World, ns: str) -> None:
+def test_table_drop_removes_its_column_grants(world: World, ns: str) -> None:
     table = wide(world, ns)
     assert give(world, table, "name", world.carol).status_code == 204
     assert world.admin.delete(table.path).status_code == 204
@@ -221,7 +217,7 @@ def test_a_dropped_table_takes_its_column_grants_with_it_and_a_new_one_has_none(
     assert readable(world.carol, world, again) == [False]
 
 
-def test_a_namespace_that_is_dropped_with_all_in_it_takes_them_too(world: World) -> None:
+def test_recursive_namespace_drop_removes_column_grants(world: World) -> None:
     space = world.namespace()
     table = wide(world, space)
     assert give(world, table, "name", world.carol).status_code == 204
@@ -234,7 +230,7 @@ def test_a_namespace_that_is_dropped_with_all_in_it_takes_them_too(world: World)
     assert not world.tuples(f"column:{table.uuid}.2")
 
 
-def test_a_table_that_comes_back_has_its_column_grants_as_before(world: World) -> None:
+def test_undropped_table_keeps_its_column_grants(world: World) -> None:
     soft = soft_world(world)
     try:
         table = wide(soft, soft.namespace())
@@ -250,7 +246,7 @@ def test_a_table_that_comes_back_has_its_column_grants_as_before(world: World) -
         soft.close()
 
 
-def test_a_user_who_is_deleted_leaves_no_grant_on_a_column(world: World, table: Table) -> None:
+def test_deleted_user_keeps_no_column_grant(world: World, table: Table) -> None:
     made = Person("gone", f"oidc~gone-{uuid4().hex[:8]}", "", world.base)
     created = world.admin.post(
         "/management/v1/user", {"id": made.id, "name": "Gone", "email": "gone@example.com", "user-type": "human"}
@@ -263,7 +259,7 @@ def test_a_user_who_is_deleted_leaves_no_grant_on_a_column(world: World, table: 
     assert not world.tuples(f"column:{table.uuid}.2")
 
 
-def test_a_column_grant_that_somebody_wrote_into_openfga_is_drift_and_found(world: World, table: Table) -> None:
+def test_column_grant_written_to_openfga_is_detected_as_drift(world: World, table: Table) -> None:
     world.write_tuple(f"user:{world.carol.id}", "select", f"column:{table.uuid}.2")
     world.write_tuple(f"user:{world.carol.id}", "read_columns", f"table:{table.uuid}")
     assert readable(world.carol, world, table) == [False], "PostgreSQL knows of no grant"
@@ -273,14 +269,14 @@ def test_a_column_grant_that_somebody_wrote_into_openfga_is_drift_and_found(worl
         there = [each for each in world.tuples(f"table:{table.uuid}") if each == of_table]
         return [*there, *world.tuples(f"column:{table.uuid}.2")]
 
-    # Each is found and mended by itself.
+    # Drift detection finds and repairs each of them.
     deadline = time.monotonic() + 30
     while left() and time.monotonic() < deadline:
         time.sleep(0.3)
     assert left() == []
 
 
-def test_a_rename_and_a_move_keep_the_way_to_a_column(world: World, table: Table) -> None:
+def test_rename_and_move_keep_visibility_of_a_column(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol).status_code == 204
     other = world.namespace()
     body = {

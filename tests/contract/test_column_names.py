@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns may be called anything. What a path cannot tell is refused and means nothing else, and what was granted can
-be found and taken away by field id.
+"""Column names may be any text.
+
+A name that a path cannot express is refused and matches no other column. Its grants can be listed and revoked by field
+id.
 """
 
 from __future__ import annotations
@@ -16,23 +18,23 @@ import pytest
 from tests.contract.columns import assignments_path, evolve, give, grants_path, readable, wide
 from tests.contract.world import Person, Table, World
 
-#: What a path may hold between `/columns/` and `/grants` that is no name, as it goes over the wire.
+#: Path segments, as sent, between `/columns/` and `/grants` that are no column name.
 UNSPEAKABLE = ["", ".", "..", "%2E", "%2e%2e", "%2F", "a%2Fb", "..%2F..", "a%5Cb", "%00", "%FF", "%ED%A0%80"]
-#: Names that are none of columns here, though something near them is.
+#: Names of no column here, though similar columns exist.
 NOBODY = ["%252F", "%01", "%0A", "%C2%85", "%20", "+", "name%20", "NAME", "field-id:-1", "field-id:+2", "field-id:02"]
 NOBODY += ["field-id:%D9%A2", "FIELD-ID:2", "field-id:99999999999", "name;v=1", "name%3F", "name%23", "x" * 10_000]
 
 
 @pytest.fixture(autouse=True)
 def stranger(world: World) -> Iterator[None]:
-    """Carol holds nothing, before and after."""
+    """Remove all grants of carol, before and after."""
     world.strip(world.carol)
     yield
     world.strip(world.carol)
 
 
 def as_written(world: World, person: Person, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-    """The answer to a path as it is: clients for people make other paths of some."""
+    """Return the response to an unnormalised path: ordinary clients would rewrite some of them."""
     at = urlsplit(world.base)
     connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=60)
     headers = {"Authorization": f"Bearer {person.token}", "Content-Type": "application/json"}
@@ -45,7 +47,7 @@ def as_written(world: World, person: Person, method: str, path: str, body: Any =
 
 
 def every_way(world: World, table: Table | str, column: str) -> Iterator[tuple[str, str, Any]]:
-    """Each endpoint that names a column, with a column as it goes over the wire; what would be given is to carol."""
+    """Send each endpoint that names a column, with the encoded column; a grant would go to carol."""
     id = table if isinstance(table, str) else table.uuid
     columns = f"/management/v1/warehouse/{world.warehouse}/table/{id}/columns/{column}"
     rights = f"/management/v1/permissions/warehouse/{world.warehouse}/table/{id}/columns/{column}/assignments"
@@ -57,18 +59,18 @@ def every_way(world: World, table: Table | str, column: str) -> Iterator[tuple[s
 
 
 def nothing_given(world: World, id: str) -> None:
-    """Nobody but the owner holds anything on a table or its columns."""
+    """Require that only the owner holds a grant on a table or its columns."""
     rows = world.sql("select privilege from grants where object_id = $1 or object_id like $1 || '.%'", id)
     assert [row["privilege"] for row in rows] == ["ownership"]
 
 
 def called(world: World, ns: str, name: str) -> str:
-    """A table whose second column (field id 2) has this name; its id."""
+    """Create a table whose second column (field id 2) has this name; return its id."""
     fields = [{"id": at, "name": each, "type": "long", "required": False} for at, each in ((1, "kept"), (2, name))]
     return world.table(ns, schema={"type": "struct", "fields": fields}).uuid
 
 
-def test_what_no_path_can_name_is_400_everywhere_and_gives_nothing_on_anything(world: World, ns: str) -> None:
+def test_unaddressable_column_name_is_400_and_grants_nothing(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in UNSPEAKABLE:
         for method, path, body in every_way(world, table, column):
@@ -78,7 +80,7 @@ def test_what_no_path_can_name_is_400_everywhere_and_gives_nothing_on_anything(w
     nothing_given(world, table.uuid)
 
 
-def test_a_name_that_is_not_to_the_letter_that_of_a_column_names_none(world: World, ns: str) -> None:
+def test_inexact_column_name_matches_no_column(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in NOBODY:
         for method, path, body in every_way(world, table, column):
@@ -90,7 +92,7 @@ def test_a_name_that_is_not_to_the_letter_that_of_a_column_names_none(world: Wor
 @pytest.mark.parametrize(
     "name", [" ", "\n", "%2F", "a+b", "e\u0301", "\U0001f600", "history", "assignments", "x" * 10_000]
 )
-def test_a_column_with_an_odd_name_is_given_read_and_taken_by_it(world: World, ns: str, name: str) -> None:
+def test_column_with_an_unusual_name_is_granted_listed_and_revoked(world: World, ns: str, name: str) -> None:
     id = called(world, ns, name)
     assert give(world, id, name, world.carol).status_code == 204
     [grant] = world.admin.get(grants_path(world, id, name)).json()["grants"]
@@ -101,7 +103,7 @@ def test_a_column_with_an_odd_name_is_given_read_and_taken_by_it(world: World, n
     nothing_given(world, id)
 
 
-def test_a_column_called_grants_is_given_by_its_assignments_alone(world: World, ns: str) -> None:
+def test_column_named_grants_is_granted_through_assignments_only(world: World, ns: str) -> None:
     id = called(world, ns, "grants")
     assert give(world, id, "grants", world.carol).status_code == 404
     entry = {"type": "select", "user": world.carol.id}
@@ -112,9 +114,7 @@ def test_a_column_called_grants_is_given_by_its_assignments_alone(world: World, 
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "grants", "\n", "field-id:1"])
-def test_what_was_granted_on_a_column_is_found_and_taken_by_field_id_whatever_it_is_called_by_now(
-    world: World, ns: str, name: str
-) -> None:
+def test_column_grant_is_found_and_revoked_by_field_id(world: World, ns: str, name: str) -> None:
     table = wide(world, ns)
     assert give(world, table, "name", world.carol).status_code == 204
     fields = [dict(each) for each in table.answer["metadata"]["schemas"][0]["fields"]]
@@ -137,7 +137,7 @@ def test_what_was_granted_on_a_column_is_found_and_taken_by_field_id_whatever_it
     assert [each["resource"]["field-id"] for each in ended] == [2]
 
 
-def test_a_column_that_looks_like_a_field_id_is_not_the_column_with_that_id(world: World, ns: str) -> None:
+def test_column_named_like_a_field_id_is_not_that_column(world: World, ns: str) -> None:
     id = called(world, ns, "field-id:1")
     assert give(world, id, "kept", world.carol).status_code == 204
     told = world.admin.get(assignments_path(world, id, "field-id:1")).json()
@@ -145,7 +145,7 @@ def test_a_column_that_looks_like_a_field_id_is_not_the_column_with_that_id(worl
     assert give(world, id, "field-id:1", world.carol).status_code == 400
 
 
-def test_no_such_name_tells_a_stranger_whether_there_is_a_table(world: World, ns: str) -> None:
+def test_column_names_reveal_no_table_to_a_stranger(world: World, ns: str) -> None:
     table = wide(world, ns)
     for column in (*NOBODY, "name", "field-id:2", quote("address.street", safe="")):
         for method, path, body in every_way(world, table, column):

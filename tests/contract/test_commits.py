@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits to one table: requirements, conflicts, and writers that meet."""
+"""Commits to one table: requirements, conflicts, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _snapshot(location: str, id: int = 1, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_commit_is_answered_with_the_new_document_and_its_place(world: World, ns: str) -> None:
+def test_commit_returns_the_new_metadata_and_its_location(world: World, ns: str) -> None:
     table = world.table(ns)
     done = world.commit(world.bob, table.path, {"action": "set-properties", "updates": {"a": "1"}})
     assert done.status_code == 200
@@ -78,7 +78,7 @@ def test_an_append_moves_the_branch(world: World, ns: str) -> None:
         ),
     ],
 )
-def test_a_failed_requirement_is_told_in_the_words_clients_expect(
+def test_failed_requirement_has_the_message_clients_expect(
     world: World, ns: str, requirement: dict[str, Any], text: str
 ) -> None:
     table = world.table(ns)
@@ -88,7 +88,7 @@ def test_a_failed_requirement_is_told_in_the_words_clients_expect(
     assert message.startswith(text)
 
 
-def test_eight_writers_with_retries_lose_nothing(world: World, ns: str) -> None:
+def test_eight_writers_with_retries_lose_no_update(world: World, ns: str) -> None:
     table = world.table(ns)
 
     def write(writer: int) -> None:
@@ -121,7 +121,7 @@ def test_a_commit_that_changes_nothing_writes_nothing(world: World, ns: str) -> 
     assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == before
 
 
-def test_a_body_that_names_another_table_than_the_path_is_refused(world: World, ns: str) -> None:
+def test_commit_body_naming_another_table_is_refused(world: World, ns: str) -> None:
     table, other = world.table(ns), world.table(ns)
     body = {
         "identifier": {"namespace": [ns], "name": other.name},

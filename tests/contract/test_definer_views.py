@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views that are read with their owner's rights: honoured for engines that the settings trust alone (LG-DEC-12)."""
+"""Definer views: read with the owner's rights only through engines that the settings trust (LG-DEC-12)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWNER = "trino.run-as-owner"
 
 @pytest.fixture(scope="module")
 def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway that trusts etl with views."""
+    """The address of a gateway whose settings trust etl with definer views."""
     log = tmp_path_factory.mktemp("trusting") / "log"
     settings = {
         "TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "etl",
@@ -35,7 +35,7 @@ def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def engine(world: World, trusting: str) -> Iterator[Person]:
-    """The engine at the gateway that trusts it, where it acts for everybody in the warehouse."""
+    """The engine at the gateway that trusts it, with `delegate` on the warehouse."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         person = Person("etl", world.etl.id, world.etl.token, trusting)
@@ -44,18 +44,18 @@ def engine(world: World, trusting: str) -> Iterator[Person]:
 
 
 def through(engine: Person, world: World, user: Person) -> Person:
-    """The user through the engine, at the engine's gateway."""
+    """Return the user through the engine, at the engine's gateway."""
     token = acting(world, world.etl, user).token
     return Person(f"etl for {user.name}", user.id, token, str(engine.http.base_url))
 
 
 def referenced(*views: tuple[str, str]) -> dict[str, str]:
-    """The parameter, as it is written in a URL."""
+    """Return the parameter, encoded for a URL."""
     return {"query": "referenced-by=" + ",".join(quote(f"{namespace}\x1f{name}", safe="") for namespace, name in views)}
 
 
 def load(person: Person, table: Table, *views: tuple[str, str], at: str = "") -> httpx.Response:
-    """The table, read through these views."""
+    """Load the table through these views."""
     return person.get(f"{table.path}{at}?{referenced(*views)['query']}")
 
 
@@ -71,7 +71,7 @@ def table(world: World, ns: str) -> Table:
 
 @pytest.fixture
 def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]:
-    """The steward's view, made through the engine; carol may read it."""
+    """A view of the steward, created through the engine; carol may read it."""
     space = world.namespace_id(ns)
     world.grant("create", world.steward, "namespace", space)
     name = unique("v")
@@ -84,7 +84,7 @@ def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]
 
 
 def view_id(world: World, name: str) -> str:
-    """Its id in the grants."""
+    """Return the id of the view in the grants."""
     return str(world.sql("select id::text as id from tables where kind = 'view' and name = $1", name)[0]["id"])
 
 
@@ -92,7 +92,7 @@ def grant_view(world: World, name: str, to: Person, privilege: str = "select") -
     world.grant(privilege, to, "view", view_id(world, name))
 
 
-def test_a_reader_of_the_view_reads_the_table_with_the_owners_rights(
+def test_view_reader_reads_the_table_with_the_owners_rights(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
     carol = through(engine, world, world.carol)
@@ -109,10 +109,10 @@ def test_a_reader_of_the_view_reads_the_table_with_the_owners_rights(
 
 
 @pytest.mark.threat("LG-DEC-12")
-def test_whoever_the_settings_do_not_trust_is_not_heard(
+def test_view_chain_of_an_untrusted_engine_is_ignored(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
-    """The same token at a gateway that trusts nobody, and carol's own token at the one that trusts the engine."""
+    """The engine's token at a gateway without trusted engines, and carol's own token at the trusting gateway."""
     elsewhere = acting(world, world.etl, world.carol)
     assert told(load(elsewhere, table, view))[0] == 404
     own = Person("carol", world.carol.id, world.carol.token, str(engine.http.base_url))
@@ -120,14 +120,14 @@ def test_whoever_the_settings_do_not_trust_is_not_heard(
     assert told(load(own, table, ("no", "view")))[0] == 404
 
 
-def test_each_view_on_the_way_must_be_readable_to_whoever_is_asked_about(
+def test_every_view_of_a_chain_must_be_readable_to_its_subject(
     world: World, engine: Person, table: Table, view: tuple[str, str], ns: str
 ) -> None:
     bob = through(engine, world, world.bob)
     stranger = through(engine, world, world.contractor)
     world.strip(world.contractor)
     assert told(load(stranger, table, view))[0] == 404, "the view is not hers to read"
-    # Over an invoker's view nothing changes: bob, who owns it, is asked about the next one.
+    # An invoker view does not change the subject: bob, who owns it, must be allowed to read the next one.
     world.grant("create", world.bob, "namespace", world.namespace_id(ns))
     outer = unique("outer")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(outer)).status_code == 200
@@ -135,14 +135,16 @@ def test_each_view_on_the_way_must_be_readable_to_whoever_is_asked_about(
     assert told(load(carol, table, (ns, outer), view))[0] == 404
     grant_view(world, outer, world.carol)
     assert load(carol, table, (ns, outer), view).status_code == 200
-    # Seeing is not reading.
+    # Visibility does not include reading.
     unreadable = unique("seen")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(unreadable)).status_code == 200
     grant_view(world, unreadable, world.carol, "describe")
     assert told(load(carol, table, (ns, unreadable), view))[0] == 403
 
 
-def test_the_owners_loss_is_the_readers(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
+def test_revocation_from_the_view_owner_affects_its_readers(
+    world: World, engine: Person, table: Table, view: tuple[str, str]
+) -> None:
     carol = through(engine, world, world.carol)
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.steward, "table", table.uuid)
@@ -153,12 +155,10 @@ def test_the_owners_loss_is_the_readers(world: World, engine: Person, table: Tab
     assert told(load(carol, table, view, at="/credentials"))[0] == 404
 
 
-def test_an_owner_of_some_columns_lends_these_and_through_an_engine_that_holds_back_the_others(
-    world: World, engine: Person, ns: str
-) -> None:
+def test_column_restricted_owner_lends_only_readable_columns(world: World, engine: Person, ns: str) -> None:
     for person in (world.steward, world.carol):
         world.strip(person)
-    # Who creates in a namespace reads the metadata of what is in it, so the table lies elsewhere.
+    # A creator in a namespace reads the metadata of all tables in it, so the table lies elsewhere.
     table = wide(world, world.namespace())
     assert give(world, table, "name", world.steward).status_code == 204
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))
@@ -184,16 +184,14 @@ def test_an_owner_of_some_columns_lends_these_and_through_an_engine_that_holds_b
     world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
 
 
-def test_reading_through_gives_nothing_but_reading(
-    world: World, engine: Person, table: Table, view: tuple[str, str]
-) -> None:
+def test_definer_view_gives_read_access_only(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     carol = through(engine, world, world.carol)
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     assert told(carol.post(f"{table.path}?{referenced(view)['query']}", write))[0] == 404
     assert told(carol.delete(f"{table.path}?{referenced(view)['query']}"))[0] == 404
 
 
-def test_the_engine_needs_delegate_on_the_way_too(
+def test_engine_needs_delegate_for_definer_views(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
     carol = through(engine, world, world.carol)
@@ -210,19 +208,19 @@ def test_the_engine_needs_delegate_on_the_way_too(
     "query",
     ["referenced-by=view", "referenced-by=a%1Fv&referenced-by=b%1Fv", "referenced-by=%FF%1Fv", "referenced-by=,"],
 )
-def test_a_chain_that_is_none_is_400(world: World, engine: Person, table: Table, query: str) -> None:
+def test_malformed_view_chain_is_400(world: World, engine: Person, table: Table, query: str) -> None:
     answer = through(engine, world, world.carol).get(f"{table.path}?{query}")
     assert told(answer)[0] == 400
 
 
 @pytest.mark.threat("LG-DEC-12")
-def test_a_chain_has_an_end(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
+def test_view_chain_length_is_bounded(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     answer = load(through(engine, world, world.carol), table, view, view, view, view)
     assert told(answer)[:2] == (400, "ReferencedByDepthExceeded")
     assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, "a circle ends, too"
 
 
-# ---- who may say whose rights count ----
+# authority to choose the owner whose rights apply
 
 
 def _commit(uuid: str, *updates: dict[str, Any]) -> dict[str, Any]:
@@ -230,9 +228,7 @@ def _commit(uuid: str, *updates: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [OWNER, OWNER.upper(), "Trino.Run-As-Owner"])
-def test_only_the_engine_names_an_owner_and_only_the_one_it_acts_for(
-    world: World, engine: Person, ns: str, name: str
-) -> None:
+def test_only_the_engine_sets_a_view_owner_and_only_its_user(world: World, engine: Person, ns: str, name: str) -> None:
     base = str(engine.http.base_url)
     world.grant("create", world.bob, "namespace", world.namespace_id(ns))
     path = f"{world.root}/namespaces/{ns}/views"
@@ -258,7 +254,7 @@ def test_only_the_engine_names_an_owner_and_only_the_one_it_acts_for(
     assert bob.post(f"{path}/{viewed}", _commit(uuid, removal)).status_code == 200
 
 
-def test_nobody_changes_what_a_view_says_and_keeps_its_owner(
+def test_definition_change_that_keeps_another_owner_is_refused(
     world: World, engine: Person, view: tuple[str, str]
 ) -> None:
     base = str(engine.http.base_url)
@@ -279,7 +275,7 @@ def test_nobody_changes_what_a_view_says_and_keeps_its_owner(
     assert through(engine, world, world.bob).post(path, taken).status_code == 200, "CREATE OR REPLACE makes it bob's"
 
 
-def test_whoever_acts_as_a_role_reads_the_view_as_the_role(
+def test_assumed_role_reads_the_view_with_the_roles_rights(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
     role = make(world)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate login` against the embedded provider: a code at a terminal, approved on the provider's page, kept, used,
-forgotten. What a provider can do wrong is in `tests/unit/identity/test_device.py`.
+"""`lakegate login` against the embedded provider: code at the terminal, approval on the page, use and logout.
+
+`tests/unit/identity/test_device.py` tests faulty providers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SECONDS = 60.0
 
 
 class Terminal:
-    """The verbs of the command line, as somebody at home in `home`, without a keyring."""
+    """The command line of a user with the home directory `home`, without a keyring."""
 
     def __init__(self, world: World, home: Path) -> None:
         self._environment = {
@@ -38,7 +39,7 @@ class Terminal:
         }
 
     def start(self, verb: str) -> subprocess.Popen[str]:
-        """The verb, running."""
+        """Start a command."""
         return subprocess.Popen(
             [sys.executable, "-m", "gateway.cli", verb],
             env=self._environment,
@@ -49,7 +50,7 @@ class Terminal:
         )
 
     def run(self, verb: str) -> tuple[int, str, str]:
-        """(exit code, output, errors) of the verb."""
+        """Return (exit code, output, errors) of a command."""
         process = self.start(verb)
         out, err = process.communicate(timeout=_SECONDS)
         return process.returncode, out.strip(), err.strip()
@@ -61,7 +62,7 @@ def terminal(world: World, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """(the page, the code) that the terminal shows."""
+    """Return (page, code) that the terminal shows."""
     assert process.stdout is not None
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
@@ -75,14 +76,14 @@ def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def _answer(page: str, code: str, action: str, name: str = "", password: str = "") -> httpx.Response:
-    """What somebody enters on the provider's page."""
+    """Submit the user's input on the provider's page."""
     with browser() as http:
         form = form_with(http.get(page), "user_code")
         fields = {"user_code": code, "username": name, "password": password, "action": action}
         return http.post(form.action, data=form.values | fields)
 
 
-def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(world: World, terminal: Terminal) -> None:
+def test_entered_code_logs_the_terminal_in_until_logout(world: World, terminal: Terminal) -> None:
     process = terminal.start("login")
     page, code = _shown(process)
     assert page.startswith(world.ready.issuer)
@@ -100,11 +101,11 @@ def test_who_enters_the_code_is_logged_in_at_the_terminal_until_they_log_out(wor
     assert (status, out) == (1, "") and "not logged in" in err
 
 
-def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: World, terminal: Terminal) -> None:
+def test_wrong_password_gives_no_login_and_a_denial_ends_polling(world: World, terminal: Terminal) -> None:
     process = terminal.start("login")
     page, code = _shown(process)
     wrong = _answer(page, code, "authorize", "alice", "wrong")
-    form_with(wrong, "user_code")  # the code is still to be entered
+    form_with(wrong, "user_code")  # The code has not been entered yet.
     assert process.poll() is None
     assert _answer(page, code, "deny").status_code == 200
     out, err = process.communicate(timeout=_SECONDS)
@@ -112,7 +113,7 @@ def test_a_wrong_password_logs_nobody_in_and_a_refusal_ends_the_waiting(world: W
     assert terminal.run("token")[0] == 1
 
 
-def test_a_program_cannot_approve_a_login_and_a_client_with_a_secret_cannot_begin_one(world: World) -> None:
+def test_service_client_can_neither_approve_nor_begin_a_device_login(world: World) -> None:
     endpoint = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()[
         "device_authorization_endpoint"
     ]

@@ -34,7 +34,7 @@ _TESTED = {
     ("docs/trino.md", "inspector"): "test_a_program_gets_its_privilege",
     ("docs/token-exchange.md", '"delegate"'): "test_a_program_gets_its_privilege",
 }
-#: Requests that no test of this module sends, and why.
+#: Requests that no test of this module sends, with the reason.
 _NOT_HERE = {
     ("deploy/README.md", "docker compose up"): "needs Docker; /health is in tests/integration/test_embedded_up.py",
     ("deploy/README.md", "openid-connect/auth/device"): "needs Keycloak: tests/e2e/test_keycloak.py",
@@ -85,7 +85,7 @@ def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Res
 
 @pytest.fixture(scope="module")
 def soft(world: World) -> Iterator[World]:
-    """Return a warehouse that keeps dropped tables."""
+    """A warehouse that keeps dropped tables."""
     soft = soft_world(world)
     yield soft
     soft.close()

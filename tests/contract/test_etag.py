@@ -51,7 +51,7 @@ def _append(
     return done
 
 
-def test_a_second_load_with_the_tag_is_304_without_body_and_with_the_same_tag(world: World, ns: str) -> None:
+def test_load_with_a_matching_etag_is_304_without_body(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
     again = _asked(world, world.admin, table, etag)
@@ -62,7 +62,7 @@ def test_a_second_load_with_the_tag_is_304_without_body_and_with_the_same_tag(wo
     assert "content-type" not in again.headers or again.content == b""
 
 
-def test_the_tag_of_a_create_holds_for_the_load_that_follows(world: World, ns: str) -> None:
+def test_etag_of_a_creation_matches_the_next_load(world: World, ns: str) -> None:
     name = unique("t")
     made = world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
     etag = _etag(made)
@@ -72,7 +72,7 @@ def test_the_tag_of_a_create_holds_for_the_load_that_follows(world: World, ns: s
     )
 
 
-def test_a_304_asks_the_store_for_no_credential(world: World, ns: str) -> None:
+def test_response_304_requests_no_storage_credential(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
     keys = (
@@ -86,19 +86,19 @@ def test_a_304_asks_the_store_for_no_credential(world: World, ns: str) -> None:
         "select count(*) as n from audit_log where operation = 'load_table' and "
         "convert_from(record, 'UTF8') like '%not modified%' and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
-    # Reads are told a moment later.
+    # Audit records of reads are written after a short delay.
     until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the loads are not in the audit")
     assert world.sql(loads, table.name)[0]["n"] == 3
     assert world.sql(keys, table.name) == before
 
 
-def test_a_commit_changes_the_tag_and_its_own_tag_confirms_no_load(world: World, ns: str) -> None:
+def test_commit_changes_the_etag_and_its_own_etag_matches_no_load(world: World, ns: str) -> None:
     table = world.table(ns)
     before = _etag(world.admin.get(table.path))
     done = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}})
     committed = _etag(done)
     assert _asked(world, world.admin, table, before).status_code == 200
-    # A commit's answer has no credentials, so it must not keep a load from bringing some.
+    # A commit's response has no credentials, so its tag must not prevent a load from returning some.
     assert _asked(world, world.admin, table, committed).status_code == 200
 
 
@@ -112,7 +112,7 @@ def test_authorization_comes_before_304(world: World, ns: str) -> None:
     assert world.nobody.get(table.path, headers={"If-None-Match": etag}).status_code == 401
 
 
-def test_tags_of_other_people_and_other_rights_confirm_nothing(world: World, ns: str) -> None:
+def test_etags_of_other_users_or_other_rights_do_not_match(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.carol, "table", table.uuid)
     etag = _etag(world.carol.get(table.path))
@@ -123,7 +123,7 @@ def test_tags_of_other_people_and_other_rights_confirm_nothing(world: World, ns:
     assert more.headers["etag"] != etag
 
 
-def test_another_delegation_and_another_view_of_snapshots_are_other_answers(world: World, ns: str) -> None:
+def test_delegation_and_snapshot_mode_change_the_etag(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
     managed = _asked(world, world.admin, table, etag, X_Iceberg_Access_Delegation="client-managed")
@@ -138,7 +138,7 @@ def test_another_delegation_and_another_view_of_snapshots_are_other_answers(worl
     )
 
 
-def test_lists_of_tags_and_stars_are_understood(world: World, ns: str) -> None:
+def test_etag_lists_and_wildcards_are_parsed(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
     assert _asked(world, world.admin, table, f'"other", {etag}').status_code == 304
@@ -148,7 +148,7 @@ def test_lists_of_tags_and_stars_are_understood(world: World, ns: str) -> None:
     assert managed.status_code == 304
 
 
-def test_refs_leaves_out_snapshots_that_nothing_names_and_is_never_stored(world: World, ns: str) -> None:
+def test_snapshots_refs_omits_unreferenced_snapshots_without_storing_that(world: World, ns: str) -> None:
     table = world.table(ns)
     _append(world, table, 11, 1, None)
     _append(world, table, 12, 2, 11)
@@ -162,7 +162,7 @@ def test_refs_leaves_out_snapshots_that_nothing_names_and_is_never_stored(world:
     assert [each["snapshot-id"] for each in later["snapshots"]] == [11, 12, 13]
 
 
-def test_an_unknown_view_of_snapshots_is_refused(world: World, ns: str) -> None:
+def test_unknown_snapshot_mode_is_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     answer = world.admin.get(f"{table.path}?snapshots=some")
     assert told(answer)[:2] == (400, "BadRequestException")

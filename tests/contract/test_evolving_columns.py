@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on columns while the table's schema changes: they stay with the field id and go nowhere else.
+"""Column grants during schema changes: a grant stays with its field id.
 
-Each state is asked about twice: by names, as Trino asks (`batch-check`), and by field ids, as an engine is told what to
-hold back (a load's `read-restrictions`).
+Each state is checked twice: by name, as Trino does (`batch-check`), and by field id, as an engine reads them in a
+load's `read-restrictions`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NAME = FIELDS[1]
 
 
 def but(*ids: int, **renamed: str) -> list[dict[str, Any]]:
-    """The columns of `wide` without some, and with others called anew: `but(4, name="called")`."""
+    """Return the columns of `wide` without some, and with others renamed: `but(4, name="called")`."""
     return [{**each, "name": renamed.get(each["name"], each["name"])} for each in FIELDS if each["id"] not in ids]
 
 
 def another(id: int, name: str) -> dict[str, Any]:
-    """One more column."""
+    """Return one more column."""
     return {"id": id, "name": name, "type": "string", "required": False}
 
 
 @pytest.fixture(autouse=True)
 def strangers(world: World) -> Iterator[None]:
-    """Who is given columns holds nothing, before and after; the engine acts for them and holds back the others."""
+    """Remove the grants of the column grantees before and after; the engine acts for them and enforces restrictions."""
     people = (world.carol, world.steward, world.etl)
     for person in people:
         world.strip(person)
@@ -55,8 +55,9 @@ def table(world: World, ns: str) -> Table:
 
 
 def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | None]:
-    """(the names that are readable, False for none; the field ids that an engine is told to hold back, None where
-    nothing may be read).
+    """Return (readable names or False; the field ids an engine must withhold, or None).
+
+    The second is None where nothing may be read.
     """
     answer = acting(world, world.etl, person).get(table.path)
     if answer.status_code != 200:
@@ -67,14 +68,14 @@ def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | N
 
 
 def recorded(world: World, table: Table, column: str | None = None) -> list[tuple[str, int, bool]]:
-    """(name, field id, whether it is dropped) of the grants on a column or on all of them."""
+    """Return (name, field id, is_dropped) of the grants on one column or on all of them."""
     answer = world.admin.get(grants_path(world, table, column))
     assert answer.status_code == 200, answer.text
     on = [each["resource"] for each in answer.json()["grants"]]
     return [(each["column"], each["field-id"], each.get("dropped", False)) for each in on]
 
 
-def test_a_renamed_column_keeps_its_grants_and_goes_by_its_new_name_alone(world: World, table: Table) -> None:
+def test_renamed_column_keeps_its_grants_under_its_new_name_only(world: World, table: Table) -> None:
     assert seen(world, table, world.carol) == (["name"], [1, 3, 4])
     evolve(world, table, but(name="called"), 5)
     assert seen(world, table, world.carol) == (["called"], [1, 3, 4])
@@ -98,7 +99,7 @@ def test_a_new_column_of_the_old_name_has_no_grant_of_the_old_one(world: World, 
     assert seen(world, table, world.carol) == (False, [1, 2, 3, 4]), "by its name an old snapshot would give the other"
 
 
-def test_the_grant_of_a_dropped_column_gives_nothing_and_goes_by_its_field_id(world: World, table: Table) -> None:
+def test_dropped_column_grant_has_no_effect_and_is_addressed_by_field_id(world: World, table: Table) -> None:
     evolve(world, table, but(2), 5)
     assert seen(world, table, world.carol) == (False, None)
     evolve(world, table, [*but(2), another(6, "name")], 6)
@@ -118,7 +119,7 @@ def _is_told_which(answer: httpx.Response) -> None:
     assert "field-id:2" in answer.json()["error"]["message"]
 
 
-def test_who_means_the_twin_of_a_column_is_told_so(world: World, table: Table) -> None:
+def test_ambiguous_column_name_is_refused_with_the_field_meant(world: World, table: Table) -> None:
     evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
     _is_told_which(take(world, table, "NAME", world.carol))
     assert take(world, table, "NAME", world.steward).status_code == 204, "who has neither"
@@ -135,7 +136,7 @@ def test_who_means_the_twin_of_a_column_is_told_so(world: World, table: Table) -
     assert recorded(world, table) == []
 
 
-def test_a_column_with_fields_in_it_is_granted_kept_and_dropped_as_a_whole(world: World, table: Table) -> None:
+def test_struct_column_is_granted_kept_and_dropped_as_a_whole(world: World, table: Table) -> None:
     assert give(world, table, "address", world.carol).status_code == 204
     grown = {"type": "struct", "fields": [*FIELDS[3]["type"]["fields"], another(6, "door")]}
     evolve(world, table, [*but(4), {**FIELDS[3], "type": grown}], 6)
@@ -152,7 +153,7 @@ def test_a_column_with_fields_in_it_is_granted_kept_and_dropped_as_a_whole(world
     assert recorded(world, table) == [("name", 2, False)]
 
 
-def test_twins_by_letter_case_are_two_columns_and_by_name_both_or_none(world: World, table: Table) -> None:
+def test_columns_differing_by_case_are_distinct_and_readable_together(world: World, table: Table) -> None:
     evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
     assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), "Trino knows no letter case"
     assert give(world, table, "NAME", world.carol).status_code == 204
@@ -162,7 +163,7 @@ def test_twins_by_letter_case_are_two_columns_and_by_name_both_or_none(world: Wo
     assert told(give(world, table, "Name", world.carol))[:2] == (404, "ColumnNotFound")
 
 
-def test_a_column_that_an_older_schema_brings_back_is_the_old_one_with_its_grants(world: World, table: Table) -> None:
+def test_column_restored_by_an_older_schema_keeps_its_grants(world: World, table: Table) -> None:
     evolve(world, table, [*but(2), another(6, "name")], 6)
     assert give(world, table, "name", world.steward).status_code == 204
     assert seen(world, table, world.carol) == (False, None)
@@ -175,7 +176,7 @@ def test_a_column_that_an_older_schema_brings_back_is_the_old_one_with_its_grant
     assert seen(world, table, world.steward) == (False, [1, 3, 4, 6]), "what is granted on a dropped one gives nothing"
 
 
-def test_columns_that_swap_their_names_swap_no_grants(world: World, table: Table) -> None:
+def test_columns_that_swap_names_keep_their_own_grants(world: World, table: Table) -> None:
     evolve(world, table, but(name="card", card="name"), 5)
     assert seen(world, table, world.carol) == (False, [1, 3, 4])
     assert recorded(world, table) == [("card", 2, False)]
@@ -183,8 +184,8 @@ def test_columns_that_swap_their_names_swap_no_grants(world: World, table: Table
     assert recorded(world, table) == [("card", 2, False)]
 
 
-def test_a_question_that_is_asked_during_a_rename_is_answered_by_one_schema(world: World, ns: str) -> None:
-    """In one commit the granted column gets a new name, and one that is not granted gets its old one."""
+def test_check_during_a_rename_uses_one_schema(world: World, ns: str) -> None:
+    """In one commit the granted column gets a new name, and an ungranted column gets the old name."""
     for _ in range(4):
         table = wide(world, ns)
         assert give(world, table, "name", world.carol).status_code == 204

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables at the reference system's paths: what is kept of them, who may do what, and what they share with
-tables and views.
-"""
+"""Generic tables at the reference system's paths: stored fields, rights, and rules shared with tables and views."""
 
 from __future__ import annotations
 
@@ -21,18 +19,18 @@ from tests.contract.world import SCHEMA, Person, World, asked_again, told, uniqu
 
 
 def at(world: World, ns: str, name: str = "") -> str:
-    """Where generic tables of a namespace are, or one of them."""
+    """Return the path of the generic tables of a namespace, or of one of them."""
     path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
     return f"{path}/{name}" if name else path
 
 
 def create(world: World, ns: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> httpx.Response:
-    """A request to create one."""
+    """Return a request that creates one."""
     return (by or world.admin).post(at(world, ns), {"name": name or unique("g"), "format": "lance", **more})
 
 
 def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """A new one: name, path, id and the answer."""
+    """Create one; return name, path, id and response."""
     answer = create(world, ns, name, **more)
     assert answer.status_code == 200, answer.text
     name = answer.json()["table"]["name"]
@@ -46,13 +44,13 @@ def based_at(location: str) -> dict[str, Any]:
 
 
 def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
-    """A key below its place."""
+    """Return a key below its location."""
     location: str = made["table"]["base-location"]
     return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
 
 
 def rename(by: Person, world: World, source: tuple[str, str], destination: tuple[str, str]) -> httpx.Response:
-    """A rename of (namespace, name) to (namespace, name)."""
+    """Rename (namespace, name) to (namespace, name)."""
     body = {
         "source": {"namespace": [source[0]], "name": source[1]},
         "destination": {"namespace": [destination[0]], "name": destination[1]},
@@ -60,10 +58,10 @@ def rename(by: Person, world: World, source: tuple[str, str], destination: tuple
     return by.post(f"/lakekeeper/v1/{world.warehouse}/generic-tables/rename", body)
 
 
-# ---- what is kept --------------------------------------------------------------------------------------------------
+# ---- stored fields ---------------------------------------------------------------------------------------------------
 
 
-def test_what_its_creator_tells_is_told_again_unread(world: World, ns: str) -> None:
+def test_generic_table_fields_are_returned_uninterpreted(world: World, ns: str) -> None:
     told_of: dict[str, Any] = {
         "doc": "Pictures.",
         "properties": {"owner": "ml"},
@@ -82,12 +80,12 @@ def test_what_its_creator_tells_is_told_again_unread(world: World, ns: str) -> N
     assert set(loaded.json()) == {"table", "config", "storage-credentials"}
 
 
-def test_what_is_left_out_is_left_out_of_the_answer(world: World, ns: str) -> None:
+def test_omitted_fields_are_omitted_from_the_response(world: World, ns: str) -> None:
     made = make(world, ns, doc=None, schema=None, statistics=None)
     assert set(made["table"]) == {"name", "format", "base-location"}
 
 
-def test_a_name_is_found_in_any_letter_case_and_told_as_it_was_asked_for(world: World, ns: str) -> None:
+def test_generic_table_name_is_case_insensitive_and_returned_as_requested(world: World, ns: str) -> None:
     made = make(world, ns, f"Vec{uuid4().hex}")
     loaded = world.admin.get(made["path"].upper().replace(made["path"].upper(), at(world, ns, made["name"].upper())))
     assert loaded.json()["table"]["name"] == made["name"].upper()
@@ -99,7 +97,7 @@ def test_a_name_is_found_in_any_letter_case_and_told_as_it_was_asked_for(world: 
     }
 
 
-def test_lists_come_by_page_and_hold_what_their_reader_sees(world: World, ns: str) -> None:
+def test_generic_table_lists_are_paged_and_hold_visible_entries(world: World, ns: str) -> None:
     made = [make(world, ns, f"g{number}_{ns}") for number in range(5)]
     world.strip(world.contractor)
     for each in (made[1], made[3]):
@@ -132,12 +130,12 @@ def test_lists_come_by_page_and_hold_what_their_reader_sees(world: World, ns: st
         ({"name": "a", "format": "csv", "base-location": "s3://elsewhere/x"}, "InvalidLocation"),
     ],
 )
-def test_what_makes_no_sense_is_refused(world: World, ns: str, body: dict[str, Any], type: str) -> None:
+def test_invalid_generic_table_is_refused(world: World, ns: str, body: dict[str, Any], type: str) -> None:
     answer = world.admin.post(at(world, ns), body)
     assert told(answer)[:2] == (400, type), answer.text
 
 
-def test_it_exists_for_who_sees_it(world: World, ns: str) -> None:
+def test_generic_table_exists_only_for_callers_that_see_it(world: World, ns: str) -> None:
     made = make(world, ns)
     assert world.admin.head(made["path"]).status_code == 204
     assert world.admin.head(at(world, ns, "none")).status_code == 404
@@ -145,7 +143,7 @@ def test_it_exists_for_who_sees_it(world: World, ns: str) -> None:
     assert world.contractor.head(made["path"]).status_code == 404
 
 
-# ---- one name space, one rule for places ---------------------------------------------------------------------------
+# ---- shared names and locations --------------------------------------------------------------------------------------
 
 
 def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str) -> None:
@@ -181,7 +179,7 @@ def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str
     ]
 
 
-def test_of_a_table_and_a_generic_table_that_race_for_a_name_one_is_made(world: World, ns: str) -> None:
+def test_one_of_a_table_and_a_generic_table_racing_for_a_name_is_created(world: World, ns: str) -> None:
     for _ in range(3):
         name = unique("wanted")
         with ThreadPoolExecutor(2) as together:
@@ -192,7 +190,7 @@ def test_of_a_table_and_a_generic_table_that_race_for_a_name_one_is_made(world: 
         assert sorted([one.result().status_code, other.result().status_code]) == [200, 409]
 
 
-def test_places_overlap_with_those_of_no_table_and_no_generic_table(world: World, ns: str) -> None:
+def test_generic_table_location_overlaps_no_other_table(world: World, ns: str) -> None:
     table, made = world.table(ns), make(world, ns)
     base = made["table"]["base-location"].rstrip("/")
     for taken in (table.location, f"{table.location}/inside", base, f"{base}/inside"):
@@ -203,7 +201,7 @@ def test_places_overlap_with_those_of_no_table_and_no_generic_table(world: World
 
 
 @pytest.mark.parametrize("tree", [False, True], ids=["alone", "with its namespace"])
-def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, ns: str, tree: bool) -> None:
+def test_location_with_files_is_adopted_by_a_storage_manager_only(world: World, ns: str, tree: bool) -> None:
     base = make(world, ns)["table"]["base-location"].rstrip("/").rpartition("/")[0]
     place = f"{base}/{unique('drop')}"
     key = f"{place.removeprefix(f's3://{world.bucket}/')}/part.csv"
@@ -222,23 +220,21 @@ def test_a_place_with_files_is_adopted_by_a_storage_manager_alone(world: World, 
     assert adopted.status_code == 200, adopted.text
     made = {**adopted.json(), "path": f"{path}/{body['name']}"}
     assert world.store_of(made["config"]).get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"a,b"
-    # What lay there before is not its own: a drop that says nothing leaves it, and so does that of its namespace.
+    # Files that were there before are not its own: a drop without a purge flag keeps them, as does a namespace drop.
     gone = world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true&purge=true") if tree else None
     assert (gone or world.admin.delete(made["path"])).status_code == 204
     world.quiet()
     assert world.s3.head_object(Bucket=world.bucket, Key=key)
-    # And its place is nobody's as long as keys for it may live.
+    # Its location stays blocked while keys for it may live.
     taken = create(world, world.namespace(), **based_at(place))
     assert told(taken)[:2] == (409, "LocationAlreadyTaken")
 
 
-# ---- drop, rename, protect, bring back ------------------------------------------------------------------------------
+# ---- drop, rename, protection, undrop --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("query", "stays"), [("", False), ("?purgeRequested=false", True)])
-def test_a_dropped_one_is_gone_with_its_grants_and_its_files_unless_they_are_to_stay(
-    world: World, ns: str, query: str, stays: bool
-) -> None:
+def test_generic_table_drop_removes_grants_and_by_default_files(world: World, ns: str, query: str, stays: bool) -> None:
     made = make(world, ns)
     key = key_in(world, made)
     world.store_of(made["config"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
@@ -255,7 +251,7 @@ def test_a_dropped_one_is_gone_with_its_grants_and_its_files_unless_they_are_to_
     assert again["table"]["base-location"] != made["table"]["base-location"]
 
 
-def test_a_protected_one_is_dropped_by_force_only(world: World, ns: str) -> None:
+def test_protected_generic_table_is_dropped_by_force_only(world: World, ns: str) -> None:
     made = make(world, ns)
     path = f"/management/v1/warehouse/{world.warehouse}/generic-table/{made['id']}/protection"
     assert world.admin.get(path).json()["protected"] is False
@@ -264,7 +260,7 @@ def test_a_protected_one_is_dropped_by_force_only(world: World, ns: str) -> None
     assert world.admin.delete(f"{made['path']}?force=true").status_code == 204
 
 
-def test_where_what_is_dropped_is_kept_it_comes_back_as_it_was(world: World, ns: str) -> None:
+def test_undropped_generic_table_is_unchanged(world: World, ns: str) -> None:
     made = make(world, ns, doc="kept")
     profile = "update warehouses set delete_profile = $1::jsonb where id = $2"
     world.sql(profile, '{"type": "soft", "expiration-seconds": 3600}', world.warehouse)
@@ -282,7 +278,7 @@ def test_where_what_is_dropped_is_kept_it_comes_back_as_it_was(world: World, ns:
     assert world.admin.get(made["path"]).json()["table"] == made["table"]
 
 
-def test_an_undrop_takes_the_right_to_it_and_its_name_and_place_as_they_were(world: World, ns: str) -> None:
+def test_undrop_needs_the_right_and_a_free_name_and_location(world: World, ns: str) -> None:
     soft = soft_world(world)
     place = soft.namespace()
     made, hidden = make(soft, place), make(soft, place)
@@ -312,7 +308,7 @@ def test_an_undrop_takes_the_right_to_it_and_its_name_and_place_as_they_were(wor
     soft.close()
 
 
-def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the_old_do_not(world: World) -> None:
+def test_rename_moves_visibility_to_readers_of_the_new_namespace(world: World) -> None:
     old, new = world.namespace(), world.namespace()
     made, name = make(world, old), unique("moved")
     world.strip(world.contractor)
@@ -332,7 +328,7 @@ def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the
     world.strip(world.steward)
 
 
-def test_it_moves_with_its_namespace(world: World) -> None:
+def test_generic_table_moves_with_its_namespace(world: World) -> None:
     old, new = world.namespace(), world.namespace()
     made = make(world, old)
     world.strip(world.contractor)
@@ -349,8 +345,8 @@ def test_it_moves_with_its_namespace(world: World) -> None:
 _FORBIDDEN = (403, "GenericTableActionForbidden")
 
 
-def test_each_right_opens_what_it_says(world: World, ns: str) -> None:
-    """describe reads what is told, select gets keys to read, modify keys to write and may rename and drop."""
+def test_each_right_on_a_generic_table_allows_its_operations_only(world: World, ns: str) -> None:
+    """`describe` reads the record, `select` gets read keys, `modify` gets write keys and may rename and drop."""
     made, person = make(world, ns), world.steward
     world.strip(person)
     elsewhere = (ns, unique("renamed"))
@@ -381,7 +377,7 @@ def test_each_right_opens_what_it_says(world: World, ns: str) -> None:
         world.strip(person)
 
 
-def test_a_move_takes_the_right_to_move_and_to_create_at_the_destination(world: World) -> None:
+def test_generic_table_move_needs_move_and_create_at_the_destination(world: World) -> None:
     old, new = world.namespace(), world.namespace()
     made, person = make(world, old), world.steward
     world.strip(person)
@@ -398,7 +394,7 @@ def test_a_move_takes_the_right_to_move_and_to_create_at_the_destination(world: 
         world.strip(person)
 
 
-def test_its_creator_owns_it_and_hands_out_rights_unless_access_is_managed(world: World, ns: str) -> None:
+def test_generic_table_creator_grants_rights_unless_access_is_managed(world: World, ns: str) -> None:
     person, other = world.steward, world.contractor
     world.strip(person)
     world.strip(other)
@@ -422,7 +418,7 @@ def test_its_creator_owns_it_and_hands_out_rights_unless_access_is_managed(world
         world.strip(other)
 
 
-def test_questions_about_it_are_answered_as_the_door_decides(world: World, ns: str) -> None:
+def test_checks_of_a_generic_table_equal_the_doors_decisions(world: World, ns: str) -> None:
     made = make(world, ns)
     world.strip(world.contractor)
     world.grant("select", world.contractor, "generic-table", made["id"])
@@ -445,7 +441,7 @@ def test_questions_about_it_are_answered_as_the_door_decides(world: World, ns: s
     world.strip(world.contractor)
 
 
-def test_a_creation_is_repeated_once_under_its_idempotency_key(world: World, ns: str) -> None:
+def test_generic_table_creation_is_idempotent_under_its_key(world: World, ns: str) -> None:
     name, key = unique("g"), {"Idempotency-Key": str(uuid4())}
     body = {"name": name, "format": "csv"}
     first = world.admin.post(at(world, ns), body, headers=key)
@@ -457,7 +453,7 @@ def test_a_creation_is_repeated_once_under_its_idempotency_key(world: World, ns:
     assert [world.admin.delete(at(world, ns, name), headers=drop).status_code for _ in range(2)] == [204, 204]
 
 
-def test_it_is_in_the_audit_with_its_place_and_keys(world: World, ns: str) -> None:
+def test_generic_table_audit_has_location_and_credentials(world: World, ns: str) -> None:
     answer = create(world, ns)
     request_id = answer.headers["x-request-id"]
     records = [row["record"] for row in world.sql("select record from audit_log where request_id = $1", request_id)]

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table over HTTP: each row's privileges are given over the public API to somebody who held nothing, then
-each cell is tried.
+"""The golden table over HTTP: each row's privileges are granted to a stranger, then each cell is tried.
 
-`make test` tries each pair of privileges and column, and each pair of level and column, for both verdicts;
-`make test-long` tries all cells. The model's own tests and the matrix in `tests/access` check all cells in every run.
+`make test` tries each pair of privileges and column, and each pair of level and column, for both verdicts. `make
+test-long` tries all cells. The model's own tests and the matrix in `tests/access` check all cells in every run.
 
-By the real endpoint wherever one exists. The others, `BY_CHECK`, are asked of `POST /permissions/check`, which answers
-as the door would; nothing is by the model alone.
+A cell uses the real endpoint if one exists. The others, `BY_CHECK`, use `POST /permissions/check`, which returns the
+door's decision. No cell uses the model alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from gateway.access.refs import ObjectType
 from tests.access.golden_table import COLUMNS, ROWS, Column, Row
 from tests.contract.world import SCHEMA, Person, Table, World, unique
 
-#: Actions of the table that no endpoint does by itself, the filter of lists, and trying a store, which takes seconds.
+#: Actions of the table without an endpoint of their own, the list filter, and storage validation, which takes seconds.
 BY_CHECK = {
     ("W", "can_update_storage"),
     ("W", "can_adopt_files"),
@@ -40,7 +39,7 @@ _DENIED = {401, 403, 404}
 
 @dataclass
 class Site:
-    """What a row is tried on: a namespace of its own with two tables, in the shared warehouse."""
+    """The objects of a row: a namespace of its own with two tables, in the shared warehouse."""
 
     world: World
     namespace: str
@@ -51,7 +50,7 @@ class Site:
     other: Person
 
     def place(self, letter: str) -> tuple[str, str]:
-        """(kind, id) of the object of a letter, as grants name it."""
+        """Return (kind, id) of the object of a letter, as grants name it."""
         world = self.world
         return {
             "S": ("server", ""),
@@ -64,7 +63,10 @@ class Site:
 
 
 def _verdict(answer: httpx.Response) -> bool:
-    """Whether the door let it pass. What fails behind the door (409, 400) was let in; nothing may fail otherwise."""
+    """Return True if the door admitted the request.
+
+    A failure behind the door (409, 400) was admitted; any other status fails the test.
+    """
     if answer.status_code in _DENIED:
         return False
     assert answer.status_code in {200, 204, 409}, answer.text
@@ -82,7 +84,7 @@ def _check(site: Site, letter: str, action: str) -> bool:
 
 
 def _reads(site: Site) -> bool:
-    """With vended keys, from the store itself."""
+    """Read from the object store with vended keys."""
     given = _credentials(site)
     if given is None:
         return False
@@ -113,7 +115,7 @@ def _credentials(site: Site) -> dict[str, str] | None:
 
 
 def _renames(site: Site) -> bool:
-    """To another name of the same namespace and, when that was allowed, back."""
+    """Rename within the namespace and, if that was allowed, back."""
     here, there = site.table.name, unique("renamed")
 
     def rename(source: str, destination: str) -> bool:
@@ -138,7 +140,7 @@ def _creates_view(site: Site) -> httpx.Response:
 
 
 def _gives(site: Site, letter: str, privilege: str) -> bool:
-    """To somebody else, and takes it back by the administrator."""
+    """Grant to another user; the administrator revokes it afterwards."""
     kind, id = site.place(letter)
     path = site.world.grants_path(kind, id)
     grant = {"type": privilege, "user": site.other.id}
@@ -150,7 +152,10 @@ def _gives(site: Site, letter: str, privilege: str) -> bool:
 
 
 def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
-    """How each action is tried. What ends a thing stands last in its column and is made anew by the next row."""
+    """Return the request of each action.
+
+    An action that removes an object is last in its column, and the next row recreates the object.
+    """
     world, person, namespace = site.world, site.subject, f"{site.world.root}/namespaces/{site.namespace}"
 
     def does(method: str, path: str, body: object = None) -> Callable[[], bool]:
@@ -177,7 +182,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
             "POST", f"{world.root}/namespaces", {"namespace": [site.namespace, unique("inner")]}
         ),
         ("N", "can_update_properties"): does("POST", f"{namespace}/properties", {"updates": {"a": "b"}}),
-        # It is not empty: who may delete it is told so by 409, who may not by 403 or 404.
+        # It is not empty: 409 means that the delete was admitted, 403 or 404 that it was not.
         ("N", "can_delete"): does("DELETE", namespace),
         ("T", "can_get_metadata"): does("GET", site.table.path),
         ("T2", "can_get_metadata"): does("GET", site.beside.path),
@@ -194,7 +199,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
 
 
 def _tried(site: Site, row: Row, column: Column) -> dict[str, bool]:
-    """Each action behind a cell, and whether it was let in."""
+    """Try each action behind a cell; return the verdicts."""
     endpoints = _endpoints(site)
     found = {}
     for letter, action in row.questions(column):
@@ -210,19 +215,21 @@ def _tried(site: Site, row: Row, column: Column) -> dict[str, bool]:
 
 
 def _possible(row: Row) -> bool:
-    """Whether the row's privileges can be given over HTTP."""
+    """Return True if the row's privileges can be granted over HTTP."""
     type = {"S": "server", "P": "project", "W": "warehouse", "N": "namespace", "T": "table"}[row.on]
     grantable = GRANTABLE[ObjectType(type)]
     return all(each in set(Privilege) and Privilege(each) in grantable for each in row.privileges)
 
 
-def test_every_row_but_those_nobody_can_be_given_is_tried() -> None:
+def test_every_grantable_row_is_tried() -> None:
     assert {row.title for row in ROWS if not _possible(row)} <= {"tag_creator on the project"}
 
 
 def _pairwise(rows: Sequence[Row]) -> dict[Row, tuple[Column, ...]]:
-    """Return the columns to try for each row, so that each pair of privileges and column, and each pair of level and
-    column, is tried once for each verdict that the table has for it. Rows without a column of their own are left out.
+    """Return the columns to try for each row.
+
+    Each pair of privileges and column, and each pair of level and column, is tried once for each verdict of the
+    table. Rows without a column of their own are left out.
     """
     tried: set[tuple[object, str, bool]] = set()
     found: dict[Row, tuple[Column, ...]] = {}
@@ -256,7 +263,9 @@ def test_each_pair_of_privileges_and_column_is_tried_in_every_run() -> None:
 
 
 @pytest.mark.parametrize(("row", "tried_columns"), _cases([row for row in ROWS if _possible(row)]))
-def test_who_holds_just_this_may_do_just_that(world: World, row: Row, tried_columns: tuple[Column, ...]) -> None:
+def test_privileges_of_a_row_allow_exactly_its_actions(
+    world: World, row: Row, tried_columns: tuple[Column, ...]
+) -> None:
     subject, other = world.contractor, world.steward
     world.strip(subject)
     world.strip(other)
@@ -273,7 +282,7 @@ def test_who_holds_just_this_may_do_just_that(world: World, row: Row, tried_colu
     for privilege in row.privileges:
         world.grant(privilege, subject, *site.place(row.on))
     try:
-        # What drops the table comes last.
+        # Actions that drop the table are last.
         columns = sorted(tried_columns, key=lambda column: "drop" in column.title)
         wrong = {}
         for column in columns:
@@ -290,7 +299,7 @@ def test_who_holds_just_this_may_do_just_that(world: World, row: Row, tried_colu
         world.strip(other)
 
 
-#: The columns about T that a generic table has, each with the actions tried; it has no commits.
+#: The columns about T that apply to a generic table, with the tried actions; it has no commits.
 _GENERIC = {
     "see T": ("can_get_metadata",),
     "T: read data": ("can_read_data",),
@@ -301,7 +310,7 @@ _GENERIC = {
 
 
 def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, write: bool) -> bool:
-    """With vended keys, on the store itself."""
+    """Use vended keys on the object store."""
     answer = person.get(f"{path}/credentials")
     if not _verdict(answer):
         return False
@@ -320,10 +329,10 @@ def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, w
 @pytest.mark.parametrize(
     ("row", "tried_columns"), _cases([row for row in ROWS if row.on in ("N", "T") and _possible(row)])
 )
-def test_who_holds_just_this_may_do_just_that_with_a_generic_table(
+def test_privileges_of_a_row_allow_exactly_its_generic_table_actions(
     world: World, row: Row, tried_columns: tuple[Column, ...]
 ) -> None:
-    """A generic table in the place of T: the table says the same of it, but for commits."""
+    """A generic table instead of T: the table has the same verdicts, except for commits."""
     person = world.contractor
     world.strip(person)
     namespace, name = world.namespace(), unique("g")
@@ -353,7 +362,7 @@ def test_who_holds_just_this_may_do_just_that_with_a_generic_table(
     }
     try:
         wrong = {}
-        # What drops the table comes last.
+        # Actions that drop the table are last.
         for column in sorted(tried_columns, key=lambda column: "drop" in column.title):
             said = row.holds(column)
             found_out = {action: tried[action]() for action in _GENERIC.get(column.title, ())}

@@ -21,7 +21,7 @@ MANAGEMENT = "/management/v1"
 
 @pytest.fixture
 def strangers(world: World) -> Iterator[None]:
-    """The analyst and the steward hold nothing, before and after."""
+    """Remove all grants of the analyst and the steward, before and after."""
     for person in (world.analyst, world.steward):
         world.strip(person)
     yield
@@ -53,7 +53,7 @@ def _list(person: Person, path: str, **query: Any) -> list[dict[str, Any]]:
 
 
 def _all(person: Person, path: str) -> list[dict[str, Any]]:
-    """Page after page: the server, the project and the warehouse are everybody's."""
+    """Return all pages: the server, the project and the warehouse are shared with other tests."""
     grants: list[dict[str, Any]] = []
     token = ""
     while True:
@@ -69,7 +69,7 @@ def _in(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
-def test_a_grant_is_listed_with_who_gave_it_when_why_and_until_when(world: World, ns: str) -> None:
+def test_grant_is_listed_with_grantor_time_reason_and_expiry(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     path, until = _path(world, "namespace", id), _in(3600)
     body = {"writes": [_entry("select", world.analyst, reason="quarterly review", **{"expires-at": until})]}
@@ -93,7 +93,7 @@ def test_a_grant_is_listed_with_who_gave_it_when_why_and_until_when(world: World
     }
 
 
-def test_writing_is_idempotent_and_taking_what_is_gone_is_fine(world: World, ns: str) -> None:
+def test_granting_is_idempotent_and_revoking_a_missing_grant_succeeds(world: World, ns: str) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     for _ in range(2):
         assert world.admin.post(path, {"writes": [_entry("select", world.analyst)]}).status_code == 204
@@ -109,7 +109,7 @@ def test_writing_is_idempotent_and_taking_what_is_gone_is_fine(world: World, ns:
     )
 
 
-def test_a_grant_ends_by_itself_and_a_shorter_end_holds_at_once(world: World, ns: str) -> None:
+def test_grant_expires_and_an_earlier_expiry_applies_at_once(world: World, ns: str) -> None:
     table = world.table(ns)
     path = _path(world, "table", table.uuid)
 
@@ -127,7 +127,7 @@ def test_a_grant_ends_by_itself_and_a_shorter_end_holds_at_once(world: World, ns
 
 
 @pytest.mark.parametrize("end", ["2020-01-01T00:00:00Z", "2999-01-01T00:00:00", "tomorrow", 1, "2999-13-01T00:00:00Z"])
-def test_an_end_that_is_over_or_has_no_zone_is_400(world: World, ns: str, end: object) -> None:
+def test_expiry_in_the_past_or_without_zone_is_400(world: World, ns: str, end: object) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     refused = world.admin.post(path, {"writes": [_entry("select", world.analyst, **{"expires-at": end})]})
     expected = "InvalidGrantExpiry" if end == "2020-01-01T00:00:00Z" else "BadRequestException"
@@ -135,7 +135,7 @@ def test_an_end_that_is_over_or_has_no_zone_is_400(world: World, ns: str, end: o
     assert len(_list(world.admin, path)) == 1
 
 
-def test_a_change_is_all_or_nothing(world: World, ns: str) -> None:
+def test_grant_change_is_atomic(world: World, ns: str) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     unknown = {"privilege": "select", "principal": {"user": "oidc~anlayst"}}
     refused = world.admin.post(path, {"writes": [_entry("select", world.analyst), unknown]})
@@ -145,7 +145,7 @@ def test_a_change_is_all_or_nothing(world: World, ns: str) -> None:
     assert len(_list(world.admin, path)) == 1
 
 
-def test_a_hundred_entries_are_one_change_and_more_are_refused(world: World, ns: str) -> None:
+def test_grant_change_holds_at_most_100_entries(world: World, ns: str) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     people = [f"oidc~{unique('p')}" for _ in range(100)]
     for id in people:
@@ -176,12 +176,12 @@ def test_a_hundred_entries_are_one_change_and_more_are_refused(world: World, ns:
         ),
     ],
 )
-def test_what_is_no_grant_is_400(world: World, ns: str, body: dict[str, Any], type: str) -> None:
+def test_malformed_grant_is_400(world: World, ns: str, body: dict[str, Any], type: str) -> None:
     refused = world.admin.post(_path(world, "namespace", world.namespace_id(ns)), body)
     assert (refused.status_code, error_of(refused)["type"]) == (400, type)
 
 
-def test_privileges_that_another_type_has_do_not_exist_here(world: World, ns: str) -> None:
+def test_privileges_of_another_object_type_are_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     for kind, id, privilege in (
         ("server", "", "select"),
@@ -193,9 +193,7 @@ def test_privileges_that_another_type_has_do_not_exist_here(world: World, ns: st
         assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidGrantPrivilege"), kind
 
 
-def test_a_deleted_object_takes_no_grants_and_a_namespace_of_another_warehouse_is_not_found(
-    world: World, ns: str
-) -> None:
+def test_grant_on_a_deleted_or_foreign_object_is_not_found(world: World, ns: str) -> None:
     table = world.table(ns)
     id = world.namespace_id(ns)
     assert world.admin.delete(table.path).status_code == 204
@@ -206,11 +204,11 @@ def test_a_deleted_object_takes_no_grants_and_a_namespace_of_another_warehouse_i
     assert world.admin.post(elsewhere, {"writes": [_entry("select", world.analyst)]}).status_code == 404
 
 
-# ---- who may ----------------------------------------------------------------------------------------------------
+# ---- authority to grant ----------------------------------------------------------------------------------------------
 
 
-def test_nobody_gives_what_he_may_not_give(world: World, ns: str) -> None:
-    """Directly, to himself, by ownership, through a role he owns, and by taking it away from others."""
+def test_grants_beyond_the_grantors_authority_are_refused(world: World, ns: str) -> None:
+    """Directly, to himself, by ownership, through a role he owns, and by revocation of other grants."""
     id = world.namespace_id(ns)
     path = _path(world, "namespace", id)
     world.grant("select", world.analyst, "namespace", id)
@@ -235,7 +233,7 @@ def test_nobody_gives_what_he_may_not_give(world: World, ns: str) -> None:
     assert world.analyst.post(path, {"writes": [_entry("select", world.steward)]}).status_code == 204
 
 
-def test_a_role_gives_its_owner_nothing_that_the_role_does_not_hold(world: World, ns: str) -> None:
+def test_role_ownership_gives_no_authority_beyond_the_roles_own(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     role = known_role(world)
     world.admin.post(_path(world, "role", role), {"writes": [_entry("ownership", world.analyst)]})
@@ -258,7 +256,7 @@ def test_a_role_gives_its_owner_nothing_that_the_role_does_not_hold(world: World
     )
 
 
-def test_roles_nest_in_no_circle_not_too_deep_and_not_until_a_time(world: World) -> None:
+def test_role_nesting_refuses_cycles_excess_depth_and_expiry(world: World) -> None:
     roles = [known_role(world) for _ in range(12)]
 
     def member(inner: str, outer: str, **more: Any) -> httpx.Response:
@@ -280,7 +278,7 @@ def test_roles_nest_in_no_circle_not_too_deep_and_not_until_a_time(world: World)
     assert refusal(closing) == (409, "RoleMembershipCycle"), "owners are members"
 
 
-def test_two_edges_that_close_a_circle_together_do_not_both_come_to_be(world: World) -> None:
+def test_concurrent_memberships_cannot_form_a_cycle(world: World) -> None:
     for _ in range(5):
         pair = known_role(world), known_role(world)
 
@@ -293,7 +291,7 @@ def test_two_edges_that_close_a_circle_together_do_not_both_come_to_be(world: Wo
         assert sorted(codes) == [204, 409]
 
 
-def test_changes_that_cross_each_other_all_come_to_an_end(world: World, ns: str) -> None:
+def test_concurrent_crossing_grant_changes_all_complete(world: World, ns: str) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     pair = [_entry("select", world.analyst), _entry("modify", world.analyst)]
 
@@ -312,7 +310,7 @@ def test_changes_that_cross_each_other_all_come_to_an_end(world: World, ns: str)
 # ---- lists ------------------------------------------------------------------------------------------------------
 
 
-def test_what_one_may_give_is_told_with_words_and_category(world: World, ns: str) -> None:
+def test_grantable_privileges_are_listed_with_text_and_category(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     path = f"{_path(world, 'namespace', id)}/grantable-privileges"
     world.grant("select", world.analyst, "namespace", id)
@@ -325,7 +323,7 @@ def test_what_one_may_give_is_told_with_words_and_category(world: World, ns: str
     assert world.carol.get(path).status_code == 404
 
 
-def test_everything_a_principal_holds_in_a_project_is_listed_by_page(world: World, ns: str) -> None:
+def test_grants_of_a_principal_in_a_project_are_listed_by_page(world: World, ns: str) -> None:
     table = world.table(ns)
     id = world.namespace_id(ns)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -356,7 +354,7 @@ def test_everything_a_principal_holds_in_a_project_is_listed_by_page(world: Worl
     )
 
 
-def test_what_a_role_holds_is_told_to_its_members_and_not_to_strangers(world: World, ns: str) -> None:
+def test_grants_of_a_role_are_listed_to_members_only(world: World, ns: str) -> None:
     role = known_role(world)
     id = world.namespace_id(ns)
     world.admin.post(_path(world, "namespace", id), {"writes": [{"privilege": "select", "principal": {"role": role}}]})
@@ -368,7 +366,7 @@ def test_what_a_role_holds_is_told_to_its_members_and_not_to_strangers(world: Wo
     assert _list(world.admin, path, principalRole=role) == [held]
 
 
-def test_what_others_hold_on_the_server_is_not_told_by_a_project(world: World) -> None:
+def test_project_list_omits_server_grants_of_other_users(world: World) -> None:
     project = world.admin.post(f"{MANAGEMENT}/project", {"project-name": unique("p")}).json()["project-id"]
     world.grant("security_admin", world.steward, "project", project)
     header = {"x-project-id": project}
@@ -379,7 +377,7 @@ def test_what_others_hold_on_the_server_is_not_told_by_a_project(world: World) -
     assert "server" in {each["resource"]["type"] for each in by_self}
 
 
-def test_history_tells_every_way_a_grant_ended_latest_first_to_who_reads_assignments(world: World, ns: str) -> None:
+def test_history_lists_ended_grants_latest_first_for_assignment_readers(world: World, ns: str) -> None:
     path = _path(world, "namespace", world.namespace_id(ns))
     world.admin.post(path, {"writes": [_entry("select", world.analyst, reason="first")]})
     shorter = world.admin.post(
@@ -419,7 +417,7 @@ def test_every_kind_of_object_lists_its_grants(world: World, ns: str) -> None:
         assert _list(world.admin, f"{path}/history")[0]["principal"] == {"user": someone.id}
 
 
-def test_assignments_can_be_narrowed_to_some_relations(world: World, ns: str) -> None:
+def test_assignments_can_be_filtered_by_relation(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     for privilege in ("select", "describe"):
         world.grant(privilege, world.analyst, "namespace", id)

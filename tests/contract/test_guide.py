@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`docs/guide.md` as it stands: its blocks are run by a shell in their order, and answered as it says."""
+"""`docs/guide.md` unchanged: a shell runs its blocks in order, and the responses must equal the documented ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARK = "======== the next block ========"
 
 @dataclass(frozen=True)
 class Step:
-    """A block of the shell, and the status and body it is answered with; none for one that asks nothing."""
+    """A shell block, and the documented status and body; none for a block without a request."""
 
     line: int
     shell: str
@@ -49,7 +49,7 @@ def steps() -> list[Step]:
 
 
 def differences(expected: Any, got: Any, at: str = "") -> Iterator[str]:
-    """Where an answer is not as it is written."""
+    """Return the differences between a response and its documented form."""
     if expected == ANY:
         return
     if isinstance(expected, dict) and isinstance(got, dict):
@@ -75,7 +75,7 @@ def empty() -> Iterator[Ready]:
         yield ready
 
 
-def test_every_request_of_the_guide_is_answered_as_it_says(empty: Ready) -> None:
+def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -> None:
     wanted = steps()
     assert len(wanted) > 20
     environment = {
@@ -118,5 +118,5 @@ def test_every_request_of_the_guide_is_answered_as_it_says(empty: Ready) -> None
         ({"a": {"b": "x"}}, {"a": {"b": "y"}}, False),
     ],
 )
-def test_a_difference_is_seen(expected: Any, got: Any, same: bool) -> None:
+def test_response_difference_is_detected(expected: Any, got: Any, same: bool) -> None:
     assert (list(differences(expected, got)) == []) is same

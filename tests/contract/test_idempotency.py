@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key`: one effect however often a change is sent (REST specification; design, section 5)."""
+"""`Idempotency-Key`: one effect for any number of identical requests (REST specification)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_lifetime_is_advertised(world: World) -> None:
     assert config["idempotency-key-lifetime"] == "PT30M"
 
 
-def test_a_repeated_create_makes_one_table_and_answers_it_with_credentials_of_its_own(world: World, ns: str) -> None:
+def test_repeated_create_returns_one_table_with_new_credentials(world: World, ns: str) -> None:
     key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
     path = f"{world.root}/namespaces/{ns}/tables"
     first = world.admin.post(path, body, headers=key)
@@ -47,18 +47,18 @@ def test_a_repeated_create_makes_one_table_and_answers_it_with_credentials_of_it
     assert world.admin.post(path, body).status_code == 409
 
 
-def test_a_repeated_drop_is_204_although_nothing_is_there_any_more(world: World, ns: str) -> None:
+def test_repeated_drop_is_204_without_a_second_effect(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.delete(table.path, headers=_key()).status_code == 404
-    # Somebody makes a table of that name: the old key does not drop it.
+    # A later table has that name: the old key does not drop it.
     new = world.table(ns, table.name)
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.admin.head(new.path).status_code in (200, 204)
 
 
-def test_a_repeated_commit_changes_nothing_and_answers_what_is_there_now(world: World, ns: str) -> None:
+def test_repeated_commit_returns_the_current_state_without_a_change(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
     first = world.admin.post(table.path, body, headers=key)
@@ -71,7 +71,7 @@ def test_a_repeated_commit_changes_nothing_and_answers_what_is_there_now(world: 
     assert "config" not in again.json()
 
 
-def test_a_repetition_never_answers_with_another_thing_that_has_the_name_now(world: World, ns: str) -> None:
+def test_retry_never_returns_another_object_of_the_same_name(world: World, ns: str) -> None:
     tables, name = f"{world.root}/namespaces/{ns}/tables", unique("t")
     created = {"name": name, "schema": SCHEMA}
     change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
@@ -110,7 +110,7 @@ def test_namespaces_are_created_changed_and_dropped_once(world: World) -> None:
     assert [world.admin.delete(path, headers=key).status_code for _ in range(2)] == [204, 204]
 
 
-def test_a_repeated_stage_is_the_same_place_and_uuid(world: World, ns: str) -> None:
+def test_repeated_stage_returns_the_same_location_and_uuid(world: World, ns: str) -> None:
     key, body = _key(), {"name": unique("t"), "schema": SCHEMA, "stage-create": True}
     path = f"{world.root}/namespaces/{ns}/tables"
     first, again = (world.admin.post(path, body, headers=key) for _ in range(2))
@@ -120,7 +120,7 @@ def test_a_repeated_stage_is_the_same_place_and_uuid(world: World, ns: str) -> N
     assert len(world.sql("select 1 from tables where name = $1", body["name"])) == 1
 
 
-def test_a_repeated_stage_is_not_answered_for_another_namespace_of_that_name(world: World) -> None:
+def test_repeated_stage_is_refused_in_a_recreated_namespace(world: World) -> None:
     ns, key = world.namespace(), _key()
     tables, body = f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "stage-create": True}
     assert world.admin.post(tables, body, headers=key).status_code == 200
@@ -140,13 +140,13 @@ def test_another_body_or_query_under_the_same_key_is_422(world: World, ns: str) 
     assert world.admin.delete(f"{table.path}?purgeRequested=false", headers=key).status_code == 422
 
 
-def test_keys_of_different_people_are_different_keys(world: World, ns: str) -> None:
+def test_idempotency_keys_are_scoped_to_their_user(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     assert world.admin.delete(table.path, headers=key).status_code == 204
     assert world.carol.delete(table.path, headers=key).status_code == 404
 
 
-def test_only_successes_are_remembered(world: World, ns: str) -> None:
+def test_only_successes_are_recorded_under_an_idempotency_key(world: World, ns: str) -> None:
     key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
     path = f"{world.root}/namespaces/{ns}/tables"
     assert world.carol.post(path, body, headers=key).status_code == 404
@@ -160,7 +160,7 @@ def test_only_successes_are_remembered(world: World, ns: str) -> None:
     assert world.admin.post(table.path, right, headers=key).status_code == 200
 
 
-def test_who_lost_the_right_gets_no_body_from_a_repetition(world: World, ns: str) -> None:
+def test_retry_after_loss_of_the_right_returns_no_body(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     world.grant("modify", world.carol, "table", table.uuid)
     body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"secret": "1"}}]}
@@ -175,12 +175,12 @@ ONE = "0190d9f2-6b1e-7b5c-9f3a-3c1d2e4f5a6b"
 
 
 @pytest.mark.parametrize("value", ["x", "123", f"{{{ONE}}}", ONE.replace("-", ""), f"urn:uuid:{ONE}", f"{ONE}, {ONE}"])
-def test_a_key_that_is_no_uuid_is_refused(world: World, ns: str, value: str) -> None:
+def test_idempotency_key_that_is_no_uuid_is_refused(world: World, ns: str, value: str) -> None:
     answer = world.admin.delete(f"{world.root}/namespaces/{ns}", headers={"Idempotency-Key": value})
     assert told(answer)[:2] == (400, "InvalidIdempotencyKey")
 
 
-def test_two_keys_are_refused_and_a_blank_one_is_none(world: World, ns: str) -> None:
+def test_two_idempotency_keys_are_refused_and_a_blank_one_is_ignored(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}"
     headers = [("Idempotency-Key", str(uuid.uuid4())), ("idempotency-key", str(uuid.uuid4()))]
     answer = world.admin.http.request("DELETE", path, headers=httpx.Headers(headers))
@@ -188,7 +188,7 @@ def test_two_keys_are_refused_and_a_blank_one_is_none(world: World, ns: str) -> 
     assert world.admin.delete(path, headers={"Idempotency-Key": ""}).status_code == 204
 
 
-def test_many_at_once_have_one_effect_and_the_others_are_told_to_wait(world: World, ns: str) -> None:
+def test_concurrent_retries_have_one_effect_and_the_rest_must_wait(world: World, ns: str) -> None:
     path, body, key = f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA}, _key()
     start = threading.Barrier(8)
 
@@ -209,7 +209,7 @@ def test_many_at_once_have_one_effect_and_the_others_are_told_to_wait(world: Wor
     assert len(world.sql("select 1 from tables where name = $1", body["name"])) == 1
 
 
-def test_a_key_whose_owner_was_killed_is_free_after_its_lease(world: World, ns: str) -> None:
+def test_idempotency_key_of_a_killed_process_is_free_after_its_lease(world: World, ns: str) -> None:
     table, key = world.table(ns), _key()
     assert world.admin.delete(table.path, headers=key).status_code == 204
     world.sql(
@@ -220,12 +220,12 @@ def test_a_key_whose_owner_was_killed_is_free_after_its_lease(world: World, ns: 
     assert world.admin.delete(table.path, headers=key).status_code == 404, "it is carried out again"
 
 
-def test_a_repetition_first_delivers_what_the_first_answer_left_undelivered(world: World, ns: str) -> None:
+def test_retry_first_delivers_undelivered_tuples_of_the_first_request(world: World, ns: str) -> None:
     key, body = _key(), {"name": unique("t"), "schema": SCHEMA}
     path = f"{world.root}/namespaces/{ns}/tables"
     made = world.admin.post(path, body, headers=key)
     id = made.json()["metadata"]["table-uuid"]
-    # As if the first process had died after its commit: the outbox row is there and nobody has delivered it.
+    # As after a crash following the commit: the outbox row exists and is undelivered.
     world.sql(
         "insert into outbox "
         "(subject_type, subject_id, relation, object_type, object_id, takes_away, not_before, written_in) "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service accounts of Kubernetes clusters: reviewed by the cluster's API server, over TLS, by the real protocol."""
+"""Service accounts of Kubernetes clusters: TokenReview by the cluster's API server, over TLS."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ USER = "/management/v1/user"
 
 @dataclass(frozen=True)
 class Two:
-    """A gateway with two clusters: `lab` names accounts by uid and shows its keys, `mill` by name, shows none and has a
-    short memory.
+    """A gateway with two clusters.
+
+    `lab` names accounts by uid and publishes its keys. `mill` names accounts by name, publishes no keys and has a
+    short cache lifetime.
     """
 
     base: str
@@ -32,7 +34,7 @@ class Two:
     mill: StubCluster
 
     def who(self, token: str) -> httpx.Response:
-        """Who the gateway says one is."""
+        """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
 
@@ -68,7 +70,7 @@ def as_it_was(two: Two) -> Iterator[None]:
         cluster.answer, cluster.pause = None, 0.0
 
 
-def test_an_account_is_known_by_its_uid_or_by_its_name(two: Two) -> None:
+def test_service_account_is_identified_by_uid_or_name(two: Two) -> None:
     uid = unique("9e1c")
     made = two.who(two.lab.account("etl", "nightly", uid=uid)).json()
     assert (made["id"], made["name"], made["user-type"]) == (f"lab~{uid}", "etl/nightly", "application")
@@ -77,7 +79,7 @@ def test_an_account_is_known_by_its_uid_or_by_its_name(two: Two) -> None:
     assert made["id"] == f"mill~system:serviceaccount:etl:{name}"
 
 
-def test_a_grant_to_an_account_counts_and_its_namespace_is_a_group(world: World, two: Two, ns: str) -> None:
+def test_service_account_grant_applies_and_its_namespace_is_a_group(world: World, two: Two, ns: str) -> None:
     table = world.table(ns)
     namespace = unique("etl").replace("_", "-")
     person = Person("pod", "", two.lab.account(namespace, "loader", uid=unique("u")), two.base)
@@ -93,14 +95,14 @@ def test_a_grant_to_an_account_counts_and_its_namespace_is_a_group(world: World,
     person.http.close()
 
 
-def test_a_token_of_one_cluster_is_nothing_to_the_other(two: Two) -> None:
+def test_token_of_one_cluster_is_refused_by_the_other(two: Two) -> None:
     uid = unique("u")
     asked = two.mill.questions
     assert two.who(two.lab.account("etl", "x", uid=uid)).json()["id"] == f"lab~{uid}"
     assert two.mill.questions == asked
 
 
-def test_what_the_cluster_does_not_know_is_refused_and_asked_about_once(two: Two) -> None:
+def test_unknown_cluster_token_is_refused_and_reviewed_once(two: Two) -> None:
     token = two.lab.account("etl", "gone", uid=unique("u"))
     del two.lab.accounts[token]
     asked = two.lab.questions
@@ -122,7 +124,7 @@ def test_what_the_cluster_does_not_know_is_refused_and_asked_about_once(two: Two
         {"iss": "kubernetes/serviceaccount", "sub": "x"},
     ],
 )
-def test_what_could_not_be_good_is_not_even_asked_about(two: Two, claims: dict[str, Any]) -> None:
+def test_evidently_invalid_token_is_not_reviewed(two: Two, claims: dict[str, Any]) -> None:
     # Numbers are seconds from now: parameters are made long before the test runs.
     moments = {name: time.time() + value for name, value in claims.items() if isinstance(value, int)}
     token = two.lab.account("etl", "odd", uid=unique("u"), **claims | moments)
@@ -133,8 +135,8 @@ def test_what_could_not_be_good_is_not_even_asked_about(two: Two, claims: dict[s
     assert two.lab.questions == asked
 
 
-def test_a_storm_of_made_up_tokens_keeps_no_pod_out_where_the_cluster_shows_its_keys(two: Two) -> None:
-    """As many as could wait in all processes, each as a good one but for the signature or the name of the key."""
+def test_forged_token_flood_blocks_no_pod_if_the_cluster_publishes_keys(two: Two) -> None:
+    """As many as can wait in all processes, each a valid token except for the signature or the key id."""
     two.who(two.lab.account("etl", "first", uid=unique("u")))
     asked = two.lab.questions
     for _ in range(50):
@@ -179,7 +181,7 @@ def test_a_storm_of_made_up_tokens_keeps_no_pod_out_where_the_cluster_shows_its_
         {},
     ],
 )
-def test_a_review_that_names_no_account_for_this_audience_is_a_no(two: Two, status: dict[str, Any]) -> None:
+def test_review_without_an_account_for_the_audience_is_refused(two: Two, status: dict[str, Any]) -> None:
     review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": status}
     two.lab.answer = (201, review)
     assert two.who(two.lab.account("etl", "odd", uid=unique("u"))).status_code == 401
@@ -199,7 +201,7 @@ def test_a_review_that_names_no_account_for_this_audience_is_a_no(two: Two, stat
         (201, b'{"status": {"authenticated": true, "user": {"uid": "' + b"x" * 300_000 + b'"}}}'),
     ],
 )
-def test_an_answer_that_cannot_be_gone_by_is_an_outage_and_no_yes(two: Two, answer: tuple[int, Any]) -> None:
+def test_unusable_review_response_is_an_outage_and_no_permission(two: Two, answer: tuple[int, Any]) -> None:
     two.lab.answer = answer
     refused = two.who(two.lab.account("etl", "late", uid=unique("u")))
     assert told(refused)[0] == 503 and int(refused.headers["retry-after"]) > 0
@@ -207,7 +209,7 @@ def test_an_answer_that_cannot_be_gone_by_is_an_outage_and_no_yes(two: Two, answ
     assert two.who(two.mill.account("etl", "fine", uid=unique("u"))).status_code in (200, 201)
 
 
-def test_a_deleted_account_is_out_when_the_review_is_old(two: Two) -> None:
+def test_deleted_account_is_refused_when_its_cached_review_expires(two: Two) -> None:
     token = two.mill.account("etl", unique("short").replace("_", "-"), uid=unique("u"))
     assert two.who(token).status_code == 201
     del two.mill.accounts[token]
@@ -217,7 +219,7 @@ def test_a_deleted_account_is_out_when_the_review_is_old(two: Two) -> None:
         time.sleep(0.3)
 
 
-def test_a_legacy_token_counts_where_that_is_set(two: Two) -> None:
+def test_legacy_token_is_accepted_only_if_configured(two: Two) -> None:
     name = unique("old").replace("_", "-")
     claims = {"iss": "kubernetes/serviceaccount", "exp": ..., "iat": ...}
     token = two.mill.account("etl", name, uid=unique("u"), audience=None, **claims)
@@ -226,14 +228,14 @@ def test_a_legacy_token_counts_where_that_is_set(two: Two) -> None:
     assert told(two.who(named))[0] == 401, "a token for the API server that only calls itself one of those"
 
 
-def test_a_token_for_the_api_server_itself_opens_nothing(two: Two) -> None:
-    """It is in every pod."""
+def test_token_for_the_api_server_audience_is_refused(two: Two) -> None:
+    """Every pod has such a token."""
     for audience in (OWN_AUDIENCE, None):
         token = two.mill.account("etl", unique("own").replace("_", "-"), uid=unique("u"), audience=audience)
         assert told(two.who(token))[0] == 401
 
 
-def test_the_gateways_own_token_is_read_anew_when_it_was_replaced(two: Two) -> None:
+def test_replaced_reviewer_token_is_reread(two: Two) -> None:
     two.lab.own = two.lab.account("lakegate", "gateway", uid="uid-of-the-gateway", jti=unique("j"))
     assert told(two.who(two.lab.account("etl", "x", uid=unique("u"))))[0] == 503
     (two.lab.files / "token").write_text(two.lab.own)

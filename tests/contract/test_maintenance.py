@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read-only maintenance as clients meet it: a second gateway on the same stack, started with the setting."""
+"""Read-only maintenance over HTTP: a second gateway on the same stack, started with the setting."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def there(world: World, closed: str) -> Iterator[Person]:
     person.http.close()
 
 
-def test_health_tells_of_it(world: World, closed: str) -> None:
+def test_health_reports_maintenance(world: World, closed: str) -> None:
     assert httpx.get(f"{closed}/health", trust_env=False, timeout=60).json()["maintenance_mode"] == "read-only"
     assert httpx.get(f"{world.base}/health", trust_env=False, timeout=60).json()["maintenance_mode"] == "off"
 
 
-def test_changes_are_answered_with_a_time_to_come_back_and_change_nothing(world: World, there: Person, ns: str) -> None:
+def test_changes_in_maintenance_are_refused_with_retry_after(world: World, there: Person, ns: str) -> None:
     table = world.table(ns)
     before = world.snapshot()
     catalog = [
@@ -58,7 +58,7 @@ def test_changes_are_answered_with_a_time_to_come_back_and_change_nothing(world:
     assert world.snapshot() == before
 
 
-def test_reading_goes_on_and_keys_read_and_do_not_write(world: World, there: Person, ns: str) -> None:
+def test_maintenance_serves_reads_with_read_only_keys(world: World, there: Person, ns: str) -> None:
     table = world.table(ns)
     bucket, _, prefix = table.location.removeprefix("s3://").partition("/")
     world.s3.put_object(Bucket=bucket, Key=f"{prefix}/data/a", Body=b"a")
@@ -78,7 +78,7 @@ def test_reading_goes_on_and_keys_read_and_do_not_write(world: World, there: Per
     world.store_of(writing).put_object(Bucket=bucket, Key=f"{prefix}/data/b", Body=b"b")
 
 
-def test_questions_and_the_callers_own_record_are_answered(there: Person, world: World) -> None:
+def test_maintenance_serves_checks_and_the_callers_own_record(there: Person, world: World) -> None:
     check = {"checks": [{"operation": {"server": {"action": "create_project"}}}]}
     assert there.post("/management/v1/action/batch-check", check).status_code == 200
     assert there.get("/management/v1/whoami").status_code == 200

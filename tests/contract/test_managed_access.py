@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managed access on the real stack: what it takes from owners, what it leaves to whom, and what is left of it."""
+"""Managed access on the real stack: rights that owners lose, rights that remain, and cleanup of its tuples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _set(person: Person, path: str, managed: bool) -> int:
 
 @pytest.fixture
 def warehouse_flag(world: World) -> Iterator[str]:
-    """Where the flag of the warehouse is; it is taken away again."""
+    """Yield the path of the warehouse's flag; clear the flag afterwards."""
     path = f"warehouse/{world.warehouse}"
     yield path
     assert _set(world.admin, path, False) == 200
@@ -38,7 +38,7 @@ def _give(world: World, by: Person, kind: str, id: str) -> int:
     return answer.status_code
 
 
-def test_owners_below_hand_out_nothing_and_keep_their_data(world: World, ns: str) -> None:
+def test_owners_under_managed_access_cannot_grant_but_keep_data_access(world: World, ns: str) -> None:
     world.grant("create", world.analyst, "namespace", world.namespace_id(ns))
     table = world.table(ns, by=world.analyst)
     path = f"namespace/{world.namespace_id(ns)}"
@@ -53,7 +53,7 @@ def test_owners_below_hand_out_nothing_and_keep_their_data(world: World, ns: str
     assert _give(world, world.analyst, "table", table.uuid) == 204
 
 
-def test_the_flag_leaves_the_owner_of_its_object_and_who_was_given_the_right_to_manage(world: World, ns: str) -> None:
+def test_flag_keeps_the_rights_of_its_objects_owner_and_grant_managers(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     world.grant("ownership", world.analyst, "namespace", id)
     table = world.table(ns, by=world.analyst)
@@ -68,9 +68,7 @@ def test_the_flag_leaves_the_owner_of_its_object_and_who_was_given_the_right_to_
     world.revoke("describe", world.carol, "table", table.uuid)
 
 
-def test_a_warehouse_that_is_managed_binds_owners_of_namespaces_at_any_depth(
-    world: World, ns: str, warehouse_flag: str
-) -> None:
+def test_managed_warehouse_restricts_namespace_owners_at_any_depth(world: World, ns: str, warehouse_flag: str) -> None:
     world.grant("ownership", world.analyst, "namespace", world.namespace_id(ns))
     assert world.analyst.post(f"{world.root}/namespaces", {"namespace": [ns, "inner"]}).status_code == 200
     inner = world.namespace_id(f"{ns}%1Finner")
@@ -88,10 +86,10 @@ def test_a_warehouse_that_is_managed_binds_owners_of_namespaces_at_any_depth(
         assert _set(world.analyst, f"namespace/{id}", True) == 403
 
 
-def test_members_of_a_role_that_owns_are_bound_and_so_is_who_acts_as_the_role(
+def test_managed_access_restricts_members_and_assumers_of_an_owning_role(
     world: World, ns: str, warehouse_flag: str
 ) -> None:
-    """The reference refuses grants under an assumed role; here the question is decided for a nameless member."""
+    """The reference system refuses grants under an assumed role; the gateway decides for the role without a member."""
     id = world.namespace_id(ns)
     owner, manager = known_role(world), known_role(world)
     for role, privilege in ((owner, "ownership"), (manager, "manage_grants")):
@@ -109,7 +107,7 @@ def test_members_of_a_role_that_owns_are_bound_and_so_is_who_acts_as_the_role(
     assert (may(owner), may(manager), _give(world, world.analyst, "namespace", id)) == (False, True, 403)
 
 
-def test_only_who_manages_grants_sets_the_flag_and_who_sees_reads_it(world: World, ns: str) -> None:
+def test_managed_access_flag_is_set_by_grant_managers_and_read_by_viewers(world: World, ns: str) -> None:
     path = f"namespace/{world.namespace_id(ns)}"
     world.grant("modify", world.analyst, "namespace", world.namespace_id(ns))
     world.grant("manage_grants", world.steward, "namespace", world.namespace_id(ns))
@@ -122,7 +120,7 @@ def test_only_who_manages_grants_sets_the_flag_and_who_sees_reads_it(world: Worl
     assert (refused.status_code, error_of(refused)["type"]) == (400, "BadRequestException")
 
 
-def test_setting_it_moves_the_revision_and_a_namespace_that_goes_takes_its_tuples_along(world: World, ns: str) -> None:
+def test_managed_access_advances_the_revision_and_drops_its_tuples(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
 
     def revision() -> object:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses that only instance admins change: who is one is a setting, and it gives no right by itself."""
+"""Warehouses that only instance admins change: a setting names them, and it gives no other right."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def changes(world: World, made: Made) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_a_managed_warehouse_is_changed_by_instance_admins_only(
+def test_managed_warehouse_is_changed_by_instance_admins_only(
     world: World, owner: Person, keeper: Person, managed: Made
 ) -> None:
     for method, path, body in changes(world, managed):
@@ -80,7 +80,7 @@ def test_a_managed_warehouse_is_changed_by_instance_admins_only(
     assert report["valid"] is False
     [check] = [each for each in report["checks"] if each["name"] == "spec-mutable"]
     assert check["error"]["type"] == "WarehouseManaged"
-    # Its data are everybody's who has rights on them.
+    # Data access in it follows the ordinary grants.
     assert owner.get(managed.table(owner)).status_code == 200
     managed.empty(world)
     world.grant("manage_storage", world.steward, "warehouse", managed.id)
@@ -88,7 +88,9 @@ def test_a_managed_warehouse_is_changed_by_instance_admins_only(
         assert keeper.ask(method, managed.path + path, json=body).is_success, path
 
 
-def test_only_instance_admins_say_who_manages(world: World, owner: Person, keeper: Person, managed: Made) -> None:
+def test_only_instance_admins_change_the_managed_flag(
+    world: World, owner: Person, keeper: Person, managed: Made
+) -> None:
     for wished in ("self-managed", "instance-admin"):
         refused = owner.post(f"{managed.path}/managed-by", {"managed-by": wished})
         assert told(refused)[:2] == (403, "InstanceAdminRequired")
@@ -97,7 +99,7 @@ def test_only_instance_admins_say_who_manages(world: World, owner: Person, keepe
     assert owner.post(f"{managed.path}/rename", {"new-name": unique("w")}).status_code == 200
 
 
-def test_being_an_instance_admin_is_no_right_by_itself(world: World, keeper: Person, managed: Made) -> None:
+def test_instance_admin_has_no_right_without_a_grant(world: World, keeper: Person, managed: Made) -> None:
     path = managed.table(world.admin)
     world.revoke("ownership", world.steward, "warehouse", managed.id)
     for method, at in (
@@ -116,7 +118,7 @@ def test_being_an_instance_admin_is_no_right_by_itself(world: World, keeper: Per
     assert world.admin.get("/management/v1/whoami").json()["is-instance-admin"] is False
 
 
-def test_who_acts_as_a_role_is_no_instance_admin(world: World, keeper: Person, managed: Made) -> None:
+def test_assumed_role_is_no_instance_admin(world: World, keeper: Person, managed: Made) -> None:
     role = world.admin.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     members = {"members": [{"type": "user", "id": world.steward.id}]}
     assert world.admin.post(f"/management/v1/role/{role}/members", members).status_code == 204

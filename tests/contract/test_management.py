@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The management API as existing guides and scripts use it, and who may do what in it."""
+"""The management API as existing guides and scripts use it, and its authorization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _credential(world: World) -> dict[str, str]:
     }
 
 
-def test_the_configuration_names_the_prefix_and_only_what_is_served(world: World) -> None:
+def test_configuration_names_the_prefix_and_only_served_endpoints(world: World) -> None:
     config = world.alice.get("/catalog/v1/config?warehouse=demo")
     assert config.status_code == 200
     body = config.json()
@@ -34,7 +34,7 @@ def test_the_configuration_names_the_prefix_and_only_what_is_served(world: World
     assert not [endpoint for endpoint in body["endpoints"] if "sign" in endpoint or "config" in endpoint]
 
 
-def test_a_warehouse_is_named_with_its_project_or_without_in_any_letter_case(world: World) -> None:
+def test_warehouse_name_is_case_insensitive_with_an_optional_project(world: World) -> None:
     for named in ("demo", "DEMO", f"{world.project}/demo"):
         config = world.alice.get("/catalog/v1/config", params={"warehouse": named})
         assert config.json()["defaults"]["prefix"] == world.warehouse
@@ -56,7 +56,7 @@ def test_health_names_each_dependency_and_needs_no_token(world: World) -> None:
     assert all(check["lastCheck"] > 1_600_000_000_000 for check in checks.values())
 
 
-def test_info_tells_what_clients_must_know_first(world: World) -> None:
+def test_info_reports_what_clients_need_first(world: World) -> None:
     info = world.carol.get("/management/v1/info").json()
     assert info["bootstrapped"] is True
     assert info["default-project-id"] == world.project
@@ -70,14 +70,14 @@ def test_the_server_is_bootstrapped_once(world: World) -> None:
         assert told(again)[:2] == (400, "CatalogAlreadyBootstrapped")
 
 
-def test_whoami_and_the_record_of_a_user(world: World) -> None:
+def test_whoami_returns_the_user_record(world: World) -> None:
     me = world.carol.get("/management/v1/whoami").json()
     assert (me["id"], me["user-type"]) == ("oidc~carol", "human")
     assert world.alice.get("/management/v1/user/oidc~carol").json()["id"] == "oidc~carol"
     assert told(world.alice.get("/management/v1/user/oidc~ghost"))[:2] == (404, "UserNotFound")
 
 
-def test_users_register_themselves_and_the_second_time_is_no_error(world: World) -> None:
+def test_user_self_registration_is_idempotent(world: World) -> None:
     assert world.carol.post("/management/v1/user", {"name": "carol"}).status_code == 200
     other = world.carol.post("/management/v1/user", {"id": "oidc~zed", "name": "Zed"})
     assert told(other)[0] == 403
@@ -112,8 +112,8 @@ def test_projects_are_created_listed_and_read(world: World) -> None:
     assert world.alice.post("/management/v1/project", {"project-name": unique("mine")}).status_code == 403
 
 
-def test_a_guides_warehouse_is_accepted_as_it_is(world: World) -> None:
-    """Old spellings of the keys, the project in the body, and no word on STS: off then."""
+def test_warehouse_body_of_existing_guides_is_accepted(world: World) -> None:
+    """Old spellings of the keys, the project in the body, and no STS member, which means off."""
     profile = {key: value for key, value in _profile(world).items() if not key.startswith("sts-")}
     credential = {
         "type": "s3",
@@ -155,7 +155,7 @@ def test_a_warehouse_name_is_taken_once_in_a_project_in_any_letter_case(world: W
     assert told(world.admin.post("/management/v1/warehouse", body))[:2] == (400, "WarehouseNameAlreadyTaken")
 
 
-def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> None:
+def test_validation_reports_each_check_and_creates_nothing(world: World) -> None:
     body: dict[str, Any] = {
         "warehouse-name": unique("v"),
         "storage-profile": _profile(world),
@@ -182,7 +182,7 @@ def test_a_validation_tells_of_each_check_and_creates_nothing(world: World) -> N
         ("carol", "read_data", False),
     ],
 )
-def test_a_check_says_what_the_door_would_say(world: World, ns: str, person: str, action: str, allowed: bool) -> None:
+def test_check_equals_the_doors_decision(world: World, ns: str, person: str, action: str, allowed: bool) -> None:
     table = world.table(ns)
     operation = {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": action}}
     own = world.people[person].post("/management/v1/permissions/check", {"operation": operation})
@@ -191,7 +191,7 @@ def test_a_check_says_what_the_door_would_say(world: World, ns: str, person: str
     assert world.admin.post("/management/v1/permissions/check", about).json() == {"allowed": allowed}
 
 
-def test_about_others_only_those_may_ask_who_see_the_grants(world: World, ns: str) -> None:
+def test_checks_of_other_users_need_visibility_of_grants(world: World, ns: str) -> None:
     table = world.table(ns)
     operation = {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}
     about = {"operation": operation, "identity": {"user": "oidc~bob"}}
@@ -199,7 +199,7 @@ def test_about_others_only_those_may_ask_who_see_the_grants(world: World, ns: st
     assert world.carol.post("/management/v1/permissions/check", about).status_code == 404
 
 
-# ---- exactly the needed grant --------------------------------------------------------------------------------------
+# ---- exactly the needed grant ----------------------------------------------------------------------------------------
 
 _NEEDS = [
     ("GET", "", None, "describe", None, 200),
@@ -218,7 +218,7 @@ _NEEDS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body", "needed", "less", "success"), _NEEDS, ids=lambda v: str(v)[:20])
-def test_on_a_table_exactly_the_needed_grant_opens_the_operation(
+def test_table_operation_needs_exactly_its_grant(
     world: World, ns: str, method: str, path: str, body: object, needed: str, less: str | None, success: int
 ) -> None:
     table = world.table(ns)
@@ -246,7 +246,7 @@ _NAMESPACE_NEEDS = [
 @pytest.mark.parametrize(
     ("method", "path", "body", "needed", "less", "success"), _NAMESPACE_NEEDS, ids=lambda v: str(v)[:20]
 )
-def test_on_a_namespace_exactly_the_needed_grant_opens_the_operation(
+def test_namespace_operation_needs_exactly_its_grant(
     world: World, ns: str, method: str, path: str, body: object, needed: str, less: str | None, success: int
 ) -> None:
     def ask(person: Person) -> int:

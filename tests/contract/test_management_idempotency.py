@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key` on changes of the management API: the rules of the catalog's (`test_idempotency.py`)."""
+"""`Idempotency-Key` on changes of the management API, by the catalog's rules (`test_idempotency.py`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _twice(world: World, method: str, path: str, body: object, **headers: str) -
     return first, again
 
 
-def test_a_project_is_made_once_and_told_again_with_201(world: World) -> None:
+def test_repeated_project_creation_returns_201_without_a_second_project(world: World) -> None:
     body = {"project-name": unique("p")}
     first, again = _twice(world, "POST", PROJECT, body)
     assert first.status_code == 201
@@ -37,7 +37,7 @@ def test_a_project_is_made_once_and_told_again_with_201(world: World) -> None:
     assert told(world.admin.post(PROJECT, body, headers=_key()))[:2] == (409, "ProjectNameAlreadyTaken")
 
 
-def test_a_warehouse_is_made_once_and_told_as_it_is_now(world: World) -> None:
+def test_repeated_warehouse_creation_returns_its_current_state(world: World) -> None:
     header = {"x-project-id": warehouses.project(world)}
     key, body = _key(), warehouses.creation(world)
     first = world.admin.post("/management/v1/warehouse", body, headers={**key, **header})
@@ -59,7 +59,7 @@ def test_a_warehouse_is_made_once_and_told_as_it_is_now(world: World) -> None:
     assert gone.status_code == 404, "it is gone, and it is not made a second time"
 
 
-def test_every_change_of_a_warehouse_is_told_again(world: World) -> None:
+def test_repeated_warehouse_changes_return_a_response(world: World) -> None:
     made = warehouses.make(world)
     storage = {"storage-profile": made.answer["storage-profile"], "storage-credential": warehouses.credential(world)}
     changes: list[tuple[str, dict[str, Any]]] = [
@@ -77,7 +77,7 @@ def test_every_change_of_a_warehouse_is_told_again(world: World) -> None:
     assert version == 3, "each of the two changes of the storage was made once"
 
 
-def test_a_repetition_does_not_undo_what_came_after_it(world: World) -> None:
+def test_retry_does_not_undo_later_changes(world: World) -> None:
     made, key = warehouses.make(world), _key()
     for end in ("deactivate", "activate"):
         done = world.admin.post(f"{made.path}/{end}", headers=key)
@@ -87,7 +87,7 @@ def test_a_repetition_does_not_undo_what_came_after_it(world: World) -> None:
     assert world.admin.get(made.path).json()["status"] == "active"
 
 
-def test_roles_are_made_changed_and_deleted_once(world: World) -> None:
+def test_role_changes_are_idempotent_under_their_keys(world: World) -> None:
     name = unique("r")
     first, again = _twice(world, "POST", ROLE, {"name": name})
     assert first.status_code == 201
@@ -104,7 +104,7 @@ def test_roles_are_made_changed_and_deleted_once(world: World) -> None:
     _twice(world, "DELETE", path, None)
 
 
-def test_a_users_record_is_answered_with_the_status_it_was_answered_with(world: World) -> None:
+def test_repeated_user_creation_returns_its_first_status(world: World) -> None:
     id = f"oidc~{unique('u')}"
     body = {"id": id, "name": "One", "user-type": "human", "update-if-exists": True}
     first, again = _twice(world, "POST", USER, body)
@@ -118,7 +118,7 @@ def test_a_users_record_is_answered_with_the_status_it_was_answered_with(world: 
     _twice(world, "DELETE", f"{USER}/{id}", None)
 
 
-def test_a_namespace_that_was_moved_is_told_where_it_lies(world: World) -> None:
+def test_repeated_namespace_move_returns_the_current_path(world: World) -> None:
     ns, parent, key = world.namespace(), world.namespace(), _key()
     path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}"
     body = {"destination": [parent, unique("moved")]}
@@ -132,7 +132,7 @@ def test_a_namespace_that_was_moved_is_told_where_it_lies(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["namespace", "table", "warehouse"])
-def test_protection_is_told_as_it_is_now(world: World, ns: str, kind: str) -> None:
+def test_repeated_protection_change_returns_the_current_state(world: World, ns: str, kind: str) -> None:
     on = {
         "namespace": f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}",
         "table": f"/management/v1/warehouse/{world.warehouse}/table/{world.table(ns).uuid}",
@@ -145,7 +145,7 @@ def test_protection_is_told_as_it_is_now(world: World, ns: str, kind: str) -> No
     assert (again.status_code, again.json()["protected"]) == (200, False)
 
 
-def test_what_was_given_and_taken_is_not_given_again(world: World, ns: str) -> None:
+def test_retry_does_not_renew_a_revoked_grant(world: World, ns: str) -> None:
     id, key = world.namespace_id(ns), _key()
     path = f"/management/v1/permissions/namespace/{id}/assignments"
     body = {"writes": [{"type": "select", "user": world.contractor.id}]}
@@ -167,7 +167,7 @@ def test_another_body_or_another_project_under_the_same_key_is_422(world: World)
     assert told(bad)[:2] == (400, "InvalidIdempotencyKey")
 
 
-def test_a_repetition_is_decided_again(world: World) -> None:
+def test_retry_is_authorized_again(world: World) -> None:
     id, person, key = warehouses.project(world), world.contractor, _key()
     header = {"x-project-id": id}
     world.grant("role_creator", person, "project", id)
@@ -184,7 +184,7 @@ def test_a_repetition_is_decided_again(world: World) -> None:
     assert world.admin.get(path).status_code == 200
 
 
-def test_only_successes_are_remembered(world: World) -> None:
+def test_only_successes_are_recorded_under_an_idempotency_key(world: World) -> None:
     id, person, key = warehouses.project(world), world.contractor, _key()
     world.strip(person)
     body, header = {"name": unique("r")}, {"x-project-id": id}

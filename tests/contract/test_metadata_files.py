@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata files: what is written, what is forgotten, and what a change that never happened leaves behind."""
+"""Metadata files: content, retention, and cleanup after changes that failed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _pending(world: World, table: Table) -> list[Any]:
 
 
 @pytest.mark.parametrize(("codec", "suffix"), [("gzip", ".gz.metadata.json"), ("none", ".metadata.json")])
-def test_the_file_holds_what_the_answer_says_packed_as_the_table_asks(
+def test_metadata_file_equals_the_response_in_the_tables_compression(
     world: World, ns: str, codec: str, suffix: str
 ) -> None:
     table = world.table(ns, properties={"write.metadata.compression-codec": codec})
@@ -57,13 +57,13 @@ def test_the_file_holds_what_the_answer_says_packed_as_the_table_asks(
     assert _document(world, later["metadata-location"]) == later["metadata"]
 
 
-def test_no_file_is_pending_once_a_change_is_done(world: World, ns: str) -> None:
+def test_completed_change_leaves_no_pending_file(world: World, ns: str) -> None:
     table = world.table(ns)
     _set(world, table, a="1")
     assert _pending(world, table) == []
 
 
-def test_the_log_is_trimmed_and_what_falls_out_of_it_is_deleted(world: World, ns: str) -> None:
+def test_metadata_log_is_trimmed_and_removed_files_are_deleted(world: World, ns: str) -> None:
     table = world.table(ns, properties={"write.metadata.previous-versions-max": "2"})
     places = [table.answer["metadata-location"]]
     for number in range(4):
@@ -75,7 +75,7 @@ def test_the_log_is_trimmed_and_what_falls_out_of_it_is_deleted(world: World, ns
     assert _files(world, table) == set(places[2:5])
 
 
-def test_a_table_may_keep_what_falls_out_of_its_log(world: World, ns: str) -> None:
+def test_table_property_keeps_files_removed_from_the_log(world: World, ns: str) -> None:
     keep = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "false"}
     table = world.table(ns, properties=keep)
     for number in range(3):
@@ -95,7 +95,7 @@ def test_a_commit_that_fails_leaves_no_file(world: World, ns: str) -> None:
     assert _pending(world, table) == []
 
 
-def test_commits_that_lose_races_leave_no_file(world: World, ns: str) -> None:
+def test_commits_that_lose_a_race_leave_no_file(world: World, ns: str) -> None:
     table = world.table(ns)
 
     def commit(number: int) -> int:
@@ -113,7 +113,7 @@ def test_commits_that_lose_races_leave_no_file(world: World, ns: str) -> None:
     assert _pending(world, table) == []
 
 
-def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: World, ns: str) -> None:
+def test_only_the_file_of_a_killed_gateway_is_cleaned_up(world: World, ns: str) -> None:
     table = world.table(ns)
     orphan = f"{table.location}/metadata/00001-{uuid.uuid4()}.gz.metadata.json"
     young = f"{table.location}/metadata/00001-{uuid.uuid4()}.gz.metadata.json"
@@ -123,7 +123,7 @@ def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: Wo
     note = "insert into pending_files (location, warehouse_id, written_at) values ($1, $2, now() - $3::interval)"
     world.sql(note.replace("$3::interval", "interval '61 minutes'"), orphan, world.warehouse)
     world.sql(note.replace("$3::interval", "interval '1 minute'"), young, world.warehouse)
-    # A row that should not be there: what a pointer names is never deleted.
+    # An inconsistent row: a file that a pointer names is never deleted.
     world.sql(note.replace("$3::interval", "interval '2 hours'"), current, world.warehouse)
     deadline = time.monotonic() + 60
     while orphan in _files(world, table):
@@ -138,12 +138,12 @@ def test_a_file_that_a_killed_gateway_left_is_swept_away_and_only_that(world: Wo
     world.sql("delete from pending_files where location = any($1::text[])", [young, current])
 
 
-# ---- properties and places -------------------------------------------------------------------------------------------
+# ---- properties and locations ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-05")
 @pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path", "write.object-storage.path"])
-def test_path_properties_stay_inside_the_tables_own_place(world: World, ns: str, name: str) -> None:
+def test_path_properties_stay_inside_the_tables_location(world: World, ns: str, name: str) -> None:
     table, other = world.table(ns), world.table(ns)
     assert _set(world, table, **{name: f"{table.location}/elsewhere"}).status_code == 200
     places = [place.removeprefix(f"s3://{world.bucket}/") for place in (table.location, other.location)]
@@ -159,14 +159,14 @@ def test_path_properties_stay_inside_the_tables_own_place(world: World, ns: str,
     assert told(made)[:2] == (400, "InvalidLocation")
 
 
-def test_metadata_goes_where_the_table_says_inside_its_place(world: World, ns: str) -> None:
+def test_metadata_path_property_applies_inside_the_location(world: World, ns: str) -> None:
     table = world.table(ns)
     done = _set(world, table, **{"write.metadata.path": f"{table.location}/m"})
     assert done.json()["metadata-location"].startswith(f"{table.location}/m/00001-")
 
 
 @pytest.mark.parametrize("name", ["write.metadata.unheard-of", "write.metadata.path.extra", "write.data.path.extra"])
-def test_properties_of_metadata_that_nobody_heeds_are_refused(world: World, ns: str, name: str) -> None:
+def test_unsupported_metadata_properties_are_refused(world: World, ns: str, name: str) -> None:
     table = world.table(ns)
     assert told(_set(world, table, **{name: "1"}))[:2] == (409, "FailedToSetProperties")
     made = world.admin.post(
@@ -185,7 +185,7 @@ def test_properties_of_metadata_that_nobody_heeds_are_refused(world: World, ns: 
         ("write.metadata.metrics.column.id", "none"),
     ],
 )
-def test_properties_of_metadata_that_are_heeded_are_taken(world: World, ns: str, name: str, value: str) -> None:
+def test_supported_metadata_properties_are_accepted(world: World, ns: str, name: str, value: str) -> None:
     table = world.table(ns)
     done = _set(world, table, **{name: value})
     assert done.status_code == 200, done.text
@@ -204,7 +204,7 @@ def test_properties_of_metadata_that_are_heeded_are_taken(world: World, ns: str,
     ],
     ids=lambda value: value["type"] if isinstance(value, dict) else "",
 )
-def test_the_warehouses_layout_says_where_tables_lie(
+def test_warehouse_layout_determines_table_locations(
     world: World, ns: str, layout: dict[str, str], pattern: str
 ) -> None:
     stored = world.sql("select profile from warehouses where id = $1", world.warehouse)[0]["profile"]

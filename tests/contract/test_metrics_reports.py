@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics reports: kept as rows, from who may scan or commit (REST specification, `reportMetrics`)."""
+"""Metrics reports: stored as rows, accepted from callers that may scan or commit (`reportMetrics`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _kept(world: World, table: Table) -> list[Any]:
     )
 
 
-def test_reports_are_kept_as_they_came(world: World, ns: str) -> None:
+def test_metrics_reports_are_stored_unchanged(world: World, ns: str) -> None:
     table = world.table(ns)
     for report in (SCAN, COMMIT):
         answer = world.admin.post(f"{table.path}/metrics", report)
@@ -50,7 +50,7 @@ def test_reports_are_kept_as_they_came(world: World, ns: str) -> None:
     assert json.loads(commit["report"]) == {**COMMIT, "metadata": None}
 
 
-def test_who_reads_reports_scans_and_only_who_writes_reports_commits(world: World, ns: str) -> None:
+def test_readers_report_scans_and_only_writers_report_commits(world: World, ns: str) -> None:
     table = world.table(ns)
     path = f"{table.path}/metrics"
     assert told(world.carol.post(path, SCAN))[:2] == (404, "NoSuchTableException")
@@ -64,7 +64,7 @@ def test_who_reads_reports_scans_and_only_who_writes_reports_commits(world: Worl
     assert [row["reported_by"] for row in _kept(world, table)] == [world.carol.id] * 2
 
 
-def test_a_report_about_nothing_is_404(world: World, ns: str) -> None:
+def test_metrics_report_of_a_missing_table_is_404(world: World, ns: str) -> None:
     answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables/none/metrics", SCAN)
     assert told(answer)[:2] == (404, "NoSuchTableException")
 
@@ -81,7 +81,7 @@ def test_a_report_about_nothing_is_404(world: World, ns: str) -> None:
         {**SCAN, "table-name": "a\x00b"},
     ],
 )
-def test_what_is_no_report_is_400(world: World, ns: str, report: dict[str, Any]) -> None:
+def test_malformed_metrics_report_is_400(world: World, ns: str, report: dict[str, Any]) -> None:
     table = world.table(ns)
     assert world.admin.post(f"{table.path}/metrics", report).status_code == 400
     assert _kept(world, table) == []
@@ -94,6 +94,6 @@ def test_a_report_that_is_too_large_is_413(world: World, ns: str) -> None:
     assert _kept(world, table) == []
 
 
-def test_the_endpoint_is_offered(world: World) -> None:
+def test_metrics_endpoint_is_advertised(world: World) -> None:
     config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
     assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics" in config["endpoints"]

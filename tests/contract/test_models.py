@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship models that change under a running system: written, compared, served, and taken back."""
+"""Changes of the relationship model in a running system: recording, comparison, switch, and rollback."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ STORE = "lakegate"
 
 
 class EndedInTheMiddle(Exception):
-    """A migration that somebody ends in the middle."""
+    """Interrupts a migration in the middle."""
 
 
 @asynccontextmanager
 async def connected(ready: Ready, **more: Any) -> AsyncIterator[tuple[Models, Database]]:
-    """The verbs, on the stack's own PostgreSQL and OpenFGA."""
+    """Return the commands' connection to the stack's own PostgreSQL and OpenFGA."""
     database = Database(asyncpg_url(Secret(ready.postgres)), pool_size=2, acquire_timeout=10)
     try:
         yield Models(database, OpenFgaAddress(ready.openfga.url, ready.openfga.token, STORE, 10.0), **more), database
@@ -51,7 +51,7 @@ async def connected(ready: Ready, **more: Any) -> AsyncIterator[tuple[Models, Da
 
 
 def write_model(ready: Ready, model: dict[str, Any]) -> str:
-    """Write a model to OpenFGA behind the gateway's back; its id."""
+    """Write a model to OpenFGA without the gateway; return its id."""
     answer = httpx.post(
         f"{ready.openfga.url}/stores/{ready.openfga.store_id}/authorization-models",
         headers={"Authorization": f"Bearer {ready.openfga.token}"},
@@ -64,7 +64,7 @@ def write_model(ready: Ready, model: dict[str, Any]) -> str:
 
 
 def changed(*, without: tuple[str, str] | None = None, **relations: dict[str, Any]) -> dict[str, Any]:
-    """Our model with other definitions of some relations of tables, or without a relation of a type."""
+    """Return the model with other definitions of some relations of tables, or without a relation of a type."""
     model = copy.deepcopy(compiled_model())
     types = {each["type"]: each for each in model["type_definitions"]}
     types["table"]["relations"] |= relations
@@ -74,7 +74,7 @@ def changed(*, without: tuple[str, str] | None = None, **relations: dict[str, An
 
 
 async def recorded(ready: Ready, model: dict[str, Any], version: str) -> str:
-    """Write a model and record it; its id."""
+    """Write a model and record it; return its id."""
     model_id = await asyncio.to_thread(write_model, ready, model)
     async with connected(ready) as (_, database), database.transaction() as connection:
         await rows.record(
@@ -97,7 +97,7 @@ async def serving(ready: Ready) -> str:
 
 @pytest.fixture
 def ours(stack: Ready) -> Iterator[str]:
-    """The id of the model that serves, which does so again after the test."""
+    """Yield the id of the serving model; switch back to it afterwards."""
     before = asyncio.run(serving(stack))
     yield before
 
@@ -110,7 +110,7 @@ def ours(stack: Ready) -> Iterator[str]:
 
 @pytest.fixture
 def reader(world: World, ns: str) -> Iterator[tuple[Person, Table]]:
-    """Somebody who may do nothing but describe one table."""
+    """A user that may only describe one table."""
     table = world.table(ns)
     world.strip(world.contractor)
     world.grant("describe", world.contractor, "table", table.uuid)
@@ -122,14 +122,14 @@ def loads(person: Person, table: Table) -> int:
     return person.get(table.path).status_code
 
 
-# No describing of tables by `describe` itself, only by what is held above.
+# `describe` alone gives no access to a table, only the relations above.
 LESS = changed(
     describes={"tupleToUserset": {"tupleset": {"relation": "parent"}, "computedUserset": {"relation": "describes"}}}
 )
 
 
 @pytest.mark.threat("LG-DIS-13")
-def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_after_it_is_judged_by_it(
+def test_recorded_model_decides_every_request_only_after_the_switch(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     async def change() -> tuple[int, tuple[str, ...], list[int], int]:
@@ -152,7 +152,7 @@ def test_a_recorded_model_does_not_serve_before_the_switch_and_every_request_aft
     assert again == 200
 
 
-def test_nobody_is_refused_while_an_equal_model_takes_over(
+def test_switch_to_an_equal_model_refuses_no_request(
     world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     twin = asyncio.run(recorded(stack, compiled_model(), "test-twin"))
@@ -193,7 +193,7 @@ def test_a_switch_gives_the_server_a_fresh_revision(world: World, stack: Ready, 
     assert world.sql("select revision from server") != before
 
 
-def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Ready, ours: str) -> None:
+def test_model_without_a_demanded_relation_cannot_be_switched_to(stack: Ready, ours: str) -> None:
     async def refused() -> None:
         lame = await recorded(stack, changed(without=("table", "can_drop")), "test-lame")
         async with connected(stack) as (models, _):
@@ -207,10 +207,10 @@ def test_a_model_that_lacks_a_demanded_relation_is_never_switched_to(stack: Read
 
 
 @pytest.mark.threat("LG-DIS-13")
-def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until_another_serves(
+def test_process_refuses_decisions_by_an_incomplete_model(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
-    """As when a later version of the gateway has moved on and this process was forgotten."""
+    """As if a later version of the gateway had switched the model while this process still ran."""
 
     async def switch(to: str, expected: str) -> None:
         async with connected(stack) as (_, database), database.transaction() as connection:
@@ -232,7 +232,7 @@ def test_a_process_refuses_to_decide_by_a_model_that_lacks_what_it_demands_until
     until(lambda: in_all_processes(200), "nobody decides by the model that serves")
 
 
-def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> None:
+def test_one_of_two_concurrent_switches_succeeds(stack: Ready, ours: str) -> None:
     async def both() -> tuple[None | BaseException, ...]:
         first = await recorded(stack, compiled_model(), "test-first")
         second = await recorded(stack, compiled_model(), "test-second")
@@ -247,7 +247,7 @@ def test_two_switches_at_once_do_not_both_happen(stack: Ready, ours: str) -> Non
     assert sorted(type(each).__name__ for each in outcomes) == ["NoneType", SwitchedMeanwhile.__name__]
 
 
-def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_on_where_it_was(
+def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
     world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     key = TupleKey(Principal(PrincipalType.USER, reader[0].id), "describe", ObjectKey(ObjectType.TABLE, reader[1].uuid))
@@ -266,7 +266,7 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
 
     async def migrate() -> None:
         twin = await recorded(stack, compiled_model(), "test-steps")
-        # As a model that needs a tuple no model before needed: the row is there, the tuple is not.
+        # As with a model that needs a new tuple: the row exists, the tuple does not.
         gone = {
             "tuple_keys": [
                 {"user": f"user:{key.subject.id}", "relation": "describe", "object": f"table:{key.object.id}"}
@@ -297,8 +297,8 @@ def test_tuples_are_written_before_the_switch_and_an_interrupted_migration_goes_
     assert loads(*reader) == 200
 
 
-def test_a_store_that_never_served_is_told_of_no_part_of_the_tuples(stack: Ready, ours: str) -> None:
-    """A reconciliation recognizes a new store by holding nothing: else all that is not in it would look revoked."""
+def test_partial_migration_writes_no_tuples_to_an_unused_store(stack: Ready, ours: str) -> None:
+    """Reconciliation recognises a new store by its emptiness: otherwise every missing tuple would count as revoked."""
     asked: list[str | None] = []
 
     async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
@@ -340,7 +340,7 @@ def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
         return [key], None
 
     async def refused() -> None:
-        # `describe` of this model cannot be given to anybody.
+        # `describe` of this model cannot be granted to any principal.
         no_describe = copy.deepcopy(compiled_model())
         [table] = [each for each in no_describe["type_definitions"] if each["type"] == "table"]
         table["relations"]["describe"] = {"computedUserset": {"relation": "select"}}
@@ -353,7 +353,7 @@ def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(
 
     asyncio.run(refused())
     assert asyncio.run(serving(stack)) == ours
-    # The key waits to be tried again in an hour, which is longer than this stack lives.
+    # The key waits an hour for its retry, which is longer than this stack lives.
     assert world.sql("delete from outbox where object_id = $1 returning 1", key.object.id) != []
 
 
@@ -367,8 +367,8 @@ def _lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]
     return run_lakegate(*arguments, environment=plain | settings, timeout=500)
 
 
-@pytest.mark.timeout(600)  # both models are asked about each of the newest grants, one after the other
-def test_the_verbs_push_compare_switch_and_go_back(stack: Ready, ours: str) -> None:
+@pytest.mark.timeout(600)  # Both models are compared on each of the newest grants, one after the other.
+def test_commands_push_compare_switch_and_roll_back(stack: Ready, ours: str) -> None:
     pushed = _lakegate(stack, "model", "push", "--by", "the operator")
     assert pushed.returncode == 0, pushed.stderr
     dry = _lakegate(stack, "model", "migrate", "--to", ours, "--dry-run", "--newest", "15")

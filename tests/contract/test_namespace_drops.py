@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping namespaces with all that lies in them, and what keeps namespaces, tables and views from being dropped."""
+"""Recursive namespace drops, and protection of namespaces, tables and views."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _drop(world: World, ns: str, **flags: object) -> httpx.Response:
     return world.admin.delete(f"{world.root}/namespaces/{ns}", params=query)
 
 
-def test_what_a_views_drop_left_to_be_deleted_is_deleted_though_its_namespace_goes_by_force(soft: World) -> None:
+def test_files_of_a_dropped_view_are_deleted_after_a_forced_namespace_drop(soft: World) -> None:
     ns = soft.namespace()
     view, shared = create_view(soft, ns), create_view(soft, ns)
     assert soft.admin.delete(view["path"]).status_code == 204
@@ -51,8 +51,8 @@ def _file(view: dict[str, Any]) -> str:
     return str(view["metadata-location"])
 
 
-def test_lists_tell_on_request_what_is_protected(world: World, ns: str) -> None:
-    """Parallel to what is listed, for who sees it by a grant too, and page by page."""
+def test_lists_report_protection_on_request(world: World, ns: str) -> None:
+    """The flags match the listed names by position, also for a reader by a single grant, and page by page."""
     inner = [_child(world, ns, name) for name in ("a", "b")]
     tables = [world.table(ns, f"t{number}") for number in range(3)]
     views = [create_view(world, ns, f"v{number}") for number in range(2)]
@@ -106,7 +106,7 @@ def _view_id(world: World, view: dict[str, Any]) -> str:
     return str(world.sql("select id::text from tables where name = $1", view["name"])[0]["id"])
 
 
-def test_an_empty_namespace_goes_and_one_with_anything_in_it_stays(world: World, ns: str) -> None:
+def test_only_an_empty_namespace_is_dropped_without_recursive(world: World, ns: str) -> None:
     inner = _child(world, ns, "inner")
     assert told(_drop(world, ns))[:2] == (409, "NamespaceNotEmptyException")
     table = world.table(inner)
@@ -117,7 +117,7 @@ def test_an_empty_namespace_goes_and_one_with_anything_in_it_stays(world: World,
     assert told(_drop(world, ns))[:2] == (404, "NoSuchNamespaceException")
 
 
-def test_a_recursive_drop_takes_everything_with_it(world: World, ns: str) -> None:
+def test_recursive_drop_removes_all_descendants(world: World, ns: str) -> None:
     deep = _child(world, ns, "a")
     deeper = _child(world, ns, "a", "b")
     tables = [world.table(each) for each in (ns, deep, deeper)]
@@ -161,7 +161,7 @@ def test_a_recursive_drop_takes_everything_with_it(world: World, ns: str) -> Non
     assert shared.uuid not in detail["purged"]
 
 
-def test_files_stay_when_no_purge_is_asked_for(world: World, ns: str) -> None:
+def test_recursive_drop_without_purge_keeps_files(world: World, ns: str) -> None:
     table = world.table(ns)
     before = keys(world, table.location)
     assert _drop(world, ns, recursive=True, purge=False).status_code == 204
@@ -169,7 +169,7 @@ def test_files_stay_when_no_purge_is_asked_for(world: World, ns: str) -> None:
     assert keys(world, table.location) == before
 
 
-def test_what_is_made_again_under_the_names_inherits_nothing(world: World, ns: str) -> None:
+def test_objects_recreated_under_dropped_names_inherit_nothing(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("modify", world.carol, "namespace", world.namespace_id(ns))
     assert world.carol.get(table.path).status_code == 200
@@ -178,7 +178,7 @@ def test_what_is_made_again_under_the_names_inherits_nothing(world: World, ns: s
     assert world.carol.get(world.table(ns, table.name).path).status_code == 404
 
 
-def test_a_recursive_drop_takes_the_right_to_delete(world: World, ns: str) -> None:
+def test_recursive_drop_needs_the_right_to_delete(world: World, ns: str) -> None:
     world.table(ns)
     path = f"{world.root}/namespaces/{ns}?recursive=true&force=true"
     assert told(world.carol.delete(path))[:2] == (404, "NoSuchNamespaceException")
@@ -188,7 +188,7 @@ def test_a_recursive_drop_takes_the_right_to_delete(world: World, ns: str) -> No
     assert world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=perhaps").status_code == 400
 
 
-def test_where_dropped_things_are_kept_only_force_takes_them_along(soft: World) -> None:
+def test_only_force_removes_soft_deleted_objects_with_their_namespace(soft: World) -> None:
     ns = soft.namespace()
     table, other = soft.table(ns), soft.table(ns)
     assert told(_drop(soft, ns, recursive=True))[:2] == (409, "NamespaceNotEmptyException")
@@ -206,7 +206,7 @@ def test_where_dropped_things_are_kept_only_force_takes_them_along(soft: World) 
     assert keys(soft, other.location) == kept
 
 
-def test_a_namespace_goes_when_what_was_dropped_in_it_is_over(soft: World) -> None:
+def test_namespace_can_be_dropped_after_its_soft_deletes_expire(soft: World) -> None:
     ns = soft.namespace()
     table = soft.table(ns)
     assert soft.admin.delete(table.path).status_code == 204
@@ -215,7 +215,7 @@ def test_a_namespace_goes_when_what_was_dropped_in_it_is_over(soft: World) -> No
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_a_protected_table_or_view_is_dropped_by_force_alone(world: World, ns: str, kind: str) -> None:
+def test_protected_table_or_view_is_dropped_by_force_only(world: World, ns: str, kind: str) -> None:
     if kind == "table":
         table = world.table(ns)
         path, id = table.path, table.uuid
@@ -242,7 +242,7 @@ def test_a_protected_table_is_not_unregistered_and_may_be_renamed(world: World, 
     assert world.admin.get(_protection(world, "table", table.uuid)).json()["protected"] is True
 
 
-def test_a_protected_namespace_keeps_itself_and_what_it_lies_in(world: World, ns: str) -> None:
+def test_protected_namespace_blocks_its_own_drop_and_its_parents(world: World, ns: str) -> None:
     inner = _child(world, ns, "inner")
     _protect(world, "namespace", world.namespace_id(inner))
     assert told(_drop(world, inner))[:2] == (409, "NamespaceProtected")
@@ -252,7 +252,7 @@ def test_a_protected_namespace_keeps_itself_and_what_it_lies_in(world: World, ns
 
 
 @pytest.mark.parametrize("kind", ["namespace", "table", "view"])
-def test_protection_is_read_by_who_sees_it_and_set_by_who_may(world: World, ns: str, kind: str) -> None:
+def test_protection_is_read_by_viewers_and_set_with_the_right(world: World, ns: str, kind: str) -> None:
     id = {
         "namespace": lambda: world.namespace_id(ns),
         "table": lambda: world.table(ns).uuid,
@@ -280,7 +280,7 @@ def test_protection_is_read_by_who_sees_it_and_set_by_who_may(world: World, ns: 
 
 
 def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: World) -> None:
-    """Each round: people create tables, views and namespaces below while all of it is dropped."""
+    """In each round users create tables, views and namespaces below a namespace that is dropped concurrently."""
     answers: list[int] = []
 
     def create(root: str, number: int, over: threading.Event) -> None:
@@ -310,7 +310,7 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
             thread.join(60)
             assert not thread.is_alive()
         assert dropped.status_code == 204, dropped.text
-    # 429: what the drop takes away overtook a decision again and again; nothing was made.
+    # 429: the drop's revocations repeatedly outdated the decision; nothing was created.
     assert set(answers) <= {200, 404, 429}
     assert 200 in answers
     assert world.sql("select 1 from tables t left join namespaces n on n.id = t.namespace_id where n.id is null") == []
@@ -322,9 +322,9 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
     assert world.sql(orphans) == []
 
 
-@pytest.mark.timeout(600)  # OpenFGA is told of them one batch after the other
+@pytest.mark.timeout(600)  # OpenFGA receives them in batches, one after the other.
 @pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.long)])
-def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: int) -> None:
+def test_one_drop_removes_thousands_of_namespaces(world: World, ns: str, count: int) -> None:
     top = world.namespace_id(ns)
     world.sql(
         "insert into namespaces (id, warehouse_id, parent_id, ancestors, levels, path_key, properties) "
@@ -347,7 +347,10 @@ def test_thousands_of_namespaces_go_in_one_drop(world: World, ns: str, count: in
 
 
 def _require_ids(record: dict[str, Any], count: int) -> None:
-    """The record has the ids of `count` namespaces, or the first of them and how many characters more there were."""
+    """Require that the record has the ids of `count` namespaces.
+
+    A long list has the first ids and the number of omitted characters.
+    """
     text = record["detail"]["namespaces"]
     left_out = record.get("detail_left_out", {}).get("namespaces", {"count": 0})
     assert len(text) + left_out["count"] == 37 * count - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving namespaces: the names of all below, whose rights count afterwards, and what is said when it cannot be done."""
+"""Namespace moves: the names of all descendants, the rights afterwards, and the refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.world import SCHEMA, Person, World, asked_again, error_of, t
 
 
 def make(world: World, *levels: str) -> str:
-    """A namespace by its whole path; its id."""
+    """Create a namespace by its whole path; return its id."""
     made = world.admin.post(f"{world.root}/namespaces", {"namespace": levels})
     assert made.status_code == 200, made.text
     return str(made.json()["properties"]["namespace_id"])
@@ -31,12 +31,12 @@ def move(by: Person, world: World, id: str, destination: Sequence[str], **more: 
 
 
 def at(world: World, *levels: str) -> str:
-    """Where a namespace is loaded."""
+    """Return the path at which a namespace is loaded."""
     return f"{world.root}/namespaces/{'%1F'.join(levels)}"
 
 
 def new_table(world: World, *levels: str, by: Person | None = None) -> str:
-    """A table below; its path."""
+    """Create a table below; return its path."""
     name = unique("t")
     made = (by or world.admin).post(f"{at(world, *levels)}/tables", {"name": name, "schema": SCHEMA})
     assert made.status_code == 200, made.text
@@ -44,17 +44,17 @@ def new_table(world: World, *levels: str, by: Person | None = None) -> str:
 
 
 def parents(world: World, id: str) -> set[str]:
-    """The parents of a namespace in OpenFGA."""
+    """Return the parents of a namespace in OpenFGA."""
     return {user for user, relation in world.tuples(f"namespace:{id}") if relation == "parent"}
 
 
 def two(world: World) -> tuple[str, str, str]:
-    """(the name of a namespace, the id of one in it called `inner`, the name of another namespace)."""
+    """Return (name of a namespace, id of its child `inner`, name of another namespace)."""
     old, new = world.namespace(), world.namespace()
     return old, make(world, old, "inner"), new
 
 
-def test_a_moved_namespace_is_told_with_its_new_path_and_parent(world: World) -> None:
+def test_namespace_move_returns_the_new_path_and_parent(world: World) -> None:
     _, inner, new = two(world)
     answer = move(world.admin, world, inner, [new, "Placed"])
     assert answer.status_code == 200, answer.text
@@ -66,7 +66,7 @@ def test_a_moved_namespace_is_told_with_its_new_path_and_parent(world: World) ->
     assert parents(world, inner) == {f"warehouse:{world.warehouse}"}
 
 
-def test_all_below_has_its_new_name_and_nothing_else_changed(world: World) -> None:
+def test_namespace_move_changes_only_the_names_of_descendants(world: World) -> None:
     old, inner, new = two(world)
     make(world, old, "inner", "deep")
     table = new_table(world, old, "inner", "deep")
@@ -85,7 +85,7 @@ def test_all_below_has_its_new_name_and_nothing_else_changed(world: World) -> No
     assert make(world, old, "inner") != inner, "the old name is free"
 
 
-def test_a_new_name_in_the_same_parent_changes_nobodys_rights(world: World) -> None:
+def test_namespace_rename_in_the_same_parent_changes_no_rights(world: World) -> None:
     old, inner, _ = two(world)
     table = new_table(world, old, "inner")
     world.grant("select", world.carol, "namespace", world.namespace_id(old))
@@ -97,7 +97,7 @@ def test_a_new_name_in_the_same_parent_changes_nobodys_rights(world: World) -> N
     assert parents(world, inner) == {f"namespace:{world.namespace_id(old)}"}
 
 
-def test_after_a_move_the_readers_of_the_new_parent_see_what_is_below_and_those_of_the_old_do_not(
+def test_namespace_move_moves_visibility_to_readers_of_the_new_parent(
     world: World,
 ) -> None:
     old, inner, new = two(world)
@@ -113,7 +113,7 @@ def test_after_a_move_the_readers_of_the_new_parent_see_what_is_below_and_those_
     assert parents(world, inner) == {f"namespace:{world.namespace_id(new)}"}
 
 
-def test_who_holds_something_below_keeps_it_and_sees_the_new_way_only(world: World) -> None:
+def test_grantee_below_keeps_access_and_sees_the_new_path_only(world: World) -> None:
     old, inner, new = two(world)
     deep = make(world, old, "inner", "deep")
     table, view = new_table(world, old, "inner", "deep"), create_view(world, f"{old}%1Finner%1Fdeep")["name"]
@@ -136,14 +136,14 @@ def test_who_holds_something_below_keeps_it_and_sees_the_new_way_only(world: Wor
     assert world.contractor.head(at(world, new)).status_code == 404
 
 
-def test_a_move_takes_the_right_on_the_source_and_both_at_the_destination(world: World) -> None:
+def test_namespace_move_needs_rights_on_source_and_destination(world: World) -> None:
     old, inner, new = two(world)
     person, into = world.steward, [new, "inner"]
     world.strip(person)
     try:
         assert told(move(person, world, inner, into))[:2] == (404, "NoSuchNamespaceException")
         world.grant("modify", person, "namespace", inner)
-        # One sees the way to what one holds something on, and so the parent it has already.
+        # A grantee sees the path to the object, and therefore the parent.
         assert told(move(person, world, inner, [old, "x"]))[:2] == (403, "NamespaceActionForbidden")
         world.grant("manage_grants", person, "namespace", inner)
         assert told(move(person, world, inner, into)) == (
@@ -161,7 +161,7 @@ def test_a_move_takes_the_right_on_the_source_and_both_at_the_destination(world:
         world.strip(person)
 
 
-def test_what_does_not_exist_is_told_as_what_is_not_seen(world: World) -> None:
+def test_missing_and_invisible_namespaces_get_the_same_response(world: World) -> None:
     _, inner, new = two(world)
     missing = str(uuid4())
     assert told(move(world.admin, world, missing, ["x"])) == (
@@ -184,7 +184,7 @@ def test_a_namespace_is_not_moved_into_itself(world: World) -> None:
     assert parents(world, inner) == {f"namespace:{id}"}
 
 
-def test_a_taken_name_is_a_conflict_in_whatever_letter_case(world: World) -> None:
+def test_taken_name_is_a_conflict_in_any_letter_case(world: World) -> None:
     old, inner, new = two(world)
     make(world, new, "Taken")
     assert told(move(world.admin, world, inner, [new, "tAKEN"]))[:2] == (409, "AlreadyExistsException")
@@ -201,14 +201,14 @@ def test_a_taken_name_is_a_conflict_in_whatever_letter_case(world: World) -> Non
         (["a+b"], "InvalidNamespace"),
     ],
 )
-def test_a_path_that_could_not_be_created_is_none_to_move_to(world: World, destination: list[str], type: str) -> None:
+def test_invalid_namespace_path_is_no_move_destination(world: World, destination: list[str], type: str) -> None:
     _, inner, _ = two(world)
     if len(destination) > 1:
         destination = [world.namespace(), *destination[1:]]
     assert told(move(world.admin, world, inner, destination))[:2] == (400, type)
 
 
-def test_the_deepest_below_decides_whether_a_move_goes_too_deep(world: World) -> None:
+def test_namespace_move_depth_counts_the_deepest_descendant(world: World) -> None:
     old, inner, new = two(world)
     make(world, old, "inner", "x")
     make(world, old, "inner", "x", "y")
@@ -219,14 +219,14 @@ def test_the_deepest_below_decides_whether_a_move_goes_too_deep(world: World) ->
     assert world.admin.head(at(world, new, "1", "inner", "x", "y")).status_code == 204
 
 
-def test_a_protected_namespace_is_moved_by_force_only(world: World) -> None:
+def test_protected_namespace_is_moved_by_force_only(world: World) -> None:
     _, inner, new = two(world)
     world.sql("update namespaces set protected = true where id = $1", inner)
     assert told(move(world.admin, world, inner, [new, "inner"]))[:2] == (409, "NamespaceProtected")
     assert move(world.admin, world, inner, [new, "inner"], force=True).status_code == 200
 
 
-def test_where_tables_lie_by_their_namespaces_namespaces_stay(world: World) -> None:
+def test_namespaces_of_a_folder_layout_cannot_be_moved(world: World) -> None:
     _, inner, new = two(world)
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
     [row] = world.sql("select profile from warehouses where id = $1", world.warehouse)
@@ -239,7 +239,7 @@ def test_where_tables_lie_by_their_namespaces_namespaces_stay(world: World) -> N
     assert told(answer)[:2] == (400, "StorageLayoutForbidsNamespaceMove")
 
 
-def test_a_move_is_in_the_audit_with_both_paths(world: World) -> None:
+def test_namespace_move_audit_has_both_paths(world: World) -> None:
     old, inner, new = two(world)
     answer = move(world.admin, world, inner, [new, "inner"])
     request_id = answer.headers["x-request-id"]
@@ -249,7 +249,7 @@ def test_a_move_is_in_the_audit_with_both_paths(world: World) -> None:
     assert f"{new}.inner".encode() in record["record"]
 
 
-def test_managed_access_goes_with_the_namespace_and_comes_from_its_new_parent(world: World) -> None:
+def test_managed_access_moves_with_the_namespace_and_is_inherited_anew(world: World) -> None:
     _, inner, new = two(world)
     path = f"/management/v1/permissions/namespace/{inner}"
     assert world.admin.get(path).json() == {"managed-access": False, "managed-access-inherited": False}
@@ -263,15 +263,16 @@ def test_managed_access_goes_with_the_namespace_and_comes_from_its_new_parent(wo
 
 
 def together(*calls: Callable[[], httpx.Response]) -> list[int]:
-    """The statuses of requests that are sent at the same time. A move takes ways away, which may overtake the decision
-    on what is beside it again and again: then that is asked for once more.
+    """Return the statuses of concurrent requests.
+
+    A move revokes visibility, which may repeatedly outdate concurrent decisions; such a request is sent again.
     """
     with ThreadPoolExecutor(len(calls)) as pool:
         return [each.result().status_code for each in [pool.submit(asked_again, call) for call in calls]]
 
 
 def consistent(world: World, *tops: str) -> None:
-    """Every path below these agrees with its parent's, in the rows and in OpenFGA, and none is its own ancestor."""
+    """Require that every path below agrees with its parent's, in the rows and in OpenFGA, without a cycle."""
     world.delivered()
     rows = world.sql(
         "select n.id::text, n.levels, n.path_key, n.ancestors, p.id::text as parent, p.levels as parent_levels, "
@@ -292,7 +293,7 @@ def consistent(world: World, *tops: str) -> None:
         assert parents(world, row["id"]) == {f"namespace:{row['parent']}"}
 
 
-def test_of_two_moves_that_would_make_a_circle_one_happens(world: World) -> None:
+def test_one_of_two_moves_forming_a_cycle_succeeds(world: World) -> None:
     for _ in range(4):
         one, other = world.namespace(), world.namespace()
         ids = world.namespace_id(one), world.namespace_id(other)
@@ -304,7 +305,7 @@ def test_of_two_moves_that_would_make_a_circle_one_happens(world: World) -> None
         consistent(world, one, other)
 
 
-def test_what_is_created_below_while_a_namespace_moves_is_where_the_namespace_is(world: World) -> None:
+def test_objects_created_during_a_move_follow_the_namespace(world: World) -> None:
     for _ in range(4):
         old, inner, new = two(world)
         body = {"namespace": [old, "inner", "child"]}
@@ -321,7 +322,7 @@ def test_what_is_created_below_while_a_namespace_moves_is_where_the_namespace_is
         assert (world.admin.head(f"{at(world, new, 'inner')}/tables/t").status_code == 204) == (table == 200)
 
 
-def test_a_grant_that_races_with_a_move_opens_the_way_to_where_the_table_is(world: World) -> None:
+def test_grant_racing_with_a_move_makes_the_current_path_visible(world: World) -> None:
     for _ in range(4):
         old, inner, new = two(world)
         table = new_table(world, old, "inner")
@@ -337,10 +338,10 @@ def test_a_grant_that_races_with_a_move_opens_the_way_to_where_the_table_is(worl
         world.revoke("select", world.contractor, "table", row["id"])
 
 
-def test_a_repeated_move_delivers_what_the_first_one_left(world: World) -> None:
+def test_repeated_move_delivers_undelivered_tuples_of_the_first(world: World) -> None:
     old, id, new = two(world)
     assert move(world.admin, world, id, [new, "inner"]).status_code == 200
-    # As if OpenFGA had not answered the move: its edge waits, and nobody looks at it for a while.
+    # As if OpenFGA had not acknowledged the move: its edge is undelivered and no retry is due soon.
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
         "values ('namespace', $1, 'parent', 'namespace', $2, true, now() + interval '1 hour')",
@@ -352,7 +353,7 @@ def test_a_repeated_move_delivers_what_the_first_one_left(world: World) -> None:
     assert parents(world, id) == {f"namespace:{world.namespace_id(new)}"}
 
 
-def test_a_destination_that_is_dropped_meanwhile_takes_nothing_in(world: World) -> None:
+def test_move_to_a_concurrently_dropped_namespace_fails(world: World) -> None:
     for _ in range(4):
         old, inner, new = two(world)
         moved, dropped = together(
@@ -363,7 +364,7 @@ def test_a_destination_that_is_dropped_meanwhile_takes_nothing_in(world: World) 
         consistent(world, old, new)
 
 
-def test_a_table_that_is_renamed_into_a_moving_namespace_arrives_or_stays(world: World) -> None:
+def test_table_renamed_into_a_moving_namespace_moves_or_stays(world: World) -> None:
     for _ in range(4):
         old, inner, new = two(world)
         source = world.namespace()

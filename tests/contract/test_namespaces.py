@@ -11,7 +11,7 @@ import pytest
 from tests.contract.world import World, asked_again, told, unique
 
 
-def test_a_new_namespace_is_answered_with_its_location_and_id(world: World) -> None:
+def test_namespace_creation_returns_location_and_id(world: World) -> None:
     name = unique("made")
     made = world.bob.post(f"{world.root}/namespaces", {"namespace": [name], "properties": {"owner": "bob"}})
     assert made.status_code == 200
@@ -22,19 +22,19 @@ def test_a_new_namespace_is_answered_with_its_location_and_id(world: World) -> N
     assert body["properties"]["namespace_id"] == world.namespace_id(name, by=world.bob)
 
 
-def test_loading_and_head_find_it(world: World, ns: str) -> None:
+def test_load_and_head_find_a_namespace(world: World, ns: str) -> None:
     assert world.alice.get(f"{world.root}/namespaces/{ns}").status_code == 200
     head = world.alice.head(f"{world.root}/namespaces/{ns}")
     assert (head.status_code, head.content) == (204, b"")
 
 
-def test_a_second_one_of_the_same_name_is_a_conflict_whatever_the_letter_case(world: World, ns: str) -> None:
+def test_second_namespace_of_a_name_in_any_letter_case_is_a_conflict(world: World, ns: str) -> None:
     for name in (ns, ns.upper()):
         again = world.admin.post(f"{world.root}/namespaces", {"namespace": [name]})
         assert told(again) == (409, "AlreadyExistsException", f"Namespace already exists: {name}")
 
 
-def test_of_many_who_create_one_name_at_once_one_wins(world: World) -> None:
+def test_one_of_many_concurrent_namespace_creations_succeeds(world: World) -> None:
     name = unique("rush")
     with ThreadPoolExecutor(8) as pool:
         people = [world.admin, world.bob] * 8
@@ -43,7 +43,7 @@ def test_of_many_who_create_one_name_at_once_one_wins(world: World) -> None:
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 15
 
 
-def test_names_are_found_in_any_letter_case_and_answered_as_asked_and_listed_as_made(world: World) -> None:
+def test_names_are_case_insensitive_returned_as_requested_listed_as_created(world: World) -> None:
     name = unique("MixedCase")
     world.namespace(name)
     assert world.admin.get(f"{world.root}/namespaces/{name.lower()}").json()["namespace"] == [name.lower()]
@@ -62,15 +62,15 @@ def test_a_name_is_decoded_once_in_the_path_and_in_the_query(world: World, ns: s
     assert below == [[ns, level, "leaf"]]
 
 
-def test_java_writes_a_space_as_plus_and_python_as_percent_20(world: World, ns: str) -> None:
+def test_space_in_a_name_is_accepted_as_plus_and_as_percent_20(world: World, ns: str) -> None:
     world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "two words"]})
     for spelling in ("two+words", "two%20words"):
         assert world.admin.head(f"{world.root}/namespaces/{ns}%1F{spelling}").status_code == 204
 
 
 @pytest.mark.threat("LG-DIS-03")
-def test_pages_are_full_for_someone_who_sees_few_of_the_rows(world: World, ns: str) -> None:
-    """Else the length of a page would tell how many hidden rows lie between."""
+def test_pages_are_full_for_a_reader_of_few_rows(world: World, ns: str) -> None:
+    """Otherwise the length of a page would reveal the number of hidden rows."""
     for i in range(9):
         world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, f"q{i}"]})
     seen = [f"q{i}" for i in (1, 4, 8)]
@@ -96,14 +96,14 @@ def test_a_key_cannot_be_set_and_removed_at_once(world: World, ns: str) -> None:
 
 
 @pytest.mark.threat("LG-LOC-07")
-def test_the_location_is_frozen(world: World, ns: str) -> None:
+def test_namespace_location_cannot_be_changed(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/properties"
     moved = world.admin.post(path, {"updates": {"location": f"s3://{world.bucket}/demo/elsewhere"}})
     assert told(moved)[:2] == (400, "LocationCannotBeUpdated")
     assert told(world.admin.post(path, {"removals": ["location"]}))[:2] == (400, "LocationCannotBeRemoved")
 
 
-def test_setting_the_location_that_it_has_changes_nothing(world: World, ns: str) -> None:
+def test_setting_the_current_location_changes_nothing(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}"
     before = world.admin.get(path).json()["properties"]
     same = world.admin.post(f"{path}/properties", {"updates": {"location": before["location"]}})
@@ -113,7 +113,7 @@ def test_setting_the_location_that_it_has_changes_nothing(world: World, ns: str)
 
 @pytest.mark.threat("LG-DEC-06")
 def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: str) -> None:
-    """In bytes of UTF-8, of what would be there after the change: not of what one request sends."""
+    """The limit counts bytes of UTF-8 after the change, not of one request."""
     most = 1024 * 1024
     name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
     over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})
@@ -137,7 +137,7 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     assert swapped.status_code == 200, "what is removed makes room"
 
 
-def test_concurrent_changes_of_properties_lose_none(world: World, ns: str) -> None:
+def test_concurrent_property_changes_lose_no_update(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/properties"
     with ThreadPoolExecutor(8) as pool:
         answers = list(
@@ -161,7 +161,7 @@ def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
     assert world.admin.head(f"{world.root}/namespaces/{ns}").status_code == 404
 
 
-def test_a_child_needs_its_parent_and_five_levels_are_the_most(world: World, ns: str) -> None:
+def test_child_namespace_needs_its_parent_and_at_most_five_levels(world: World, ns: str) -> None:
     orphan = world.admin.post(f"{world.root}/namespaces", {"namespace": ["nowhere_at_all", "child"]})
     assert told(orphan) == (404, "NoSuchNamespaceException", "Namespace does not exist: nowhere_at_all")
     levels = [ns]

@@ -28,12 +28,12 @@ from tests.contract.directories import CORE_USER
 from tests.contract.test_views import body as view_body
 from tests.contract.world import World, asked_again, unique
 
-#: Answered by the embedded provider or changing the server for good; each has tests of its own.
+#: Served by the embedded provider, or permanently changing the server; each has tests of its own.
 _LEFT_OUT = {"Bootstrap", "GetHealth"}
 
 
-#: Hardly any generated value is a role or a project, and then nothing else of the request is looked at. The project is
-#: one of the test's own: what is renamed or deactivated here is nobody else's.
+#: Generated values rarely match a role or a project, and then the rest of the request is not read. The project belongs
+#: to this test: a rename or deactivation here affects no other test.
 _HEADERS_LEFT_OUT = {"x-assume-role", "x-project-id", "projectId"}
 
 
@@ -55,7 +55,7 @@ schema = schemathesis.openapi.from_dict(_document())
 
 
 def _operations() -> dict[str, tuple[str, str]]:
-    """Return path and method of each operation by its id; operations that remove things come last."""
+    """Return path and method of each operation by its id; operations that remove objects are last."""
     found = [
         (each["operationId"], (path, method))
         for path, item in _document()["paths"].items()
@@ -64,14 +64,14 @@ def _operations() -> dict[str, tuple[str, str]]:
     return dict(sorted(found, key=lambda one: (one[1][1] == "delete", bool(_REMOVING.search(one[1][0])))))
 
 
-#: Paths of operations other than DELETE after which `existing` names less than before.
+#: Paths of operations other than DELETE that invalidate an entry of `existing`.
 _REMOVING = re.compile(r"rename|move|unregister|/undrop|deactivate|/status|/transactions/")
 
 OPERATIONS = _operations()
 
-_FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_ends_in_a_fault"
+_FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_causes_a_server_error"
 
-#: Requests of each operation; `make test-long` sends more, others with each seed.
+#: Requests of each operation; `make test-long` sends more, with different ones for each seed.
 _EXAMPLES = 8 if settings().derandomize else 60
 
 
@@ -85,7 +85,7 @@ def http() -> Iterator[requests.Session]:
 
 @pytest.fixture(scope="module")
 def project(world: World) -> str:
-    """The project everything happens in."""
+    """The project of all requests."""
     return warehouses.project(world)
 
 
@@ -109,7 +109,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         )
     }
     role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
-    # Nobody of the stack's own people: what is deleted here is deleted.
+    # None of the stack's own users: a deletion here is permanent.
     person = f"oidc~{unique('fuzzed')}"
     assert world.admin.post("/management/v1/user", {"id": person, "name": "Fuzzed"}).status_code == 201
     return {
@@ -147,7 +147,7 @@ def _task(world: World, project: str) -> str:
     return str(listed[0]["task-id"]) if listed else str(UUID(int=0))
 
 
-def test_every_name_in_a_path_has_a_value_that_exists_and_every_operation_is_driven(
+def test_every_path_parameter_has_a_value_and_every_operation_is_tested(
     existing: dict[str, list[str]],
 ) -> None:
     document = _document()
@@ -158,7 +158,7 @@ def test_every_name_in_a_path_has_a_value_that_exists_and_every_operation_is_dri
 
 
 def test_each_operation_of_the_document_has_one_fuzz_test(request: pytest.FixtureRequest) -> None:
-    """Count what was collected: tests with one id between them are run once by pytest-xdist."""
+    """Count the collected tests: pytest-xdist runs tests of one id once."""
     collected = [item.nodeid for item in request.session.items if item.nodeid.startswith(_FUZZ)]
     operations = {each["operationId"] for item in openapi_document()["paths"].values() for each in item.values()}
     assert len(collected) == len(OPERATIONS)
@@ -167,12 +167,12 @@ def test_each_operation_of_the_document_has_one_fuzz_test(request: pytest.Fixtur
 
 @pytest.mark.hypothesis  # as its inner function is the one that draws
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_no_generated_request_ends_in_a_fault(
+def test_no_generated_request_causes_a_server_error(
     operation: str, http: requests.Session, world: World, project: str, existing: dict[str, list[str]]
 ) -> None:
     path, method = OPERATIONS[operation]
     served = schema[path][method]
-    # Requests that fit the document, and requests that break it in one place.
+    # Valid requests, and requests with one violation.
     cases = st.one_of([served.as_strategy(generation_mode=mode) for mode in GenerationMode])
 
     @given(case=cases)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The people of the tests: who is a stranger holds nothing, and what a module left to somebody is gone after it."""
+"""The users of the tests: a stranger holds nothing, and grants that a module left are removed after it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ def _holds(world: World) -> set[tuple[str, str]]:
     }
 
 
-def test_whatever_was_left_to_people_is_taken_away_and_what_they_had_at_first_is_given_back(
-    world: World, ns: str
-) -> None:
+def test_users_are_reset_to_their_initial_grants(world: World, ns: str) -> None:
     assert _holds(world) == AT_FIRST
     table = world.table(ns)
     role = world.admin.post("/management/v1/role", {"name": f"role of {ns}"}).json()["id"]
@@ -31,9 +29,7 @@ def test_whatever_was_left_to_people_is_taken_away_and_what_they_had_at_first_is
     assert (world.carol.get(table.path).status_code, world.alice.get(table.path).status_code) == (404, 200)
 
 
-def test_a_stranger_is_somebody_of_the_stacks_provider_who_holds_nothing_until_it_is_given(
-    world: World, ns: str
-) -> None:
+def test_stranger_is_a_provider_user_without_grants(world: World, ns: str) -> None:
     table, stranger, other = world.table(ns), world.stranger(), world.stranger()
     assert stranger.id != other.id
     assert stranger.get(table.path).status_code == 404

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audiences of projects over HTTP, at a gateway where everybody's token is for one project."""
+"""Project audiences over HTTP, at a gateway where every token is bound to one project."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def project(world: World) -> str:
-    """The project that tokens are for."""
+    """The project that tokens are bound to."""
     return warehouses.project(world)
 
 
 @pytest.fixture(scope="module")
 def bound(world: World, project: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    """The administrator of everything, at a gateway for which the token is one of that project."""
+    """The administrator of the server, at a gateway for which the token is bound to that project."""
     settings = {"OPENID_AUDIENCE": "another-audience", "OPENID_PROJECT_AUDIENCES": f"{AUDIENCE}={project}"}
     log = tmp_path_factory.mktemp("bound") / "gateway.log"
     with second_gateway(world.ready, log, **settings) as (base, _):
@@ -30,7 +30,7 @@ def bound(world: World, project: str, tmp_path_factory: pytest.TempPathFactory) 
         person.http.close()
 
 
-def test_a_token_for_one_project_does_everything_there(world: World, bound: Person, project: str) -> None:
+def test_project_bound_token_has_all_rights_of_its_user_there(world: World, bound: Person, project: str) -> None:
     assert bound.get("/management/v1/project").json()["project-id"] == project, "its project is the default one"
     made = warehouses.make(world, bound)
     assert made.answer["project-id"] == project
@@ -42,7 +42,7 @@ def test_a_token_for_one_project_does_everything_there(world: World, bound: Pers
     assert bound.get("/management/v1/whoami").status_code == 200
 
 
-def test_nothing_else_is_there_for_it(world: World, bound: Person) -> None:
+def test_project_bound_token_sees_no_other_project(world: World, bound: Person) -> None:
     elsewhere = world.table(world.namespace())
     for path, type in (
         (elsewhere.path, "NoSuchTableException"),
@@ -67,7 +67,7 @@ def test_nothing_else_is_there_for_it(world: World, bound: Person) -> None:
     assert check.status_code == 404 or check.json() == {"allowed": False}
 
 
-def test_roles_of_other_projects_are_neither_told_nor_assumed(world: World, bound: Person) -> None:
+def test_roles_of_other_projects_are_neither_listed_nor_assumed(world: World, bound: Person) -> None:
     role = world.admin.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     members = {"members": [{"type": "user", "id": world.admin.id}]}
     assert world.admin.post(f"/management/v1/role/{role}/members", members).status_code == 204

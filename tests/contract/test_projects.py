@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects: renamed, deleted when nothing is in them, found by every spelling of their path."""
+"""Projects: rename, deletion when empty, and every spelling of their path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_project_is_renamed_and_keeps_its_id(world: World) -> None:
         assert world.admin.post(f"{PROJECT}/rename", bad, headers={"x-project-id": id}).status_code == 400
 
 
-def test_an_empty_project_is_deleted_with_all_that_was_given_on_it(world: World) -> None:
+def test_empty_project_is_deleted_with_its_grants(world: World) -> None:
     id = warehouses.project(world)
     world.grant("describe", world.carol, "project", id)
     assert world.carol.get(PROJECT, headers={"x-project-id": id}).status_code == 200
@@ -40,12 +40,12 @@ def test_an_empty_project_is_deleted_with_all_that_was_given_on_it(world: World)
     for person in (world.admin, world.carol):
         assert told(person.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
     assert id not in {each["project-id"] for each in world.admin.get("/management/v1/project-list").json()["projects"]}
-    # Whoever makes it again under its id begins with nothing of the old one.
+    # A new project under the same id has no state of the old one.
     assert world.admin.post(PROJECT, {"project-name": unique("p"), "project-id": id}).status_code == 201
     assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
 
 
-def test_a_project_under_an_id_that_was_used_before_tells_its_own_history_alone(world: World) -> None:
+def test_project_with_a_reused_id_lists_only_its_own_history(world: World) -> None:
     id = warehouses.project(world)
     header = {"x-project-id": id}
     world.grant("describe", world.carol, "project", id)
@@ -60,10 +60,10 @@ def test_a_project_under_an_id_that_was_used_before_tells_its_own_history_alone(
     assert [each["privilege"] for each in world.admin.get(history, headers=header).json()["grants"]] == ["select"]
 
 
-def test_an_id_is_not_free_while_something_given_on_its_project_is_not_taken_away(world: World) -> None:
+def test_project_id_is_blocked_until_its_grants_are_revoked(world: World) -> None:
     id = warehouses.project(world)
     assert world.admin.delete(PROJECT, headers={"x-project-id": id}).status_code == 204
-    # As if the deletion had been told 503: OpenFGA has not confirmed yet that carol reads nothing of it.
+    # As after a 503 of the deletion: OpenFGA has not confirmed that carol lost access.
     world.write_tuple(f"user:{world.carol.id}", "select", f"project:{id}")
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before) "
@@ -83,7 +83,7 @@ def test_an_id_is_not_free_while_something_given_on_its_project_is_not_taken_awa
 
 
 @pytest.mark.parametrize("content", ["a warehouse", "a role"])
-def test_a_project_with_something_in_it_is_not_deleted(world: World, content: str) -> None:
+def test_non_empty_project_is_not_deleted(world: World, content: str) -> None:
     id = warehouses.project(world)
     header = {"x-project-id": id}
     if content == "a role":
@@ -103,7 +103,7 @@ def test_a_project_with_something_in_it_is_not_deleted(world: World, content: st
         ("modify", "data_admin", "DELETE", PROJECT, None),
     ],
 )
-def test_changing_a_project_takes_modify(
+def test_changing_a_project_needs_modify(
     world: World, needed: str, less: str, method: str, path: str, body: dict[str, str] | None
 ) -> None:
     id, person = warehouses.project(world), world.contractor
@@ -122,11 +122,11 @@ def test_changing_a_project_takes_modify(
     world.strip(person)
 
 
-def test_the_older_paths_lead_to_the_same(world: World) -> None:
+def test_older_project_paths_are_equivalent(world: World) -> None:
     id, name = warehouses.project(world), unique("p")
     assert world.admin.post(f"{PROJECT}/{id}/rename", {"new-name": name}).status_code == 200
     assert world.admin.get(f"{PROJECT}/{id}").json() == {"project-id": id, "project-name": name}
-    # The path says which: a header of somebody's console does not make it another.
+    # The path determines the project: a console's header does not change it.
     assert world.admin.get(f"{PROJECT}/{id}", headers={"x-project-id": world.project}).json()["project-id"] == id
     assert told(world.carol.delete(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
     assert world.admin.delete(f"{PROJECT}/{id}").status_code == 204
@@ -135,7 +135,7 @@ def test_the_older_paths_lead_to_the_same(world: World) -> None:
     assert default["project-id"] == world.project
     same = world.admin.post("/management/v1/default-project/rename", {"new-name": default["project-name"]})
     assert same.status_code == 200
-    # Not empty: the door let it pass.
+    # Not empty: the door admitted the request.
     assert told(world.admin.delete("/management/v1/default-project"))[:2] == (409, "ProjectNotEmpty")
 
 
@@ -151,7 +151,7 @@ def test_a_request_that_names_two_projects_is_refused(world: World) -> None:
         assert told(made)[:2] == (400, "BadRequestException")
 
 
-def test_the_list_of_projects_is_complete_and_holds_what_one_sees(world: World) -> None:
+def test_project_list_holds_all_visible_projects(world: World) -> None:
     seen, unseen = warehouses.project(world), warehouses.project(world)
     person = world.contractor
     world.strip(person)

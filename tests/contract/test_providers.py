@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several providers at one gateway, over HTTP: whose a token is, and what the outage of one means to the others."""
+"""Several identity providers at one gateway over HTTP: token ownership, and the outage of one provider."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ USER = "/management/v1/user"
 
 @dataclass(frozen=True)
 class Two:
-    """A gateway that knows the stack's provider, the partner, and the partner's robots by another audience."""
+    """A gateway that trusts the stack's provider, the partner, and the partner's robots by another audience."""
 
     base: str
     partner: StubProvider
     gone: StubProvider
 
     def person(self, subject: str, **claims: Any) -> Person:
-        """Somebody with a token of the partner; as a context, so that its connections are given back."""
+        """A user with a token of the partner; a context manager that closes its connections."""
         token = self.partner.token(subject, **claims)
         return Person(subject, f"partner~{subject}", token, self.base)
 
     def who(self, token: str) -> httpx.Response:
-        """Who the gateway says one is."""
+        """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
 
@@ -65,9 +65,7 @@ def two(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]
             yield Two(base, partner, gone)
 
 
-def test_the_same_subject_of_two_providers_is_two_users_with_rights_of_their_own(
-    world: World, two: Two, ns: str
-) -> None:
+def test_same_subject_of_two_providers_is_two_users(world: World, two: Two, ns: str) -> None:
     subject = unique("erin")
     ours = f"oidc~{subject}"
     assert world.admin.post(USER, {"id": ours, "name": "Erin"}).status_code == 201
@@ -99,7 +97,7 @@ def test_one_issuer_with_two_audiences_is_two_providers(two: Two) -> None:
         assert refused.status_code == 401 and message in refused.json()["error"]["message"], claims
 
 
-def test_claims_of_the_provider_say_who_one_is_and_what_one_is_called(two: Two) -> None:
+def test_configured_claims_determine_user_id_and_name(two: Two) -> None:
     number = unique("e")
     token = two.partner.token("changeable", employee=number, team="Ingest", site={"name": "Ghent"})
     made = two.who(token).json()
@@ -110,12 +108,12 @@ def test_claims_of_the_provider_say_who_one_is_and_what_one_is_called(two: Two) 
     assert "email" not in two.who(two.partner.token(unique("p"), **claims)).json(), "nobody verified it"
 
 
-def test_an_opaque_token_is_told_what_would_be_right(two: Two) -> None:
+def test_opaque_token_error_names_the_expected_form(two: Two) -> None:
     refused = two.who("2YotnFZFEjr1zCsicMWpAA")
     assert refused.status_code == 401 and "opaque tokens are looked up nowhere" in refused.json()["error"]["message"]
 
 
-def test_the_outage_of_one_provider_keeps_out_its_own_users_alone(world: World, two: Two) -> None:
+def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> None:
     answer = two.who(two.gone.token(unique("late")))
     assert told(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
     assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
@@ -127,7 +125,7 @@ def test_the_outage_of_one_provider_keeps_out_its_own_users_alone(world: World, 
     assert (shown["gone"], shown["oidc"], shown["partner"]) == ("error", "ok", "ok")
 
 
-def test_a_storm_of_unknown_keys_asks_the_provider_a_few_times_at_most(world: World, two: Two) -> None:
+def test_unknown_key_ids_cause_few_provider_requests(world: World, two: Two) -> None:
     asked, began = len(two.partner.asked), time.monotonic()
     for number in range(40):
         assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropping with and without files, and tables that were staged and never made."""
+"""Drops with and without file deletion, and staged tables that were never created."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _audit(world: World, operation: str, needle: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("query", ["", "?purgeRequested=true"])
-def test_a_drop_takes_the_files_with_it_unless_told_otherwise(world: World, ns: str, query: str) -> None:
+def test_drop_deletes_files_by_default(world: World, ns: str, query: str) -> None:
     table, neighbour = world.table(ns), world.table(ns)
     for each in (table, neighbour):
         _fill(world, each.location)
@@ -75,7 +75,7 @@ def test_a_drop_without_purge_leaves_every_file(world: World, ns: str) -> None:
     assert _keys(world, table.location) == before
 
 
-def test_more_files_than_one_page_go(world: World, ns: str) -> None:
+def test_purge_deletes_more_than_one_page_of_files(world: World, ns: str) -> None:
     table = world.table(ns)
     _fill(world, table.location, 1200)
     assert world.admin.delete(table.path).status_code == 204
@@ -84,7 +84,7 @@ def test_more_files_than_one_page_go(world: World, ns: str) -> None:
     assert _audit(world, "purge_table", table.uuid)[-1]["detail"]["deleted"] == "1201"
 
 
-def test_a_purge_is_in_the_audit_as_the_systems_own(world: World, ns: str) -> None:
+def test_purge_is_audited_as_a_system_action(world: World, ns: str) -> None:
     table = world.table(ns)
     assert world.admin.delete(table.path).status_code == 204
     _purged(world, table)
@@ -94,7 +94,7 @@ def test_a_purge_is_in_the_audit_as_the_systems_own(world: World, ns: str) -> No
     assert record["detail"]["location"] == table.location
 
 
-def test_a_name_is_free_at_once_and_a_recreated_table_keeps_its_files(world: World, ns: str) -> None:
+def test_purge_keeps_files_of_a_recreated_table(world: World, ns: str) -> None:
     table = world.table(ns)
     _fill(world, table.location)
     assert world.admin.delete(table.path).status_code == 204
@@ -105,7 +105,7 @@ def test_a_name_is_free_at_once_and_a_recreated_table_keeps_its_files(world: Wor
     assert len(_keys(world, again.location)) == 4
 
 
-def test_a_renamed_tables_purge_leaves_the_table_that_took_its_name_alone(world: World, ns: str) -> None:
+def test_purge_of_a_renamed_table_keeps_the_new_table_of_its_name(world: World, ns: str) -> None:
     table = world.table(ns)
     moved = unique("moved")
     body = {
@@ -121,18 +121,18 @@ def test_a_renamed_tables_purge_leaves_the_table_that_took_its_name_alone(world:
     assert len(_keys(world, other.location)) == 4
 
 
-def test_a_place_is_taken_until_its_files_are_gone(world: World, ns: str) -> None:
+def test_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) -> None:
     base = world.table(ns).location.rsplit("/", 1)[0]
     location = f"{base}/{unique('place')}"
     table = world.table(ns, location=location)
     assert world.admin.delete(table.path).status_code == 204
-    # As if every worker were busy: the task is there and nobody has begun it.
+    # As if every worker were busy: the task is scheduled and has not begun.
     world.sql(
         "update tasks set status = 'scheduled', finished_at = null, scheduled_for = now() + interval '1 hour' "
         "where entity_id = $1",
         table.uuid,
     )
-    # The keys of the dropped table keep the place too (`test_retired_locations.py`): here they are over.
+    # The keys of the dropped table also block the location (`test_retired_locations.py`): here they have expired.
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", location)
     for place in (location, f"{location}/inside"):
         made = world.admin.post(
@@ -158,7 +158,7 @@ def test_a_repeated_drop_schedules_one_purge(world: World, ns: str) -> None:
     assert len(world.sql("select 1 from tasks where entity_id = $1", table.uuid)) == 1
 
 
-def test_a_task_whose_worker_died_is_taken_over_and_given_up_after_five_attempts(world: World, ns: str) -> None:
+def test_task_of_a_dead_worker_is_retried_up_to_five_attempts(world: World, ns: str) -> None:
     table = world.table(ns)
     _fill(world, table.location)
     assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
@@ -180,7 +180,7 @@ def test_a_task_whose_worker_died_is_taken_over_and_given_up_after_five_attempts
     _until(lambda: _task(world, table.uuid)["status"] == "failed", "a task without end")
 
 
-def test_a_task_that_fails_is_tried_again_later_and_says_why(world: World, ns: str) -> None:
+def test_failed_task_is_retried_later_and_records_the_reason(world: World, ns: str) -> None:
     table = world.table(ns)
     assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
     outside = "s3://some-other-bucket/x"
@@ -212,7 +212,7 @@ def _expire(world: World, uuid: str) -> None:
     world.sql("update tasks set scheduled_for = now() where entity_id = $1 and queue = 'expire_staged_table'", uuid)
 
 
-def test_a_table_that_was_staged_and_never_made_goes_after_a_day_with_its_files(world: World, ns: str) -> None:
+def test_staged_table_never_created_expires_after_a_day_with_its_files(world: World, ns: str) -> None:
     staged = _stage(world, ns)
     uuid, location = staged["table-uuid"], staged["location"]
     [due] = world.sql(
@@ -226,7 +226,7 @@ def test_a_table_that_was_staged_and_never_made_goes_after_a_day_with_its_files(
     assert world.sql("select 1 from tables where id = $1", uuid) == []
 
 
-def test_a_staged_table_that_was_made_does_not_expire(world: World, ns: str) -> None:
+def test_staged_table_that_was_created_does_not_expire(world: World, ns: str) -> None:
     staged = _stage(world, ns)
     name = world.sql("select name from tables where id = $1", staged["table-uuid"])[0]["name"]
     path = f"{world.root}/namespaces/{ns}/tables/{name}"
@@ -251,7 +251,7 @@ def test_a_staged_table_that_was_made_does_not_expire(world: World, ns: str) -> 
     assert world.admin.get(path).status_code == 200
 
 
-def test_a_namespace_takes_what_is_staged_in_it_along(world: World, ns: str) -> None:
+def test_namespace_drop_removes_staged_tables(world: World, ns: str) -> None:
     staged = _stage(world, ns)
     _fill(world, staged["location"])
     assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204

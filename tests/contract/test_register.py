@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registering tables and views by their metadata files, and letting tables go."""
+"""Registration of tables and views by metadata file, and unregistration."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def register_view(by: Person, world: World, ns: str, name: str, location: str) -
 
 
 def adopt(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
-    """Register a table by a file that no record of the catalog knows."""
+    """Register a table from a file that no record of the catalog names."""
     body = {"name": name, "metadata-location": location, **more}
     return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=ADOPT)
 
 
 def adopt_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
-    """Register a view by a file that no record of the catalog knows."""
+    """Register a view from a file that no record of the catalog names."""
     body = {"name": name, "metadata-location": location}
     return by.post(f"{world.root}/namespaces/{ns}/register-view", body, headers=ADOPT)
 
 
 def released(world: World, ns: str, **more: Any) -> Table:
-    """A table of the administrator that was unregistered; its files are there."""
+    """A table of the administrator that was unregistered; its files exist."""
     table = world.table(ns, **more)
     assert world.admin.post(f"{table.path}/unregister").status_code == 200
     return table
 
 
 def put(world: World, location: str, document: dict[str, Any], *, packed: bool = False) -> str:
-    """Write a metadata file behind the gateway's back; its location."""
+    """Write a metadata file without the gateway; return its location."""
     body = json.dumps(document).encode()
     key = location.removeprefix(f"s3://{world.bucket}/")
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=gzip.compress(body) if packed else body)
@@ -60,13 +60,13 @@ def put(world: World, location: str, document: dict[str, Any], *, packed: bool =
 
 
 def foreign(world: World, ns: str) -> tuple[str, dict[str, Any]]:
-    """A fresh place below the base, and valid metadata of a table there."""
+    """Return a fresh location below the base, and valid metadata of a table there."""
     table = released(world, ns)
     location = f"{table.location.rsplit('/', 1)[0]}/{unique('foreign')}"
     return location, {**table.answer["metadata"], "location": location}
 
 
-def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str) -> None:
+def test_unregistered_table_is_gone_and_its_files_remain(world: World, ns: str) -> None:
     table = world.table(ns)
     files = world.objects(table.location.removeprefix(f"s3://{world.bucket}/"))
     id = str(world.sql("select id from tables where name = $1", table.name)[0]["id"])
@@ -84,7 +84,7 @@ def test_an_unregistered_table_is_gone_and_its_files_stay(world: World, ns: str)
     assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
 
 
-def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World, ns: str) -> None:
+def test_registered_table_keeps_its_metadata_under_a_new_row(world: World, ns: str) -> None:
     table, name = world.table(ns), unique("again")
     before = world.sql("select id from tables where name = $1", table.name)[0]["id"]
     world.admin.post(f"{table.path}/unregister")
@@ -101,7 +101,7 @@ def test_a_registered_table_is_the_one_it_was_with_a_row_of_its_own(world: World
     assert world.commit(world.admin, f"{world.root}/namespaces/{ns}/tables/{name}", change).status_code == 200
 
 
-def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(world: World, ns: str) -> None:
+def test_registering_caller_owns_the_table_and_gets_credentials(world: World, ns: str) -> None:
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
     table = world.table(ns, by=world.carol)
     assert world.carol.post(f"{table.path}/unregister").status_code == 200
@@ -114,7 +114,7 @@ def test_who_registers_a_table_owns_it_and_gets_credentials_for_its_location(wor
     assert world.carol.delete(table.path).status_code == 204
 
 
-def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> None:
+def test_registration_without_delegation_returns_no_credentials(world: World, ns: str) -> None:
     table = released(world, ns)
     answer = world.admin.post(
         f"{world.root}/namespaces/{ns}/register",
@@ -125,7 +125,7 @@ def test_with_keys_of_ones_own_none_are_handed_out(world: World, ns: str) -> Non
     assert not answer.json().get("storage-credentials")
 
 
-def test_a_packed_metadata_file_is_read_whatever_its_name(world: World, ns: str) -> None:
+def test_compressed_metadata_file_is_read_under_any_name(world: World, ns: str) -> None:
     location, metadata = foreign(world, ns)
     file = put(world, f"{location}/metadata/00003-a.metadata.json", metadata, packed=True)
     answer = adopt(world.admin, world, ns, unique("t"), file)
@@ -141,7 +141,7 @@ def test_registering_needs_the_right_to_create(world: World, ns: str) -> None:
     assert told(register(world.carol, world, ns, table.name, file))[:2] == (403, "NamespaceActionForbidden")
 
 
-def test_a_taken_name_is_told_with_the_kind_that_has_it(world: World, ns: str) -> None:
+def test_taken_name_error_names_the_existing_kind(world: World, ns: str) -> None:
     gone, table, view = released(world, ns), world.table(ns), create_view(world, ns)
     file = gone.answer["metadata-location"]
     assert told(register(world.admin, world, ns, table.name, file)) == (
@@ -189,7 +189,7 @@ def test_a_missing_file_is_not_found(world: World, ns: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"{}", b"[1]", b'{"format-version": 9}', b"\x1f\x8bdamaged"])
-def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: bytes) -> None:
+def test_invalid_metadata_file_is_a_bad_request(world: World, ns: str, content: bytes) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=content)
@@ -197,7 +197,7 @@ def test_what_is_no_metadata_is_a_bad_request(world: World, ns: str, content: by
     assert adopt_view(world.admin, world, ns, "t", file).status_code == 400
 
 
-def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
+def test_gzip_bomb_is_refused_without_decompression(world: World, ns: str) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
     bomb = gzip.compress(b" " * (200 * 1024 * 1024))
@@ -212,7 +212,7 @@ def test_a_gzip_bomb_is_refused_and_not_unpacked(world: World, ns: str) -> None:
     "place",
     ["metadata-log", "manifest-list", "statistics", "partition-statistics", "write.data.path", "write.metadata.path"],
 )
-def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, ns: str, place: str) -> None:
+def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: str, place: str) -> None:
     victim = world.table(ns)
     location, metadata = foreign(world, ns)
     snapshot = {
@@ -252,7 +252,7 @@ def test_a_file_whose_inside_points_into_another_table_is_refused(world: World, 
         file,
         {**document, "metadata-log": [], "statistics": [], "partition-statistics": []}
         | {"snapshots": [snapshot], "properties": {}},
-    )  # the same file without what was wrong is taken
+    )  # The same file without the fault is accepted.
     assert adopt(world.admin, world, ns, unique("t"), file).status_code == 200
 
 
@@ -293,7 +293,7 @@ def test_one_file_cannot_be_registered_twice(world: World, ns: str) -> None:
     assert told(adopt(world.admin, world, ns, "second", second))[:2] == (409, "LocationAlreadyTaken")
 
 
-def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(world: World, ns: str) -> None:
+def test_overwriting_registration_replaces_the_table_without_a_purge(world: World, ns: str) -> None:
     table = world.table(ns)
     first = table.answer["metadata-location"]
     world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}})
@@ -309,7 +309,7 @@ def test_overwriting_puts_the_file_in_the_place_of_the_table_and_purges_nothing(
     assert world.carol.get(table.path).status_code == 404
 
 
-def test_overwriting_nothing_is_registering(world: World, ns: str) -> None:
+def test_overwriting_a_missing_table_registers_it(world: World, ns: str) -> None:
     table = released(world, ns)
     answer = register(world.admin, world, ns, table.name, table.answer["metadata-location"], overwrite=True)
     assert answer.status_code == 200
@@ -326,19 +326,21 @@ def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
     assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
 
 
-def test_one_kind_of_metadata_makes_not_the_other_kind_of_thing(world: World, ns: str) -> None:
+def test_table_metadata_registers_no_view_and_vice_versa(world: World, ns: str) -> None:
     table, view = released(world, ns), create_view(world, ns)
     world.admin.delete(f"{view['path']}?purgeRequested=false")
     assert register_view(world.admin, world, ns, "v", table.answer["metadata-location"]).status_code == 400
     assert register(world.admin, world, ns, "t", view["metadata-location"]).status_code == 400
 
 
-def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_made(world: World, ns: str) -> None:
-    """B07: the session policy names the prefix twice and has at most 2,048 characters; a longer one is a table that
-    nobody could ever read. Told at its creation, in each way there is, and nothing is left of it."""
+def test_location_too_long_for_a_credential_is_refused_at_creation(world: World, ns: str) -> None:
+    """B07: the session policy names the prefix twice and has at most 2,048 characters.
+
+    Each form of creation refuses a longer location and leaves nothing behind, as no client could read the table.
+    """
     location, metadata = foreign(world, ns)
     deep = f"{location}/{'/'.join('x' * 220 for _ in range(4))}"
-    # With ways of their own to the store the creator asks for no keys: others will.
+    # A creator with its own storage access needs no keys, but other users will.
     managed = {"X-Iceberg-Access-Delegation": "client-managed"}
     file = put(world, f"{deep}/metadata/00000-a.metadata.json", {**metadata, "location": deep})
     world.quiet()
@@ -365,8 +367,8 @@ def test_a_place_no_credential_could_be_made_for_is_refused_when_the_table_is_ma
 
 
 @pytest.mark.threat("LG-LOC-14")
-def test_a_metadata_file_right_in_the_warehouses_base_is_refused_unread(world: World, ns: str) -> None:
-    """Its folder would be the whole warehouse, for the table and for the credential to read it with."""
+def test_metadata_file_in_the_warehouse_base_is_refused_unread(world: World, ns: str) -> None:
+    """Its folder would be the whole warehouse, for the table and for the credential that reads it."""
     base = world.ready.s3.profile.get("key-prefix", "demo")
     answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
     assert told(answer)[:2] == (400, "InvalidLocation")
@@ -382,8 +384,8 @@ def _note(world: World, file: str, age: str) -> None:
     )
 
 
-def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, ns: str) -> None:
-    """Whoever committed deletes it, at this very moment perhaps."""
+def test_metadata_file_removed_from_a_log_cannot_be_registered(world: World, ns: str) -> None:
+    """The committer may be deleting it concurrently."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
     now = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}}).json()
@@ -395,8 +397,8 @@ def test_a_file_that_fell_out_of_a_tables_log_is_none_to_register(world: World, 
     assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
 
 
-def test_a_table_that_was_committed_to_meanwhile_is_not_overwritten(world: World, ns: str) -> None:
-    """The commit may have deleted the file that was read: it had fallen out of the log."""
+def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) -> None:
+    """The commit may have deleted the file that was read, because it left the metadata log."""
     table = world.table(ns)
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
@@ -418,7 +420,7 @@ _WAITS_FOR_LOCATIONS = f"select 1 from pg_locks where locktype = 'advisory' and 
 
 @contextmanager
 def locations_held(world: World) -> Iterator[None]:
-    """Nobody takes a place that they name until the block ends."""
+    """Block every claim of a named location until the block ends."""
 
     async def begin() -> asyncpg.Connection:
         connection = await asyncpg.connect(world.ready.postgres)
@@ -435,7 +437,7 @@ def locations_held(world: World) -> Iterator[None]:
 
 
 def _dropped_view(world: World, ns: str, age: str) -> tuple[str, str]:
-    """(name, metadata file) of a view that was dropped so long ago."""
+    """Return (name, metadata file) of a view that was dropped this long ago."""
     view = create_view(world, ns)
     assert world.admin.delete(view["path"]).status_code == 204
     file = view["metadata-location"]
@@ -449,7 +451,7 @@ def _noted(world: World, file: str) -> list[Any]:
     )
 
 
-def test_the_file_of_a_dropped_view_is_not_swept_while_somebody_registers_it(world: World, ns: str) -> None:
+def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, ns: str) -> None:
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         asking = pool.submit(register_view, world.admin, world, ns, name, file)
@@ -461,9 +463,7 @@ def test_the_file_of_a_dropped_view_is_not_swept_while_somebody_registers_it(wor
 
 
 @pytest.mark.parametrize("spelled", ["S3://", "s3://"])
-def test_a_registered_file_is_superfluous_no_more_however_its_place_is_spelled(
-    world: World, ns: str, spelled: str
-) -> None:
+def test_registered_file_is_removed_from_cleanup_in_any_spelling(world: World, ns: str, spelled: str) -> None:
     name, file = _dropped_view(world, ns, "1 minute")
     answer = register_view(world.admin, world, ns, name, file.replace("s3://", spelled))
     assert answer.status_code == 200, answer.text

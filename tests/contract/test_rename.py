@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renaming tables and views: the name, whose rights count afterwards, and what is said when it cannot be done."""
+"""Renames of tables and views: the name, the rights afterwards, and the refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.world import Person, World, asked_again, told, unique
 def rename(
     by: Person, world: World, kind: str, source: tuple[str, str], destination: tuple[str, str]
 ) -> httpx.Response:
-    """A rename of (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
+    """Rename (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
     return by.post(
         f"{world.root}/{kind}/rename",
         {
@@ -29,7 +29,7 @@ def rename(
 
 
 def make(world: World, kind: str, ns: str) -> dict[str, Any]:
-    """A table or view: name, path, row id, and what a load answers of it."""
+    """Create a table or view; return name, path, row id, and the loaded response."""
     if kind == "views":
         made = create_view(world, ns)
         name = made["name"]
@@ -41,7 +41,7 @@ def make(world: World, kind: str, ns: str) -> dict[str, Any]:
 
 
 def path(world: World, kind: str, ns: str, name: str) -> str:
-    """Where it is loaded."""
+    """Return the path at which it is loaded."""
     return f"{world.root}/namespaces/{ns}/{kind}/{name}"
 
 
@@ -53,7 +53,7 @@ def _type(kind: str) -> str:
 
 
 @KINDS
-def test_a_renamed_thing_has_its_new_name_and_nothing_else_changed(world: World, ns: str, kind: str) -> None:
+def test_rename_changes_only_the_name(world: World, ns: str, kind: str) -> None:
     made, name = make(world, kind, ns), unique("renamed")
     answer = rename(world.admin, world, kind, (ns, made["name"]), (ns, name))
     assert (answer.status_code, answer.content) == (204, b"")
@@ -74,9 +74,7 @@ def test_a_name_may_change_its_letter_case_only(world: World, ns: str, kind: str
 
 
 @KINDS
-def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the_old_do_not(
-    world: World, kind: str
-) -> None:
+def test_rename_moves_visibility_to_readers_of_the_new_namespace(world: World, kind: str) -> None:
     old, new = world.namespace(), world.namespace()
     made, neighbour = make(world, kind, old), make(world, kind, old)
     world.grant("select", world.carol, "namespace", world.namespace_id(old))
@@ -94,7 +92,7 @@ def test_after_a_rename_the_readers_of_the_new_namespace_see_it_and_those_of_the
 
 
 @KINDS
-def test_who_holds_something_on_the_thing_itself_keeps_it_and_sees_the_new_way_only(world: World, kind: str) -> None:
+def test_grantee_of_a_renamed_table_keeps_access_and_sees_the_new_path_only(world: World, kind: str) -> None:
     old, new = world.namespace(), world.namespace()
     made = make(world, kind, old)
     world.grant("select", world.contractor, _type(kind), made["id"])
@@ -108,7 +106,7 @@ def test_who_holds_something_on_the_thing_itself_keeps_it_and_sees_the_new_way_o
     assert world.sql("select 1 from outbox where subject_id = $1", world.contractor.id) == []
 
 
-def test_who_holds_another_table_of_the_old_namespace_still_sees_the_way_to_it(world: World) -> None:
+def test_grantee_of_a_sibling_still_sees_the_old_namespace(world: World) -> None:
     old, new = world.namespace(), world.namespace()
     leaving, staying = make(world, "tables", old), make(world, "tables", old)
     for each in (leaving, staying):
@@ -121,9 +119,7 @@ def test_who_holds_another_table_of_the_old_namespace_still_sees_the_way_to_it(w
 
 @pytest.mark.threat("LG-DEC-03")
 @KINDS
-def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_destination(
-    world: World, kind: str
-) -> None:
+def test_rename_needs_the_right_on_the_source_and_create_at_the_destination(world: World, kind: str) -> None:
     old, new = world.namespace(), world.namespace()
     made = make(world, kind, old)
     here, there = (old, made["name"]), (new, made["name"])
@@ -152,14 +148,14 @@ def test_a_rename_needs_the_right_on_the_source_and_the_right_to_create_at_the_d
 
 
 @KINDS
-def test_one_kind_in_the_place_of_the_other_is_no_source(world: World, ns: str, kind: str) -> None:
+def test_rename_of_a_table_does_not_accept_a_view_and_vice_versa(world: World, ns: str, kind: str) -> None:
     other = "views" if kind == "tables" else "tables"
     made = make(world, other, ns)
     noun = _type(kind).capitalize()
     assert told(rename(world.admin, world, kind, (ns, made["name"]), (ns, "x")))[1] == f"NoSuch{noun}Exception"
 
 
-def test_a_name_that_could_not_be_created_is_no_new_name(world: World, ns: str) -> None:
+def test_invalid_name_is_no_rename_destination(world: World, ns: str) -> None:
     table = world.table(ns)
     for name in ("a+b", "a/b", " a", ""):
         assert rename(world.admin, world, "tables", (ns, table.name), (ns, name)).status_code == 400
@@ -183,7 +179,7 @@ def test_a_table_is_committed_to_under_its_new_name_only(world: World, ns: str) 
     assert world.commit(world.admin, path(world, "tables", ns, name), change).status_code == 200
 
 
-def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None:
+def test_rename_audit_has_both_names(world: World, ns: str) -> None:
     table, name = world.table(ns), unique("new")
     answer = rename(world.admin, world, "tables", (ns, table.name), (ns, name))
     request_id = answer.headers["x-request-id"]
@@ -196,13 +192,14 @@ def test_a_rename_is_in_the_audit_with_both_names(world: World, ns: str) -> None
 def _sent(
     together: ThreadPoolExecutor, ask: Callable[..., httpx.Response], *arguments: object
 ) -> Future[httpx.Response]:
-    """Sent now, beside others, and again for as long as nobody can decide: a rename takes ways away, which may overtake
-    the decision on what is beside it.
+    """Send the request concurrently with others, and again after 429 or 503.
+
+    A rename revokes visibility, which may outdate concurrent decisions.
     """
     return together.submit(asked_again, partial(ask, *arguments))
 
 
-def test_a_grant_that_races_with_a_rename_opens_the_way_to_where_the_table_is(world: World) -> None:
+def test_grant_racing_with_a_rename_makes_the_current_path_visible(world: World) -> None:
     for _ in range(6):
         old, new = world.namespace(), world.namespace()
         made = make(world, "tables", old)
@@ -216,7 +213,7 @@ def test_a_grant_that_races_with_a_rename_opens_the_way_to_where_the_table_is(wo
         assert world.contractor.head(f"{world.root}/namespaces/{old}").status_code == 404
 
 
-def test_a_commit_that_races_with_a_rename_is_lost_or_done_and_never_lands_under_another_name(world: World) -> None:
+def test_commit_racing_with_a_rename_applies_to_its_table_or_fails(world: World) -> None:
     for turn in range(6):
         old, new = world.namespace(), world.namespace()
         table = world.table(old)
@@ -230,7 +227,7 @@ def test_a_commit_that_races_with_a_rename_is_lost_or_done_and_never_lands_under
         assert now["properties"].get("turn") == (str(turn) if committing.result().status_code == 200 else None)
 
 
-def test_of_two_renames_onto_one_name_one_wins(world: World, ns: str) -> None:
+def test_one_of_two_renames_onto_one_name_succeeds(world: World, ns: str) -> None:
     first, second, name = world.table(ns), world.table(ns), unique("wanted")
     with ThreadPoolExecutor(2) as together:
         answers = [
@@ -242,7 +239,7 @@ def test_of_two_renames_onto_one_name_one_wins(world: World, ns: str) -> None:
     assert len(listed) == 2
 
 
-def test_of_two_moves_of_one_table_one_wins_and_it_has_one_parent(world: World) -> None:
+def test_one_of_two_moves_of_a_table_succeeds_with_one_parent(world: World) -> None:
     old, left, right = world.namespace(), world.namespace(), world.namespace()
     made = make(world, "tables", old)
     with ThreadPoolExecutor(2) as together:

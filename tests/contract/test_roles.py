@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: their records, who is in them, and that nothing of a deleted one is left."""
+"""Roles: their records, their members, and complete cleanup of a deleted role."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROLE = "/management/v1/role"
 
 
 def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
-    """A new role of the default project."""
+    """Create a role in the default project."""
     body = {"name": unique("role"), **more}
     made = asked_again(lambda: (by or world.admin).post(ROLE, body))
     assert made.status_code == 201, made.text
@@ -57,7 +57,7 @@ def test_a_role_is_created_read_changed_and_found(world: World) -> None:
     assert world.admin.post("/management/v1/search/role", {"search": "x" * 65}).status_code == 400
 
 
-def test_all_roles_come_by_page_each_once(world: World) -> None:
+def test_role_pages_list_every_role_once(world: World) -> None:
     made = {make(world)["id"] for _ in range(5)}
     seen: list[str] = []
     token = None
@@ -73,7 +73,7 @@ def test_all_roles_come_by_page_each_once(world: World) -> None:
     assert made <= set(seen)
 
 
-def test_names_and_sources_are_taken_once_in_a_project(world: World) -> None:
+def test_role_names_and_sources_are_unique_in_a_project(world: World) -> None:
     role = make(world)
     twin = {"name": role["name"].upper()}
     assert told(world.admin.post(ROLE, twin))[:2] == (409, "RoleNameAlreadyExists")
@@ -91,7 +91,7 @@ def test_names_and_sources_are_taken_once_in_a_project(world: World) -> None:
     [{}, {"name": ""}, {"name": "a\n"}, {"name": "x", "provider-id": "Ldap"}, {"name": "x", "source-id": "a\nb"}],
     ids=["no name", "empty name", "line feed", "letter case of the provider", "control character"],
 )
-def test_a_role_that_cannot_be_named_is_400(world: World, body: dict[str, str]) -> None:
+def test_invalid_role_name_is_400(world: World, body: dict[str, str]) -> None:
     assert world.admin.post(ROLE, body).status_code == 400
 
 
@@ -113,7 +113,7 @@ def test_strangers_see_no_role_and_members_only_its_name(world: World) -> None:
     assert world.admin.delete(path).status_code == 204
 
 
-def test_the_creator_owns_the_role_and_hands_it_out(world: World) -> None:
+def test_role_creator_owns_and_assigns_it(world: World) -> None:
     world.grant("role_creator", world.steward, "project", world.project)
     try:
         role = make(world, by=world.steward)
@@ -131,7 +131,7 @@ def test_the_creator_owns_the_role_and_hands_it_out(world: World) -> None:
         world.revoke("role_creator", world.steward, "project", world.project)
 
 
-def test_roles_in_roles_give_what_the_outer_one_has_and_close_no_circle(world: World, ns: str) -> None:
+def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) -> None:
     table = world.table(ns)
     outer, inner = make(world), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -150,7 +150,7 @@ def test_roles_in_roles_give_what_the_outer_one_has_and_close_no_circle(world: W
     assert world.carol.get(table.path).status_code == 404
 
 
-def test_nobody_is_put_by_hand_into_the_role_of_another_provider(world: World) -> None:
+def test_members_of_provider_roles_cannot_be_assigned_manually(world: World) -> None:
     more: dict[str, Any] = {"provider-id": "ldap", "source-id": unique("cn=")}
     role = make(world, **more)
     assert told(add(world, role, "user", world.carol.id))[:2] == (400, "RoleNotManuallyAssignable")
@@ -164,7 +164,7 @@ def test_nobody_is_put_by_hand_into_the_role_of_another_provider(world: World) -
     assert add(world, role, "user", world.carol.id).status_code == 204
 
 
-def test_a_deleted_role_leaves_no_grant_and_no_tuple_and_takes_what_it_gave(world: World, ns: str) -> None:
+def test_role_deletion_removes_its_grants_tuples_and_members_rights(world: World, ns: str) -> None:
     table = world.table(ns)
     role, outer = make(world), make(world)
     id = role["id"]

@@ -63,7 +63,7 @@ def reads(person: Person, table: Table) -> int:
 # ---- the life of a user and a group, as Entra ID tells it -----------------------------------------------------------
 
 
-def test_what_entra_sends_from_the_first_day_to_the_last(world: World, entra: Directory, table: Table) -> None:
+def test_entra_user_lifecycle(world: World, entra: Directory, table: Table) -> None:
     oid = unique("oid")
     asked = entra.scim.get(f'{USERS}?filter=externalId eq "{oid}"')
     assert (asked.status_code, asked.json()["totalResults"]) == (200, 0)
@@ -102,7 +102,7 @@ def test_what_entra_sends_from_the_first_day_to_the_last(world: World, entra: Di
     assert changed["emails"][0]["value"] == "new@example.com" and changed["name"]["familyName"] == "Else"
 
 
-def test_what_entra_sends_about_a_group_until_somebody_leaves(world: World, entra: Directory, table: Table) -> None:
+def test_entra_group_lifecycle(world: World, entra: Directory, table: Table) -> None:
     oid = unique("oid")
     user = entra.user(oid)
     group = entra.scim.post(GROUPS, {"schemas": [CORE_GROUP], "displayName": unique("Eng"), "externalId": unique("g")})
@@ -143,7 +143,7 @@ def test_what_entra_sends_about_a_group_until_somebody_leaves(world: World, entr
     assert world.tuples(f"role:{made_group['id']}") == set()
 
 
-def test_what_okta_sends_from_the_first_day_to_the_last(world: World, okta: Directory, table: Table) -> None:
+def test_okta_user_and_group_lifecycle(world: World, okta: Directory, table: Table) -> None:
     login = f"{unique('ben')}@example.com"
     assert okta.scim.get(f'{USERS}?filter=userName eq "{login}"&startIndex=1&count=100').json()["totalResults"] == 0
     body = {
@@ -193,7 +193,7 @@ def test_what_okta_sends_from_the_first_day_to_the_last(world: World, okta: Dire
 # ---- who is not active ----------------------------------------------------------------------------------------------
 
 
-def test_who_is_not_active_holds_nothing_for_anybody_who_asks(world: World, entra: Directory, table: Table) -> None:
+def test_inactive_user_has_no_rights_in_any_check(world: World, entra: Directory, table: Table) -> None:
     oid = unique("oid")
     user = entra.user(oid)
     person = entra.comes(oid)
@@ -233,7 +233,7 @@ def test_who_is_not_active_holds_nothing_for_anybody_who_asks(world: World, entr
     assert allowed() and reads(person, table) == 200
 
 
-def test_groups_in_the_token_do_not_help_who_is_not_active(world: World, entra: Directory, table: Table) -> None:
+def test_token_groups_give_no_access_to_an_inactive_user(world: World, entra: Directory, table: Table) -> None:
     group = entra.group()
     entra.give("select", group, "table", table.uuid)
     oid = unique("oid")
@@ -244,7 +244,7 @@ def test_groups_in_the_token_do_not_help_who_is_not_active(world: World, entra: 
     assert reads(person, table) == 403
 
 
-def test_nobody_gets_out_of_a_directory_by_hand(world: World, entra: Directory, table: Table) -> None:
+def test_directory_user_record_cannot_be_deleted_manually(world: World, entra: Directory, table: Table) -> None:
     """With the record would go what the directory said, and what it says later would find nobody."""
     oid = unique("oid")
     user = entra.user(oid)
@@ -286,7 +286,7 @@ def test_a_patch_that_is_half_wrong_changes_nothing(world: World, entra: Directo
     assert world.rows() == before
 
 
-def test_names_are_unique_in_every_letter_case_and_subjects_stay(
+def test_user_names_are_unique_in_any_letter_case_and_subjects_are_fixed(
     world: World, entra: Directory, okta: Directory
 ) -> None:
     user = entra.user()
@@ -309,7 +309,7 @@ def test_names_are_unique_in_every_letter_case_and_subjects_stay(
     assert scim_error(clash) == (409, "uniqueness")
 
 
-def test_a_directory_reaches_its_own_users_and_groups_alone(world: World, entra: Directory, okta: Directory) -> None:
+def test_directory_manages_its_own_users_and_groups_only(world: World, entra: Directory, okta: Directory) -> None:
     user, group = okta.user(), okta.group()
     assert scim_error(entra.scim.get(f"{USERS}/{user['id']}"))[0] == 404
     assert scim_error(entra.scim.delete(f"{USERS}/{user['id']}"))[0] == 404
@@ -338,7 +338,7 @@ def test_a_directory_cannot_make_itself_or_its_users_administrators(world: World
     assert entra.scim.post(world.grants_path("server", ""), self_made).status_code == 401
 
 
-def test_who_leaves_a_group_waits_for_who_ends_an_office_on_the_server(world: World, entra: Directory) -> None:
+def test_group_removal_waits_for_a_concurrent_server_admin_change(world: World, entra: Directory) -> None:
     """The group may be given the office in the same moment, and the one who leaves be the last who has it by it."""
     user = entra.user()
     group = entra.group(user)
@@ -355,7 +355,7 @@ def test_who_leaves_a_group_waits_for_who_ends_an_office_on_the_server(world: Wo
     assert entra.scim.get(f"{GROUPS}/{group['id']}").json().get("members", []) == []
 
 
-def test_roles_of_a_directory_are_not_changed_by_hand(world: World, entra: Directory) -> None:
+def test_directory_roles_cannot_be_changed_manually(world: World, entra: Directory) -> None:
     user, group = entra.user(), entra.group()
     role = f"/management/v1/role/{group['id']}"
     assert told(world.admin.post(role, {"name": unique("other")}))[:2] == (409, "RoleSynchronized")
@@ -369,7 +369,7 @@ def test_roles_of_a_directory_are_not_changed_by_hand(world: World, entra: Direc
     assert scim_error(entra.scim.get(f"{GROUPS}/{group['id']}"))[0] == 404
 
 
-def test_names_that_look_like_something_else_are_names(world: World, entra: Directory, table: Table) -> None:
+def test_names_resembling_ids_or_syntax_are_plain_names(world: World, entra: Directory, table: Table) -> None:
     for subject in ("*", "role:x#assignee", "user:*", f"%2A{unique('')}"):
         entra.user(subject, userName=unique("odd"))
         assert reads(entra.comes(subject), table) == 404
@@ -390,7 +390,7 @@ def test_names_that_look_like_something_else_are_names(world: World, entra: Dire
 # ---- who may --------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_privilege_nobody_comes_in(world: World, entra: Directory, directories: Any) -> None:
+def test_scim_without_the_privilege_is_refused(world: World, entra: Directory, directories: Any) -> None:
     plain = Directory("plain", world, entra.base, entra.gateway, entra.provider, "plain", entra.scim)
     nobody = entra.comes(unique("oid"))
     world.quiet()
@@ -415,7 +415,7 @@ def test_without_the_privilege_nobody_comes_in(world: World, entra: Directory, d
     assert world.admin.get("/scim/v2/Users").status_code == 403, "administrators are no provisioners"
 
 
-def test_a_provider_can_come_with_its_own_tokens(world: World, entra: Directory) -> None:
+def test_provider_tokens_can_authenticate_scim(world: World, entra: Directory) -> None:
     application = entra.comes(unique("app"))
     assert application.post("/management/v1/user", {}).status_code in (200, 201)
     world.grant("provisioner", application, "server", "")
@@ -429,7 +429,7 @@ def test_a_provider_can_come_with_its_own_tokens(world: World, entra: Directory)
     assert scim_error(application.get(USERS))[0] == 403
 
 
-def test_tokens_for_provisioning_open_nothing_else_and_end_when_revoked(world: World, entra: Directory) -> None:
+def test_provisioning_token_opens_only_scim_until_revoked(world: World, entra: Directory) -> None:
     for path in ("/catalog/v1/config", "/management/v1/whoami", f"{world.root}/namespaces"):
         assert told(entra.scim.get(path))[0] == 401, path
     text = issued(entra.gateway, "entra", world.project)
@@ -457,7 +457,7 @@ def test_tokens_for_provisioning_open_nothing_else_and_end_when_revoked(world: W
 # ---- lists, versions, repeats, bounds -------------------------------------------------------------------------------
 
 
-def test_lists_are_paged_and_filters_that_are_none_are_refused(world: World, okta: Directory) -> None:
+def test_scim_lists_are_paged_and_invalid_filters_refused(world: World, okta: Directory) -> None:
     made = [okta.user()["id"] for _ in range(3)]
     total = okta.scim.get(USERS + "?count=0").json()
     assert total["totalResults"] >= 3 and total["Resources"] == []
@@ -474,7 +474,7 @@ def test_lists_are_paged_and_filters_that_are_none_are_refused(world: World, okt
     assert set(only) == {"schemas", "id", "userName"}
 
 
-def test_versions_keep_two_writers_apart(entra: Directory) -> None:
+def test_resource_versions_prevent_lost_updates(entra: Directory) -> None:
     user = entra.user()
     path, patch = f"{USERS}/{user['id']}", {"Operations": [{"op": "replace", "path": "displayName", "value": "A"}]}
     first = entra.scim.ask("PATCH", path, json=patch, headers={"If-Match": user["meta"]["version"]})
@@ -485,7 +485,7 @@ def test_versions_keep_two_writers_apart(entra: Directory) -> None:
     assert again.status_code == 200
 
 
-def test_a_request_that_is_sent_twice_is_done_once(world: World, entra: Directory) -> None:
+def test_repeated_scim_request_has_one_effect(world: World, entra: Directory) -> None:
     key = {"Idempotency-Key": "8f0a9d0e-0000-4000-8000-0000000000c1"}
     body = {"userName": unique("twice"), "externalId": unique("twice")}
     first, second = entra.scim.post(USERS, body, headers=key), entra.scim.post(USERS, body, headers=key)
@@ -493,7 +493,7 @@ def test_a_request_that_is_sent_twice_is_done_once(world: World, entra: Director
     assert first.json()["id"] == second.json()["id"]
 
 
-def test_what_is_too_much_is_refused_before_it_costs(entra: Directory) -> None:
+def test_oversized_scim_request_is_refused_before_processing(entra: Directory) -> None:
     group = entra.group()
     many = [{"value": "0199d0c4-0000-7000-8000-00000000dead"} for _ in range(5_001)]
     ids = [{"value": f"0199d0c4-0000-7000-8000-{number:012d}"} for number in range(5_001)]
@@ -510,7 +510,7 @@ def test_what_is_too_much_is_refused_before_it_costs(entra: Directory) -> None:
 
 
 @pytest.mark.parametrize("size", [600, pytest.param(5000, marks=pytest.mark.long)])
-def test_large_group_gives_and_takes_access_as_one(world: World, entra: Directory, table: Table, size: int) -> None:
+def test_large_group_change_is_atomic(world: World, entra: Directory, table: Table, size: int) -> None:
     """Users are written as rows: what is tried is the group."""
     stem = unique("mass")
     world.sql(
@@ -543,7 +543,7 @@ def test_large_group_gives_and_takes_access_as_one(world: World, entra: Director
         world.sql("delete from users where id like 'entra~' || $1 || '%'", stem)
 
 
-def test_what_is_supported_is_told(entra: Directory) -> None:
+def test_scim_service_configuration_lists_supported_features(entra: Directory) -> None:
     config = entra.scim.get("/scim/v2/ServiceProviderConfig").json()
     assert config["patch"]["supported"] and config["filter"]["maxResults"] == 200 and not config["bulk"]["supported"]
     types = entra.scim.get("/scim/v2/ResourceTypes").json()["Resources"]
@@ -555,7 +555,7 @@ def test_what_is_supported_is_told(entra: Directory) -> None:
     assert PATCH_OP
 
 
-def test_what_describes_the_server_is_whole_and_lies_where_it_says(entra: Directory) -> None:
+def test_scim_discovery_resources_are_complete_at_their_locations(entra: Directory) -> None:
     for listed in ("Schemas", "ResourceTypes"):
         for each in entra.scim.get(f"/scim/v2/{listed}").json()["Resources"]:
             assert entra.scim.get(each["meta"]["location"]).json() == each
@@ -565,7 +565,7 @@ def test_what_describes_the_server_is_whole_and_lies_where_it_says(entra: Direct
         assert scim_error(entra.scim.get(f"/scim/v2/{path}"))[0] == 404
 
 
-def test_answers_have_what_was_asked_for(entra: Directory) -> None:
+def test_scim_responses_contain_the_requested_attributes(entra: Directory) -> None:
     user = entra.user(name={"givenName": "A", "familyName": "B"})
     group = entra.group(user)
     path, key = f"{GROUPS}/{group['id']}", {"Idempotency-Key": "8f0a9d0e-0000-4000-8000-0000000000c2"}
@@ -590,9 +590,7 @@ def test_answers_have_what_was_asked_for(entra: Directory) -> None:
     assert listed["Resources"] == [{"schemas": [CORE_USER], "id": user["id"], "name": {"familyName": "B"}}]
 
 
-def test_an_address_that_the_directory_gives_is_found_and_outlasts_what_users_say(
-    world: World, entra: Directory
-) -> None:
+def test_directory_email_is_searchable_and_overrides_the_users_own(world: World, entra: Directory) -> None:
     subject, address = unique("ann"), f"{unique('ann')}@corp.example"
     entra.user(subject, emails=[{"value": address, "primary": True}])
     person = entra.comes(subject, email="self@corp.example", email_verified=True)

@@ -64,7 +64,7 @@ def forgotten(world: World) -> Iterator[list[str]]:
     world.sql("delete from tables where id = any($1::text[]::uuid[])", ids)
 
 
-def test_a_table_is_found_by_name_by_path_and_by_id_with_its_shape(world: World) -> None:
+def test_search_finds_a_table_by_name_path_and_id(world: World) -> None:
     ns = world.namespace(unique("Retail"))
     table = world.table(ns, unique("CustomerOrders"))
     hit = {
@@ -82,7 +82,7 @@ def test_a_table_is_found_by_name_by_path_and_by_id_with_its_shape(world: World)
     assert search(world, "?!") == [], "what holds no letter is like nothing"
 
 
-def test_a_path_finds_the_table_of_that_namespace_first(world: World) -> None:
+def test_search_by_path_ranks_that_namespaces_table_first(world: World) -> None:
     east, west = world.namespace(unique("eastern")), world.namespace(unique("western"))
     name = unique("ledger")
     tables = {ns: world.table(ns, name) for ns in (east, west)}
@@ -108,7 +108,7 @@ def test_a_path_finds_the_table_of_that_namespace_first(world: World) -> None:
         ("emoji😀facts", "😀facts"),
     ],
 )
-def test_names_are_found_by_parts_and_with_mistakes_in_any_script(world: World, name: str, text: str) -> None:
+def test_search_matches_parts_and_misspellings_in_any_script(world: World, name: str, text: str) -> None:
     ns = world.namespace()
     table = world.table(ns, name)
     assert table.uuid in [each["tabular-id"]["id"] for each in search(world, text)]
@@ -116,13 +116,13 @@ def test_names_are_found_by_parts_and_with_mistakes_in_any_script(world: World, 
     assert table.uuid not in [each["tabular-id"]["id"] for each in search(world, text)]
 
 
-def test_strangers_to_each_other_in_one_script_are_not_alike(world: World) -> None:
+def test_unrelated_names_of_one_script_do_not_match(world: World) -> None:
     ns = world.namespace()
     world.table(ns, "在庫")
     assert "在庫" not in names(search(world, "顧客")), "four letters stand for each, and they are scattered"
 
 
-def test_a_rename_is_found_by_the_new_name_at_once(world: World) -> None:
+def test_renamed_table_is_found_by_its_new_name_at_once(world: World) -> None:
     ns = world.namespace()
     table = world.table(ns, unique("before"))
     fresh = unique("zebra_afterwards")
@@ -135,9 +135,7 @@ def test_a_rename_is_found_by_the_new_name_at_once(world: World) -> None:
 
 
 @pytest.mark.threat("LG-DIS-12")
-def test_who_sees_one_table_finds_it_among_better_matches_that_are_invisible(
-    world: World, forgotten: list[str]
-) -> None:
+def test_visible_table_is_found_behind_better_invisible_matches(world: World, forgotten: list[str]) -> None:
     ns = world.namespace()
     word = unique("walrus").replace("_", "")
     table = world.table(ns, f"a{word}seen")
@@ -152,7 +150,7 @@ def test_who_sees_one_table_finds_it_among_better_matches_that_are_invisible(
     assert world.carol.post(path(world), {"search": word}).status_code == 404, "nothing is seen of the warehouse"
 
 
-def test_rights_on_a_namespace_find_everything_below_it_and_nothing_beside(world: World) -> None:
+def test_namespace_rights_find_its_descendants_only(world: World) -> None:
     outer = world.namespace()
     made = world.admin.post(f"{world.root}/namespaces", {"namespace": [outer, "inner"]})
     assert made.status_code == 200
@@ -170,7 +168,7 @@ def test_rights_on_a_namespace_find_everything_below_it_and_nothing_beside(world
     assert world.admin.delete(f"/management/v1/role/{role}").status_code == 204
 
 
-def test_a_grant_that_openfga_does_not_confirm_makes_room_for_the_next(world: World, forgotten: list[str]) -> None:
+def test_candidate_denied_by_openfga_is_replaced_by_the_next(world: World, forgotten: list[str]) -> None:
     """Rows of grants without tuples: candidates, and no more than that."""
     ns = world.namespace()
     word = unique("badger").replace("_", "")
@@ -201,7 +199,7 @@ def _took(world: World, texts: Sequence[str], by: Person) -> float:
 
 
 @pytest.mark.long
-def test_the_time_of_a_search_does_not_tell_of_invisible_matches(world: World, forgotten: list[str]) -> None:
+def test_search_time_reveals_no_invisible_matches(world: World, forgotten: list[str]) -> None:
     """20,000 invisible tables match one of two words; a search that ranked them first would take several times as
     long.
     """
@@ -221,7 +219,7 @@ def test_the_time_of_a_search_does_not_tell_of_invisible_matches(world: World, f
         world.revoke("select", world.carol, "table", table.uuid)
 
 
-def test_who_does_not_see_the_warehouse_is_told_there_is_none(world: World) -> None:
+def test_search_in_an_invisible_warehouse_is_not_found(world: World) -> None:
     world.strip(world.carol)
     hidden = world.carol.post(path(world), {"search": "x"})
     other = str(uuid4())

@@ -41,7 +41,7 @@ def _dropped(soft: World, place: str, **more: Any) -> Table:
     return table
 
 
-def test_what_was_granted_on_it_can_be_read_and_taken_away_and_nothing_is_given(soft: World, place: str) -> None:
+def test_soft_deleted_grants_can_be_read_and_revoked_but_not_added(soft: World, place: str) -> None:
     table = soft.table(place)
     [row] = soft.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
     soft.grant("ownership", soft.carol, "table", row["id"])
@@ -62,7 +62,7 @@ def test_what_was_granted_on_it_can_be_read_and_taken_away_and_nothing_is_given(
     assert soft.carol.get(table.path).status_code == 404
 
 
-def test_nobody_reaches_what_was_dropped_by_any_way(soft: World, place: str) -> None:
+def test_soft_deleted_objects_are_unreachable_by_any_operation(soft: World, place: str) -> None:
     table = soft.table(place)
     fill(soft, table.location)
     before = keys(soft, table.location)
@@ -82,7 +82,7 @@ def test_nobody_reaches_what_was_dropped_by_any_way(soft: World, place: str) -> 
     assert keys(soft, table.location) == before, "its files are kept"
 
 
-def test_the_keys_that_are_out_are_listed_from_the_drop_on_and_the_place_stays_taken(soft: World, place: str) -> None:
+def test_soft_delete_keeps_the_location_blocked_and_lists_live_keys(soft: World, place: str) -> None:
     base = soft.table(place).location.rsplit("/", 1)[0]
     table = soft.table(place, location=f"{base}/{unique('place')}")
     assert soft.admin.delete(table.path).status_code == 204
@@ -100,7 +100,7 @@ def test_the_keys_that_are_out_are_listed_from_the_drop_on_and_the_place_stays_t
     assert len(soft.sql("select 1 from retired_locations where table_id = $1", table.uuid)) == 1
 
 
-def test_the_drop_moves_the_revision_so_that_what_was_decided_before_is_decided_again(soft: World, place: str) -> None:
+def test_soft_delete_advances_the_revision(soft: World, place: str) -> None:
     def revision() -> Any:
         soft.delivered()
         return soft.sql("select revision from warehouses where id = $1", soft.warehouse)[0]["revision"]
@@ -114,7 +114,7 @@ def test_the_drop_moves_the_revision_so_that_what_was_decided_before_is_decided_
     assert revision() == after
 
 
-def test_a_name_is_free_at_once_and_what_takes_it_inherits_nothing(soft: World, place: str) -> None:
+def test_soft_deleted_name_is_free_and_its_next_table_inherits_nothing(soft: World, place: str) -> None:
     table = soft.table(place)
     soft.grant("select", soft.carol, "table", table.uuid)
     assert soft.carol.get(table.path).status_code == 200
@@ -131,7 +131,7 @@ def test_a_name_is_free_at_once_and_what_takes_it_inherits_nothing(soft: World, 
     soft.revoke("select", soft.carol, "table", table.uuid)
 
 
-def test_what_comes_back_is_as_it_was(soft: World, place: str) -> None:
+def test_undropped_table_is_unchanged(soft: World, place: str) -> None:
     soft.grant("create", soft.bob, "namespace", soft.namespace_id(place))
     table = soft.table(place, by=soft.bob)
     soft.grant("select", soft.carol, "table", table.uuid)
@@ -153,7 +153,7 @@ def test_what_comes_back_is_as_it_was(soft: World, place: str) -> None:
     soft.revoke("select", soft.carol, "table", table.uuid)
 
 
-def test_bringing_back_again_changes_nothing(soft: World, place: str) -> None:
+def test_repeated_undrop_changes_nothing(soft: World, place: str) -> None:
     table = _dropped(soft, place)
     key = {"Idempotency-Key": str(uuid4())}
     for _ in range(3):
@@ -164,7 +164,7 @@ def test_bringing_back_again_changes_nothing(soft: World, place: str) -> None:
     assert soft.admin.get(table.path).status_code == 200
 
 
-def test_all_targets_come_back_or_none(soft: World, place: str) -> None:
+def test_undrop_of_several_targets_is_atomic(soft: World, place: str) -> None:
     first, second = _dropped(soft, place), _dropped(soft, place)
     view = create_view(soft, place, second.name)
     both = (("table", first.uuid), ("table", second.uuid))
@@ -177,7 +177,7 @@ def test_all_targets_come_back_or_none(soft: World, place: str) -> None:
     assert {first.uuid, second.uuid} & set(deleted(soft.admin, soft)) == set()
 
 
-def test_two_of_one_name_cannot_both_come_back(soft: World, place: str) -> None:
+def test_undrop_of_two_objects_of_one_name_fails(soft: World, place: str) -> None:
     name = unique("twin")
     one, other = _dropped(soft, place, name=name), _dropped(soft, place, name=name.upper())
     refused = undrop(soft.admin, soft, ("table", one.uuid), ("table", other.uuid))
@@ -185,7 +185,7 @@ def test_two_of_one_name_cannot_both_come_back(soft: World, place: str) -> None:
     assert {one.uuid, other.uuid} <= set(deleted(soft.admin, soft))
 
 
-def test_an_undrop_takes_the_right_to_it_and_hides_what_one_does_not_see(soft: World, place: str) -> None:
+def test_undrop_needs_the_right_and_hides_invisible_objects(soft: World, place: str) -> None:
     table = _dropped(soft, place)
     assert told(undrop(soft.carol, soft, ("table", table.uuid)))[:2] == (404, "NoSuchTableException")
     assert told(undrop(soft.carol, soft, ("table", str(uuid4()))))[:2] == (404, "NoSuchTableException")
@@ -201,7 +201,7 @@ def test_an_undrop_takes_the_right_to_it_and_hides_what_one_does_not_see(soft: W
         assert soft.admin.post(f"{deleted_path(soft)}/undrop", bad).status_code == 400
 
 
-def test_a_list_tells_what_was_dropped_when_and_until_when(soft: World, place: str) -> None:
+def test_deleted_list_has_deletion_and_expiry_times(soft: World, place: str) -> None:
     table = _dropped(soft, place)
     view = create_view(soft, place)
     assert soft.admin.delete(view["path"]).status_code == 204
@@ -227,7 +227,7 @@ def test_a_list_tells_what_was_dropped_when_and_until_when(soft: World, place: s
     assert soft.admin.get(deleted_path(soft), params={"namespaceId": "x"}).status_code == 400
 
 
-def test_a_list_holds_all_that_its_reader_sees_and_nothing_else(soft: World, place: str) -> None:
+def test_deleted_list_holds_exactly_the_visible_objects(soft: World, place: str) -> None:
     inner = f"{place}%1Finner"
     assert soft.admin.post(f"{soft.root}/namespaces", {"namespace": [place, "inner"]}).status_code == 200
     own, below, hidden = _dropped(soft, place), _dropped(soft, inner), _dropped(soft, soft.namespace())
@@ -242,7 +242,7 @@ def test_a_list_holds_all_that_its_reader_sees_and_nothing_else(soft: World, pla
     soft.revoke("select", soft.carol, "namespace", soft.namespace_id(inner))
 
 
-def test_pages_of_what_was_dropped_are_complete(soft: World, place: str) -> None:
+def test_deleted_list_pages_are_complete(soft: World, place: str) -> None:
     made = {_dropped(soft, place).uuid for _ in range(5)}
     seen: list[str] = []
     query = {"namespaceId": soft.namespace_id(place), "pageSize": "2"}
@@ -257,7 +257,7 @@ def test_pages_of_what_was_dropped_are_complete(soft: World, place: str) -> None
 
 
 @pytest.mark.parametrize("purge", [True, False])
-def test_its_end_takes_the_row_the_grants_and_the_files_if_asked(soft: World, place: str, purge: bool) -> None:
+def test_soft_delete_expiry_removes_row_grants_and_requested_files(soft: World, place: str, purge: bool) -> None:
     table = soft.table(place)
     fill(soft, table.location)
     soft.grant("select", soft.carol, "table", table.uuid)
@@ -275,14 +275,14 @@ def test_its_end_takes_the_row_the_grants_and_the_files_if_asked(soft: World, pl
         assert keys(soft, table.location) == before
 
 
-def test_gc_enabled_false_keeps_the_files_here_too(soft: World, place: str) -> None:
+def test_soft_delete_with_gc_enabled_false_keeps_the_files(soft: World, place: str) -> None:
     table = _dropped(soft, place, properties={"gc.enabled": "false"})
     end_now(soft, table.uuid)
     soft.quiet()
     assert len(keys(soft, table.location)) == 1
 
 
-def test_force_drops_for_good(soft: World, place: str) -> None:
+def test_forced_drop_is_permanent(soft: World, place: str) -> None:
     table = soft.table(place)
     assert soft.admin.delete(f"{table.path}?force=true").status_code == 204
     assert table.uuid not in deleted(soft.admin, soft)
@@ -290,7 +290,7 @@ def test_force_drops_for_good(soft: World, place: str) -> None:
     until(lambda: keys(soft, table.location) == set(), "its files are left")
 
 
-def test_a_view_is_kept_and_comes_back_like_a_table(soft: World, place: str) -> None:
+def test_view_is_soft_deleted_and_undropped_like_a_table(soft: World, place: str) -> None:
     view = create_view(soft, place)
     assert soft.admin.delete(view["path"]).status_code == 204
     assert told(soft.admin.get(view["path"]))[:2] == (404, "NoSuchViewException")

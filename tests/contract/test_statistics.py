@@ -67,7 +67,7 @@ def write(world: World, *counts: Counted) -> None:
     asyncio.run(written())
 
 
-def test_counts_of_many_processes_add_up(world: World) -> None:
+def test_counts_of_several_processes_are_summed(world: World) -> None:
     """Writers that touch the same rows in another order, at once."""
     route = f"GET /{unique('route')}"
     warehouse = UUID(world.warehouse)
@@ -106,7 +106,7 @@ def test_counts_of_many_processes_add_up(world: World) -> None:
     assert named["warehouse-name"] == world.ready.warehouse
 
 
-async def test_what_cannot_be_written_is_written_later() -> None:
+async def test_unwritable_counts_are_written_later() -> None:
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
     calls = Calls()
     call = Call("p", None, "GET /x", 200)
@@ -164,11 +164,11 @@ def test_windows_follow_each_other_without_gap_or_overlap(world: World) -> None:
         {"warehouse": ALL, "range-specifier": {"type": "page-token", "token": "kv///////////w"}},
     ],
 )
-def test_a_request_that_is_none_is_400(world: World, body: dict[str, Any]) -> None:
+def test_malformed_statistics_request_is_400(world: World, body: dict[str, Any]) -> None:
     assert world.admin.post(CALLS, body).status_code == 400
 
 
-def test_counts_are_told_to_who_may_have_them(world: World) -> None:
+def test_statistics_need_their_privilege(world: World) -> None:
     world.strip(world.carol)
     one = {"type": "warehouse-id", "id": world.warehouse}
     assert told(ask(world.carol, ALL))[:2] == (404, "ProjectNotFound")
@@ -188,7 +188,7 @@ def _stats(person: Person, warehouse: str, **page: str) -> httpx.Response:
     return person.get(f"/management/v1/warehouse/{warehouse}/statistics", params=page)
 
 
-def test_tables_and_views_are_counted_by_hour_whatever_makes_or_drops_them(world: World) -> None:
+def test_tables_and_views_are_counted_hourly_after_every_kind_of_change(world: World) -> None:
     def now() -> tuple[int, int]:
         answer = _stats(world.admin, world.warehouse)
         assert answer.status_code == 200, answer.text
@@ -219,7 +219,7 @@ def test_tables_and_views_are_counted_by_hour_whatever_makes_or_drops_them(world
     now()
 
 
-def test_the_history_comes_by_page_the_latest_first_and_is_summed_up_once(world: World) -> None:
+def test_statistics_history_is_paged_latest_first_and_aggregated_once(world: World) -> None:
     project = world.sql("select project_id from warehouses where id = $1::text::uuid", world.warehouse)[0]["project_id"]
     warehouse = str(uuid4())
     world.sql(
@@ -278,13 +278,13 @@ def _told(answer: httpx.Response) -> list[tuple[int, int]]:
     return [(each["number-of-tables"], each["number-of-views"]) for each in answer.json()["stats"]]
 
 
-def test_who_does_not_see_the_warehouse_is_told_no_number(world: World) -> None:
+def test_statistics_of_an_invisible_warehouse_are_not_found(world: World) -> None:
     world.strip(world.carol)
     assert told(_stats(world.carol, world.warehouse))[:2] == (404, "NoSuchWarehouseException")
     assert told(_stats(world.admin, str(uuid4())))[:2] == (404, "NoSuchWarehouseException")
 
 
-def test_what_was_asked_for_is_counted_where_it_lies(world: World) -> None:
+def test_calls_are_counted_for_the_warehouse_of_their_object(world: World) -> None:
     """By the gateway itself, whose processes write every 30 s: counted from when both have written."""
     ns = world.namespace()
     route = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"

@@ -59,7 +59,7 @@ def test_the_credentials_endpoint_gives_fresh_ones(world: World, ns: str) -> Non
     assert world.store_of(credential["config"]).head_object(Bucket=world.bucket, Key=key)
 
 
-def test_who_may_only_describe_gets_metadata_alone(world: World, ns: str) -> None:
+def test_describe_privilege_gives_metadata_without_credentials(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("describe", world.analyst, "table", table.uuid)
     loaded = world.analyst.get(table.path)
@@ -89,13 +89,13 @@ def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: 
 
 
 @pytest.mark.threat("LG-DIS-09")
-def test_no_cache_may_keep_an_answer_with_keys(world: World, ns: str) -> None:
+def test_response_with_credentials_forbids_caching(world: World, ns: str) -> None:
     table = world.table(ns)
     for path in (table.path, f"{table.path}/credentials"):
         assert "private" in world.alice.get(path).headers["cache-control"]
 
 
-def test_head_finds_it_and_list_shows_it(world: World, ns: str) -> None:
+def test_head_and_list_find_a_table(world: World, ns: str) -> None:
     table = world.table(ns)
     head = world.alice.head(table.path)
     assert (head.status_code, head.content) == (204, b"")
@@ -104,7 +104,7 @@ def test_head_finds_it_and_list_shows_it(world: World, ns: str) -> None:
     assert len(listed["table-uuids"]) == 1
 
 
-def test_a_missing_table_is_told_in_the_words_clients_expect(world: World, ns: str) -> None:
+def test_missing_table_error_has_the_text_clients_expect(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/tables/nope"
     expected = (404, "NoSuchTableException", f"Table does not exist: {ns}.nope")
     assert told(world.admin.get(path)) == expected
@@ -123,7 +123,7 @@ def test_tables_are_found_in_any_letter_case(world: World, ns: str) -> None:
 @pytest.mark.parametrize(
     "name", ["with space", "dot.ted", "ünï", "日本", "quo'te\"", "star*", "${aws:userid}", "a?b#c"]
 )
-def test_a_table_name_is_decoded_once_and_its_default_location_stays_harmless(world: World, ns: str, name: str) -> None:
+def test_table_name_is_decoded_once_with_a_safe_default_location(world: World, ns: str, name: str) -> None:
     made = world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": name, "schema": SCHEMA})
     assert made.status_code == 200, made.text
     location = made.json()["metadata"]["location"]
@@ -134,7 +134,7 @@ def test_a_table_name_is_decoded_once_and_its_default_location_stays_harmless(wo
     assert world.admin.head(path).status_code == 404
 
 
-def test_a_dropped_name_is_free_at_once_and_the_new_table_lies_elsewhere(world: World, ns: str) -> None:
+def test_dropped_name_is_free_at_once_with_another_location(world: World, ns: str) -> None:
     first = world.table(ns)
     dropped = world.admin.delete(f"{first.path}?purgeRequested=false")
     assert (dropped.status_code, dropped.content) == (204, b"")
@@ -143,7 +143,7 @@ def test_a_dropped_name_is_free_at_once_and_the_new_table_lies_elsewhere(world: 
     assert second.location != first.location
 
 
-def test_members_sent_as_null_count_as_left_out(world: World, ns: str) -> None:
+def test_null_members_equal_omitted_members(world: World, ns: str) -> None:
     """Clients in several languages write what they have no value for."""
     body = {
         "name": "nulls",
@@ -157,7 +157,7 @@ def test_members_sent_as_null_count_as_left_out(world: World, ns: str) -> None:
     assert world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200
 
 
-def test_an_explicit_location_below_the_base_is_taken_as_given(world: World, ns: str) -> None:
+def test_explicit_location_below_the_base_is_used_unchanged(world: World, ns: str) -> None:
     location = f"s3://{world.bucket}/demo/{unique('mine')}/deep"
     table = world.table(ns, location=location)
     assert table.location == location
@@ -165,7 +165,7 @@ def test_an_explicit_location_below_the_base_is_taken_as_given(world: World, ns:
 
 
 @pytest.mark.threat("LG-LOC-18")
-def test_of_fifty_who_race_for_overlapping_locations_one_wins(world: World, ns: str) -> None:
+def test_one_of_fifty_creations_at_overlapping_locations_succeeds(world: World, ns: str) -> None:
     base = f"s3://{world.bucket}/demo/{unique('race')}"
     places = [base, f"{base}/a", f"{base}/a/b"]
 
@@ -184,7 +184,7 @@ def test_of_fifty_who_race_for_overlapping_locations_one_wins(world: World, ns: 
     assert len(written) == 1, "the losers left no metadata file behind"
 
 
-def test_of_many_who_create_one_table_at_once_one_wins(world: World, ns: str) -> None:
+def test_one_of_many_concurrent_table_creations_succeeds(world: World, ns: str) -> None:
     def create(_: int) -> int:
         return world.admin.post(f"{world.root}/namespaces/{ns}/tables", {"name": "rush", "schema": SCHEMA}).status_code
 
@@ -222,7 +222,7 @@ def _stage(world: World, ns: str, name: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_staged_table_is_seen_by_nobody_until_it_is_committed(world: World, ns: str) -> None:
+def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> None:
     staged = _stage(world, ns, "staged")
     path = f"{world.root}/namespaces/{ns}/tables/staged"
     assert not staged.get("metadata-location")
@@ -237,7 +237,7 @@ def test_a_staged_table_is_seen_by_nobody_until_it_is_committed(world: World, ns
     assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
 
 
-def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None:
+def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -> None:
     creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]
     path = f"{world.root}/namespaces/{ns}/tables/finish"
     with ThreadPoolExecutor(6) as pool:
@@ -246,7 +246,7 @@ def test_of_many_who_finish_one_creation_one_wins(world: World, ns: str) -> None
     assert {told(a)[1] for a in answers if a.status_code == 409} == {"CommitFailedException"}
 
 
-def test_a_staged_location_is_not_for_somebody_else_to_finish(world: World, ns: str) -> None:
+def test_staged_table_cannot_be_committed_by_another_user(world: World, ns: str) -> None:
     staged = _stage(world, ns, "stolen")
     theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))
     assert told(theft)[:2] == (409, "LocationAlreadyTaken")

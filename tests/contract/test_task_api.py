@@ -101,7 +101,7 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.2)
 
 
-def test_a_task_is_told_with_all_that_is_known_of_it(world: World, root: str) -> None:
+def test_task_is_returned_with_all_fields(world: World, root: str) -> None:
     table, parent = str(uuid4()), uuid4()
     id = make(world, table, parent_task_id=parent, attempt=2, progress=0.25, last_error="away")
     [task] = listed(world.admin, root, entities=[about(table)])
@@ -139,7 +139,7 @@ def test_a_task_is_told_with_all_that_is_known_of_it(world: World, root: str) ->
     assert world.admin.get(f"{path}?numAttempts=-1").status_code == 400
 
 
-def test_each_filter_takes_what_it_says_and_all_of_them_together(world: World, root: str) -> None:
+def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None:
     table, view, other = str(uuid4()), str(uuid4()), str(uuid4())
     waiting = make(world, table)
     failed = make(world, table, queue="tabular_purge", status="failed")
@@ -174,11 +174,11 @@ def test_each_filter_takes_what_it_says_and_all_of_them_together(world: World, r
         {"pageSize": 10},
     ],
 )
-def test_what_is_no_filter_is_refused(world: World, root: str, asked: dict[str, Any]) -> None:
+def test_invalid_task_filter_is_refused(world: World, root: str, asked: dict[str, Any]) -> None:
     assert world.admin.post(f"{root}/task/list", asked).status_code == 400
 
 
-def test_pages_are_full_of_what_the_reader_sees_and_complete_together(world: World, root: str, ns: str) -> None:
+def test_task_pages_are_full_and_complete_for_their_reader(world: World, root: str, ns: str) -> None:
     """Of the tasks between them the reader learns nothing, not even that they are."""
     seen, unseen = world.table(ns), world.table(ns)
     world.grant("describe", world.analyst, "table", seen.uuid)
@@ -205,7 +205,7 @@ def test_pages_are_full_of_what_the_reader_sees_and_complete_together(world: Wor
     assert world.analyst.post(f"{root}/task/list", {}).status_code == 404
 
 
-def test_who_sees_the_warehouse_sees_all_its_tasks_and_who_does_not_learns_nothing(world: World, root: str) -> None:
+def test_tasks_are_visible_exactly_to_viewers_of_the_warehouse(world: World, root: str) -> None:
     id = make(world)
     for person in (world.analyst, world.nobody):
         for answer in (
@@ -230,7 +230,7 @@ def test_who_sees_the_warehouse_sees_all_its_tasks_and_who_does_not_learns_nothi
     assert status(world, id) == "cancelled"
 
 
-def test_one_task_that_the_caller_may_not_steer_keeps_all_as_they_are(world: World, root: str, ns: str) -> None:
+def test_task_action_fails_for_all_if_one_is_forbidden(world: World, root: str, ns: str) -> None:
     steered, seen, hidden = world.table(ns), world.table(ns), world.table(ns)
     world.grant("modify", world.analyst, "table", steered.uuid)
     world.grant("describe", world.analyst, "table", seen.uuid)
@@ -249,7 +249,7 @@ def test_one_task_that_the_caller_may_not_steer_keeps_all_as_they_are(world: Wor
     assert status(world, mine) == "cancelled"
 
 
-def test_each_action_takes_the_tasks_that_it_fits_or_none(world: World, root: str) -> None:
+def test_task_action_fails_for_all_if_one_state_is_unsuitable(world: World, root: str) -> None:
     beating: dict[str, Any] = {"heartbeat_at": datetime.now(UTC) + timedelta(days=1), "attempt": 1}
     states = ("scheduled", "running", "stopping", "succeeded", "failed", "cancelled")
 
@@ -294,12 +294,12 @@ def test_each_action_takes_the_tasks_that_it_fits_or_none(world: World, root: st
         {"task-ids": [str(uuid4())]},
     ],
 )
-def test_what_is_no_action_is_refused(world: World, root: str, body: dict[str, Any]) -> None:
+def test_invalid_task_action_is_refused(world: World, root: str, body: dict[str, Any]) -> None:
     assert world.admin.post(f"{root}/task/control", body).status_code == 400
     assert world.admin.post(f"{PROJECT}/task/control", body).status_code == 400
 
 
-def test_a_task_is_put_off_by_a_year_and_no_longer(world: World, root: str) -> None:
+def test_task_is_postponed_by_at_most_a_year(world: World, root: str) -> None:
     id = make(world)
     for days, code in ((366, 400), (364, 204)):
         at = (datetime.now(UTC) + timedelta(days=days)).isoformat()
@@ -307,7 +307,7 @@ def test_a_task_is_put_off_by_a_year_and_no_longer(world: World, root: str) -> N
         assert answer.status_code == code
 
 
-def test_what_failed_for_good_is_begun_anew_and_never_beside_another(world: World, root: str, ns: str) -> None:
+def test_failed_task_is_restarted_but_never_beside_an_active_one(world: World, root: str, ns: str) -> None:
     """A purge that had failed deletes the files after all."""
     table = world.table(ns)
     key = table.location.removeprefix(f"s3://{world.bucket}/").rstrip("/") + "/data/1.parquet"
@@ -328,7 +328,7 @@ def test_what_failed_for_good_is_begun_anew_and_never_beside_another(world: Worl
     assert details["attempts"][0]["duration"].startswith("PT")
 
 
-def test_what_is_done_to_tasks_is_in_the_audit(world: World, root: str) -> None:
+def test_task_actions_are_audited(world: World, root: str) -> None:
     id = make(world)
     assert control(world.admin, root, "cancel", id).status_code == 204
     written = "select convert_from(record, 'UTF8') as r from audit_log where operation = 'control_tasks'"
@@ -367,11 +367,11 @@ def test_a_queue_is_configured_for_a_warehouse(world: World, root: str) -> None:
         {"queue-config": {}, "max-seconds-since-last-heartbeat": "300"},
     ],
 )
-def test_what_is_no_configuration_is_refused(world: World, root: str, body: dict[str, Any]) -> None:
+def test_invalid_queue_configuration_is_refused(world: World, root: str, body: dict[str, Any]) -> None:
     assert world.admin.post(f"{root}/task-queue/soft_deletion/config", body).status_code == 400
 
 
-def test_a_queue_that_is_not_there_is_not_found_and_nobody_schedules_by_hand(world: World, root: str) -> None:
+def test_unknown_queue_is_not_found_and_tasks_cannot_be_scheduled_by_request(world: World, root: str) -> None:
     for queue in ("expire_snapshots", "task_log_cleanup", "purge_table"):
         path = f"{root}/task-queue/{queue}"
         for answer in (
@@ -385,7 +385,7 @@ def test_a_queue_that_is_not_there_is_not_found_and_nobody_schedules_by_hand(wor
         assert told(refused)[:2] == (400, "TaskNotSchedulable")
 
 
-def test_queues_are_read_by_who_sees_the_warehouse_and_changed_by_who_changes_it(world: World, root: str) -> None:
+def test_queue_reads_need_visibility_and_changes_need_modify(world: World, root: str) -> None:
     path = f"{root}/task-queue/soft_deletion"
     asked: list[Callable[[], httpx.Response]] = [
         lambda: world.analyst.get(f"{path}/config"),
@@ -412,7 +412,7 @@ def _cleanup(world: World) -> dict[str, Any]:
     return task
 
 
-def test_a_project_forgets_its_ended_tasks_as_it_is_configured(world: World, root: str) -> None:
+def test_project_removes_ended_tasks_by_its_configuration(world: World, root: str) -> None:
     """The task that waits is begun by hand; it removes what is older than was set, and the next one waits."""
     path = f"{PROJECT}/task-queue/task_log_cleanup/config"
     default = {"queue-name": "task_log_cleanup", "cleanup-period": "P1D", "retention-period": "P90D"}
@@ -442,7 +442,7 @@ def test_a_project_forgets_its_ended_tasks_as_it_is_configured(world: World, roo
         assert world.admin.post(path, {"queue-config": {"retention-period": wrong}}).status_code == 400
 
 
-def test_tasks_of_projects_and_of_warehouses_are_told_apart(world: World, root: str) -> None:
+def test_project_and_warehouse_tasks_are_separate(world: World, root: str) -> None:
     of_warehouse, of_project = make(world), _cleanup(world)["task-id"]
     assert of_warehouse not in ids(world.admin.post(f"{PROJECT}/task/list", {}).json()["tasks"])
     assert of_project not in ids(listed(world.admin, root, **{"page-size": 1000}))
@@ -454,7 +454,7 @@ def test_tasks_of_projects_and_of_warehouses_are_told_apart(world: World, root: 
     assert refused.status_code == 400, "a project's own tasks are about nothing in it"
 
 
-def test_tasks_of_projects_are_for_who_describes_and_who_changes_the_project(world: World, root: str) -> None:
+def test_project_tasks_need_describe_or_modify_on_the_project(world: World, root: str) -> None:
     id = _cleanup(world)["task-id"]
     config = f"{PROJECT}/task-queue/task_log_cleanup/config"
     later = {"action-type": "run-at", "scheduled-for": (datetime.now(UTC) + timedelta(days=1)).isoformat()}

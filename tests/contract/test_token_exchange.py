@@ -58,7 +58,7 @@ def test_an_engine_acts_for_a_user_with_the_users_rights(
     assert told(person.post(table.path, write))[0] == 403, "what carol may not do, nobody may do for her"
 
 
-def test_the_answer_is_that_of_rfc_8693(world: World, engine: Person) -> None:
+def test_token_response_follows_rfc_8693(world: World, engine: Person) -> None:
     answer = ask(world, engine.token, subject_token=world.carol.token, subject_token_type=ACCESS_TOKEN)
     body = answer.json()
     assert set(body) == {"access_token", "issued_token_type", "token_type", "expires_in", "scope"}
@@ -74,7 +74,7 @@ def test_the_engines_token_may_be_the_actor_token(world: World, engine: Person) 
     assert (both.status_code, alone.status_code) == (200, 200)
 
 
-def test_both_names_are_in_the_audit(world: World, engine: Person, table: Table) -> None:
+def test_audit_names_user_and_engine(world: World, engine: Person, table: Table) -> None:
     person = acting(world, engine, world.carol, proven=False)
     exchanged = last_record(world, "exchange_token")
     assert f'"id":"{engine.id}"' in exchanged
@@ -87,7 +87,7 @@ def test_both_names_are_in_the_audit(world: World, engine: Person, table: Table)
     assert f'"engine":"{engine.id}"' in vended
 
 
-def test_what_is_created_belongs_to_the_user(world: World, engine: Person, ns: str) -> None:
+def test_objects_created_through_an_engine_belong_to_the_user(world: World, engine: Person, ns: str) -> None:
     space = world.namespace_id(ns)
     world.grant("create", world.carol, "namespace", space)
     try:
@@ -98,7 +98,7 @@ def test_what_is_created_belongs_to_the_user(world: World, engine: Person, ns: s
         world.revoke("create", world.carol, "namespace", space)
 
 
-def test_the_relation_is_asked_with_each_use(world: World, engine: Person, table: Table) -> None:
+def test_delegate_relation_is_checked_on_each_use(world: World, engine: Person, table: Table) -> None:
     person = acting(world, engine, world.carol)
     for _ in range(3):
         assert person.get(table.path).status_code == 200
@@ -110,7 +110,7 @@ def test_the_relation_is_asked_with_each_use(world: World, engine: Person, table
     assert person.get(table.path).status_code == 200
 
 
-def test_delegate_on_the_project_counts_in_its_warehouses_and_a_role_may_hold_it(world: World, table: Table) -> None:
+def test_project_delegate_applies_to_its_warehouses_and_to_roles(world: World, table: Table) -> None:
     engine = world.etl
     world.strip(engine)
     role = make(world)
@@ -136,7 +136,7 @@ def test_delegate_can_be_granted_on_projects_and_warehouses_alone(world: World, 
 
 
 @pytest.mark.threat("LG-DEC-21")
-def test_management_is_for_users_themselves(world: World, engine: Person) -> None:
+def test_exchanged_token_is_refused_on_the_management_api(world: World, engine: Person) -> None:
     person = acting(world, engine, world.admin)
     for path in ("/management/v1/whoami", "/management/v1/warehouse", "/management/v1/user"):
         assert told(person.get(path))[:2] == (403, "DelegationForbidden"), path
@@ -147,14 +147,14 @@ def test_management_is_for_users_themselves(world: World, engine: Person) -> Non
     assert person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").status_code == 200
 
 
-def test_who_is_only_named_gets_no_user_record(world: World, engine: Person) -> None:
+def test_token_exchange_creates_no_user_record(world: World, engine: Person) -> None:
     stranger = Person("stranger", f"oidc~{unique('stranger')}", "", world.base)
     person = acting(world, engine, stranger, proven=False)
     assert told(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
     assert world.sql("select 1 from users where id = $1", stranger.id) == []
 
 
-def test_a_client_that_renews_its_own_token_is_told_where_tokens_come_from(world: World, engine: Person) -> None:
+def test_self_renewal_error_names_the_identity_provider(world: World, engine: Person) -> None:
     renewal = ask(world, engine.token, subject_token=engine.token, subject_token_type=ACCESS_TOKEN)
     assert refused(renewal) == (400, "invalid_request")
     assert "oauth2-server-uri" in renewal.json()["error_description"]
@@ -179,7 +179,7 @@ def test_a_client_that_renews_its_own_token_is_told_where_tokens_come_from(world
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_request_that_is_none_is_told_so(
+def test_malformed_token_exchange_is_refused_with_the_reason(
     world: World, engine: Person, form: dict[str, str], expected: tuple[int, str]
 ) -> None:
     assert refused(ask(world, engine.token, **{"subject_token": unsigned("carol"), **form})) == expected
@@ -197,7 +197,7 @@ def test_only_a_form_with_each_parameter_once_is_read(world: World, engine: Pers
     assert engine.get(TOKENS).status_code == 405
 
 
-def test_nobody_is_401_in_oauths_form(world: World) -> None:
+def test_unauthenticated_exchange_is_401_in_oauth_form(world: World) -> None:
     answer = ask(world, None, subject_token=unsigned("carol"))
     assert refused(answer) == (401, "invalid_client")
     assert answer.headers["www-authenticate"].startswith("Bearer")

@@ -83,7 +83,7 @@ def reads(person: Person, table: Table) -> bool:
     return answer.status_code == 200
 
 
-def test_a_group_gives_what_its_role_has_and_no_more(world: World, comes: Comes, table: Table) -> None:
+def test_token_group_gives_exactly_its_roles_rights(world: World, comes: Comes, table: Table) -> None:
     group = unique("Readers of /lake: ä")
     role = of_group(world, group)
     give(world, "select", role, "table", table.uuid)
@@ -100,7 +100,7 @@ def test_a_group_gives_what_its_role_has_and_no_more(world: World, comes: Comes,
     assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), "nothing is stored"
 
 
-def test_without_the_group_in_the_next_token_it_is_over(world: World, comes: Comes, table: Table) -> None:
+def test_group_rights_end_with_the_next_token_without_the_group(world: World, comes: Comes, table: Table) -> None:
     group = unique("g")
     give(world, "select", of_group(world, group), "table", table.uuid)
     subject = unique("gil")
@@ -110,7 +110,7 @@ def test_without_the_group_in_the_next_token_it_is_over(world: World, comes: Com
         assert not reads(after, table), "what was remembered of the one token is nothing to the other"
 
 
-def test_what_is_taken_from_the_role_is_taken_at_once(world: World, comes: Comes, table: Table) -> None:
+def test_revocation_from_a_role_affects_token_groups_at_once(world: World, comes: Comes, table: Table) -> None:
     group = unique("g")
     role = of_group(world, group)
     give(world, "select", role, "table", table.uuid)
@@ -130,7 +130,7 @@ def test_what_is_taken_from_the_role_is_taken_at_once(world: World, comes: Comes
     assert not reads(comes(another["source-id"]), table)
 
 
-def test_only_roles_of_the_tokens_own_provider_are_matched(
+def test_token_groups_match_only_roles_of_their_provider(
     world: World, comes: Comes, partner: tuple[str, StubProvider], table: Table
 ) -> None:
     group = unique("g")
@@ -148,7 +148,7 @@ def test_only_roles_of_the_tokens_own_provider_are_matched(
 
 
 @pytest.mark.parametrize("group", ["*", "user:*", "#assignee", "%", "_", "role:*", "a'b", '{"a"}', "a,b", "{}", "\\"])
-def test_names_that_look_like_something_else_are_names(world: World, comes: Comes, table: Table, group: str) -> None:
+def test_names_resembling_ids_or_syntax_are_plain_names(world: World, comes: Comes, table: Table, group: str) -> None:
     name = unique("g") + group
     role = of_group(world, name)
     give(world, "select", role, "table", table.uuid)
@@ -157,7 +157,7 @@ def test_names_that_look_like_something_else_are_names(world: World, comes: Come
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
 
 
-def test_a_role_in_a_role_and_an_assumed_one_come_by_groups_too(world: World, comes: Comes, table: Table) -> None:
+def test_token_groups_apply_to_nested_and_assumed_roles(world: World, comes: Comes, table: Table) -> None:
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -174,7 +174,7 @@ def test_a_role_in_a_role_and_an_assumed_one_come_by_groups_too(world: World, co
 
 
 @pytest.mark.threat("LG-DEC-24")
-def test_a_policy_about_a_role_binds_who_is_in_it_by_a_group(world: World, comes: Comes, table: Table) -> None:
+def test_role_policy_applies_to_members_by_token_group(world: World, comes: Comes, table: Table) -> None:
     """D31: a deny by group would silently not apply otherwise."""
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
@@ -187,7 +187,7 @@ def test_a_policy_about_a_role_binds_who_is_in_it_by_a_group(world: World, comes
             assert outcome(person, table.path) == (403, True)
 
 
-def test_who_is_told_the_own_roles_is_told_those_by_groups(world: World, comes: Comes) -> None:
+def test_own_role_list_includes_roles_by_token_group(world: World, comes: Comes) -> None:
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -201,7 +201,7 @@ def test_who_is_told_the_own_roles_is_told_those_by_groups(world: World, comes: 
 
 
 @pytest.mark.threat("LG-DEC-15")
-def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Comes, table: Table) -> None:
+def test_token_group_applies_in_its_roles_project_only(world: World, comes: Comes, table: Table) -> None:
     elsewhere = warehouses.project(world)
     group = unique("g")
     headers = {"x-project-id": elsewhere}
@@ -217,7 +217,7 @@ def test_a_group_counts_in_the_project_of_its_role_alone(world: World, comes: Co
 
 
 @pytest.mark.threat("LG-AUT-10")
-def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, comes: Comes, table: Table) -> None:
+def test_token_with_more_than_100_groups_is_refused(world: World, comes: Comes, table: Table) -> None:
     project = warehouses.project(world)
     headers = {"x-project-id": project}
     made = warehouses.make(world, headers=headers)
@@ -254,22 +254,20 @@ def test_a_hundred_groups_count_and_one_more_is_refused_clearly(world: World, co
         ({"groups": [f"group-{number}" for number in range(5_000)]}, "longer"),
     ],
 )
-def test_groups_that_cannot_be_read_refuse_the_token(comes: Comes, claims: dict[str, Any], told_of: str) -> None:
+def test_malformed_groups_claim_is_refused(comes: Comes, claims: dict[str, Any], told_of: str) -> None:
     """A policy that denies by group would silently not apply."""
     refused = comes(**claims).get("/management/v1/whoami")
     assert refused.status_code == 401 and told_of in refused.json()["error"]["message"], refused.text
 
 
-def test_many_groups_that_are_no_roles_cost_nothing_and_one_as_text_is_one(
-    world: World, comes: Comes, table: Table
-) -> None:
+def test_groups_without_roles_cost_nothing_and_one_may_be_text(world: World, comes: Comes, table: Table) -> None:
     group = unique("g")
     give(world, "select", of_group(world, group), "table", table.uuid)
     assert reads(comes(*(f"g{number}" for number in range(600)), group), table)
     assert reads(comes(groups=group), table)
 
 
-def test_an_office_cannot_be_had_by_giving_its_role_another_group(world: World, comes: Comes) -> None:
+def test_server_admin_role_cannot_be_linked_to_another_group(world: World, comes: Comes) -> None:
     """Who fills the roles of a project may not give this office; a group would be as good as a membership."""
     project = warehouses.project(world)
     headers = {"x-project-id": project}

@@ -92,7 +92,7 @@ def test_one_illegal_update_fails_all(world: World, ns: str) -> None:
 
 
 @pytest.mark.threat("LG-LOC-08")
-def test_one_property_that_leads_out_of_its_table_fails_all(world: World, ns: str) -> None:
+def test_one_path_property_outside_its_table_fails_all(world: World, ns: str) -> None:
     first, second = world.table(ns), world.table(ns)
     before = world.snapshot()
     out = put("write.data.path", f"{first.location}/data")
@@ -102,7 +102,7 @@ def test_one_property_that_leads_out_of_its_table_fails_all(world: World, ns: st
 
 
 @pytest.mark.threat("LG-DEC-04")
-def test_one_forbidden_table_among_many_keeps_all_as_they_were(world: World, ns: str) -> None:
+def test_one_forbidden_table_fails_the_whole_transaction(world: World, ns: str) -> None:
     tables = [world.table(ns) for _ in range(8)]
     ids = {row["name"]: str(row["id"]) for row in world.sql("select id, name from tables")}
     for each in tables[:-1]:
@@ -116,7 +116,7 @@ def test_one_forbidden_table_among_many_keeps_all_as_they_were(world: World, ns:
     assert "a" not in properties(world, tables[-1])
 
 
-def test_an_invisible_table_is_told_as_an_absent_one(world: World, ns: str) -> None:
+def test_invisible_table_equals_a_missing_one_in_a_transaction(world: World, ns: str) -> None:
     mine, hidden = world.table(ns), world.table(ns)
     id = str(world.sql("select id from tables where name = $1", mine.name)[0]["id"])
     world.grant("modify", world.contractor, "table", id)
@@ -134,7 +134,7 @@ def test_a_view_is_no_table_of_a_transaction(world: World, ns: str) -> None:
     assert told(commit(world.admin, world, change(table, put("a", "b")), part))[1] == "NoSuchTableException"
 
 
-def test_each_change_names_its_table_and_no_table_twice(world: World, ns: str) -> None:
+def test_each_change_names_a_distinct_table(world: World, ns: str) -> None:
     table = world.table(ns)
     nameless = {key: value for key, value in change(table, put("a", "b")).items() if key != "identifier"}
     assert told(commit(world.admin, world, nameless))[:2] == (400, "TableIdentifierRequiredForCommitTransaction")
@@ -225,5 +225,5 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
 
 
 @pytest.mark.parametrize("verb", ["GET", "PUT"])
-def test_only_a_post_commits(world: World, verb: str) -> None:
+def test_transaction_endpoint_accepts_only_post(world: World, verb: str) -> None:
     assert world.admin.ask(verb, f"{world.root}/transactions/commit").status_code == 405

@@ -135,7 +135,7 @@ NEVER = {
 }
 
 
-def test_each_recorded_question_has_the_outcome_of_the_table_for_everybody(bridge: Bridge, site: Site) -> None:
+def test_each_recorded_request_has_its_expected_outcome_for_every_user(bridge: Bridge, site: Site) -> None:
     asked = [each for each in recorded() if each.endpoint == "allow"]
     assert {each.operation for each in asked} == set(OUTCOMES) | FREE | NEVER
     found, expected = {}, {}
@@ -150,7 +150,7 @@ def test_each_recorded_question_has_the_outcome_of_the_table_for_everybody(bridg
     assert found == expected
 
 
-def test_lists_filters_and_masks_are_those_of_each_reader(bridge: Bridge, site: Site) -> None:
+def test_lists_filters_and_masks_match_each_reader(bridge: Bridge, site: Site) -> None:
     for each in recorded():
         if each.endpoint == "allow":
             continue
@@ -264,7 +264,7 @@ DONE: dict[str, Doing] = {
 
 
 @pytest.mark.parametrize("operation", DONE)
-def test_trino_is_told_of_everybody_what_the_gateway_tells_them(
+def test_bridge_decisions_equal_the_gateways_for_every_user(
     world: World, bridge: Bridge, site: Site, operation: str
 ) -> None:
     told = {}
@@ -280,7 +280,7 @@ def test_trino_is_told_of_everybody_what_the_gateway_tells_them(
     assert told[site.stranger.name] == (False, False)
 
 
-def test_a_revoked_right_is_gone_with_the_next_question(world: World, bridge: Bridge, site: Site) -> None:
+def test_bridge_denies_a_revoked_right_at_the_next_request(world: World, bridge: Bridge, site: Site) -> None:
     table = world.table(site.tmp)
     asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": []}}
     assert not bridge.may(site.reader, "SelectFromColumns", **asked)
@@ -304,7 +304,7 @@ def test_an_ownerless_view_is_not_read_with_the_rights_of_an_outer_views_owner(
     assert within == {plain["name"]: False, lent["name"]: True}
 
 
-def test_a_guardrail_binds_in_trino_too(world: World, bridge: Bridge, site: Site) -> None:
+def test_guardrail_applies_in_trino(world: World, bridge: Bridge, site: Site) -> None:
     role = make_role(world)
     put_in(world, role, "user", site.reader.id)
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
@@ -328,7 +328,7 @@ def some(world: World, site: Site) -> Iterator[Person]:
     world.strip(world.carol)
 
 
-def test_who_reads_some_columns_is_told_so_in_every_question(
+def test_column_restrictions_are_applied_to_every_bridge_request(
     world: World, bridge: Bridge, site: Site, some: Person
 ) -> None:
     told = [_columns_of(some, bridge, site, *names) for names in (["id"], ["word"], ["id", "word"], [])]
@@ -360,7 +360,7 @@ def test_who_reads_some_columns_is_told_so_in_every_question(
         assert bridge.result("row_filters", some, asked) == filters, name
 
 
-def test_who_reads_some_columns_may_nothing_else(bridge: Bridge, site: Site, some: Person) -> None:
+def test_column_grantee_has_no_other_right_in_trino(bridge: Bridge, site: Site, some: Person) -> None:
     may = {
         each.statement
         for each in recorded()
@@ -376,7 +376,7 @@ def test_who_reads_some_columns_may_nothing_else(bridge: Bridge, site: Site, som
     assert not any("$" in statement or "table_changes" in statement or "insert" in statement for statement in may)
 
 
-def test_an_old_name_of_another_column_is_not_read(world: World, bridge: Bridge, site: Site) -> None:
+def test_former_name_of_another_column_is_not_readable(world: World, bridge: Bridge, site: Site) -> None:
     """Trino reads old snapshots by their own schema and does not say so when it asks."""
     table = world.table(site.tmp)
     world.strip(world.carol)
@@ -398,7 +398,7 @@ def test_an_old_name_of_another_column_is_not_read(world: World, bridge: Bridge,
 
 
 @pytest.mark.threat("LG-DEC-20")
-def test_nobody_but_the_engine_asks_and_nothing_but_the_questions_is_answered(bridge: Bridge, site: Site) -> None:
+def test_bridge_answers_only_the_engine_and_only_decision_paths(bridge: Bridge, site: Site) -> None:
     action = {"operation": "ExecuteQuery"}
     assert bridge.ask("allow", site.owner, action).json()["result"] is True
     for key in (None, "other", ""):
@@ -408,7 +408,7 @@ def test_nobody_but_the_engine_asks_and_nothing_but_the_questions_is_answered(br
         assert answer.status_code == 401, entry
 
 
-def test_the_decision_log_has_the_id_of_the_audit_and_no_secret(world: World, bridge: Bridge, site: Site) -> None:
+def test_decision_log_has_the_audit_id_and_no_secret(world: World, bridge: Bridge, site: Site) -> None:
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
     assert bridge.may(site.reader, "SelectFromColumns", **asked)
     deadline = time.monotonic() + 60
@@ -424,7 +424,7 @@ def test_the_decision_log_has_the_id_of_the_audit_and_no_secret(world: World, br
     until(lambda: bool(world.sql(half, ids[-1])), "the gateway's audit has not the other half")
 
 
-def test_a_service_that_is_no_inspector_answers_no(world: World, bridge: Bridge, site: Site) -> None:
+def test_bridge_without_inspector_rights_denies(world: World, bridge: Bridge, site: Site) -> None:
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     world.revoke("inspector", world.etl, "warehouse", world.warehouse)
     try:
@@ -434,7 +434,7 @@ def test_a_service_that_is_no_inspector_answers_no(world: World, bridge: Bridge,
     assert bridge.may(site.owner, "SelectFromColumns", **asked)
 
 
-def test_without_a_gateway_the_answer_is_no(world: World, site: Site, tmp_path: Path) -> None:
+def test_bridge_denies_while_the_gateway_is_down(world: World, site: Site, tmp_path: Path) -> None:
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -449,7 +449,7 @@ def test_without_a_gateway_the_answer_is_no(world: World, site: Site, tmp_path: 
             assert bridge.result("batch", site.owner, tables) == []
 
 
-def test_an_engine_is_known_by_its_certificate(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
+def test_engine_is_authenticated_by_its_certificate(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
     trusted = authority(tmp_path / "ca")
     trusted.server("127.0.0.1")
     serving = str(trusted.folder / "127.0.0.1.pem")
@@ -479,7 +479,7 @@ def test_an_engine_is_known_by_its_certificate(world: World, bridge: Bridge, sit
             nobody.ask("allow", site.owner, action, key=None)
 
 
-def test_the_bridge_gets_a_token_of_its_own(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
+def test_bridge_obtains_its_own_token(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
     user = world.ready.users["etl"]
     asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     own: dict[str, Any] = {

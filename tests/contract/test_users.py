@@ -19,7 +19,7 @@ def provision(world: World, name: str) -> str:
     return id
 
 
-def test_the_best_match_comes_first_and_letters_of_any_script_match(world: World) -> None:
+def test_user_search_ranks_the_best_match_first_in_any_script(world: World) -> None:
     id = provision(world, "Łukasz Żółw")
     close = provision(world, "Łukaszewski Żółwik")
     found = world.carol.post("/management/v1/search/user", {"search": "łukasz żółw"}).json()["users"]
@@ -46,7 +46,7 @@ def test_users_are_found_by_parts_of_their_name_and_id(world: World) -> None:
     assert world.carol.post("/management/v1/search/user", {"search": "x" * 65}).status_code == 400
 
 
-def test_everybody_changes_the_own_record_and_administrators_all(world: World) -> None:
+def test_users_change_their_own_record_and_administrators_any(world: World) -> None:
     id = provision(world, unique("zoe"))
     body = {"name": "Zoe", "user-type": "application"}
     assert told(world.carol.ask("PUT", f"{USER}/{id}", json=body))[0] == 403
@@ -64,7 +64,7 @@ def test_everybody_changes_the_own_record_and_administrators_all(world: World) -
     assert world.admin.ask("PUT", f"{USER}/{id}", json={"name": "no kind"}).status_code == 400
 
 
-def test_own_roles_are_told_and_those_of_others_to_administrators(world: World) -> None:
+def test_users_list_their_own_roles_and_administrators_any(world: World) -> None:
     role = make(world)
     assert add(world, role, "user", world.carol.id).status_code == 204
     path = f"{USER}/{world.carol.id}/roles"
@@ -78,7 +78,7 @@ def test_own_roles_are_told_and_those_of_others_to_administrators(world: World) 
     assert named not in world.carol.get(path).json()["roles"]
 
 
-def test_a_deleted_user_leaves_no_grant_and_no_tuple_and_a_namesake_inherits_nothing(world: World, ns: str) -> None:
+def test_deleted_user_leaves_no_grants_or_tuples_to_a_namesake(world: World, ns: str) -> None:
     table, role = world.table(ns), make(world)
     id = provision(world, unique("zoe"))
     for kind, on in (("table", table.uuid), ("project", world.project)):
@@ -107,7 +107,7 @@ def tuples(world: World, id: str) -> set[Any]:
     return found
 
 
-def test_who_deletes_the_own_record_gives_up_everything(world: World) -> None:
+def test_self_deletion_removes_all_rights(world: World) -> None:
     id = provision(world, unique("zoe"))
     assert world.admin.get(f"{USER}/{id}").status_code == 200
     assert told(world.carol.delete(f"{USER}/{id}"))[0] == 403

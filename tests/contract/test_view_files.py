@@ -52,7 +52,7 @@ def _replaced(world: World, made: dict[str, Any], sql: str = "select 2") -> dict
 
 
 @pytest.mark.parametrize("query", ["", "?purgeRequested=true"])
-def test_a_dropped_views_files_go_and_no_others(world: World, ns: str, query: str) -> None:
+def test_view_drop_deletes_its_own_files_only(world: World, ns: str, query: str) -> None:
     """At once when that is asked for, else when the clean-up window is over: until then it can be registered again."""
     gone, neighbour, table = create(world, ns), create(world, ns), world.table(ns)
     _replaced(world, gone)
@@ -67,7 +67,7 @@ def test_a_dropped_views_files_go_and_no_others(world: World, ns: str, query: st
     assert _keys(world, table.location) == {table.answer["metadata-location"]}
 
 
-def test_a_dropped_views_place_is_taken_until_its_files_are_gone_and_free_afterwards(world: World, ns: str) -> None:
+def test_dropped_view_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) -> None:
     place = f"s3://{world.bucket}/demo/{unique('view_place')}"
     gone = create(world, ns, location=place)
     assert world.admin.delete(f"{gone['path']}?purgeRequested=true").status_code == 204
@@ -86,7 +86,7 @@ def test_a_view_dropped_without_purge_keeps_its_files(world: World, ns: str) -> 
     assert _keys(world, made["metadata"]["location"]) == {made["metadata-location"]}
 
 
-def test_the_file_of_a_replaced_definition_goes_when_its_window_is_over(world: World, ns: str) -> None:
+def test_replaced_view_file_is_deleted_after_the_cleanup_window(world: World, ns: str) -> None:
     made = create(world, ns)
     place = made["metadata"]["location"]
     later = _replaced(world, made)
@@ -97,7 +97,7 @@ def test_the_file_of_a_replaced_definition_goes_when_its_window_is_over(world: W
     assert world.admin.get(made["path"]).json()["metadata-location"] == later["metadata-location"]
 
 
-def test_a_moved_views_old_place_is_emptied_and_its_new_one_is_not(world: World, ns: str) -> None:
+def test_moved_view_cleanup_deletes_files_at_the_old_location_only(world: World, ns: str) -> None:
     old, new = (f"s3://{world.bucket}/demo/{unique('moving')}" for _ in range(2))
     made = create(world, ns, location=old)
     _replaced(world, made)
@@ -110,9 +110,7 @@ def test_a_moved_views_old_place_is_emptied_and_its_new_one_is_not(world: World,
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_a_renamed_ones_files_stay_and_a_drop_of_either_leaves_the_others_alone(
-    world: World, ns: str, kind: str
-) -> None:
+def test_renamed_view_keeps_its_files_and_drops_are_independent(world: World, ns: str, kind: str) -> None:
     def make(name: str) -> tuple[str, str]:
         if kind == "view":
             view = create(world, ns, name)
@@ -133,9 +131,7 @@ def test_a_renamed_ones_files_stay_and_a_drop_of_either_leaves_the_others_alone(
     assert world.admin.get(f"{world.root}/namespaces/{ns}/{kind}s/{first}").status_code == 200
 
 
-def test_a_registered_file_that_a_replacement_made_superfluous_before_is_kept_from_then_on(
-    world: World, ns: str
-) -> None:
+def test_registered_file_is_kept_after_an_earlier_replacement(world: World, ns: str) -> None:
     made, name = create(world, ns), unique("back")
     place = made["metadata"]["location"]
     _replaced(world, made)
@@ -146,7 +142,7 @@ def test_a_registered_file_that_a_replacement_made_superfluous_before_is_kept_fr
     assert _noted(world, place) == set()
 
 
-def test_a_table_file_noted_as_superfluous_is_deleted_though_its_commit_could_not(world: World, ns: str) -> None:
+def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World, ns: str) -> None:
     """What falls out of a log is noted in the transaction of the commit: a kill after it leaves a row."""
     table = world.table(ns, properties={"write.metadata.previous-versions-max": "1"})
     for number in range(2):
@@ -156,7 +152,7 @@ def test_a_table_file_noted_as_superfluous_is_deleted_though_its_commit_could_no
     assert _noted(world, table.location) == set(), "what was deleted at once is noted no more"
 
 
-def test_a_change_whose_file_was_swept_meanwhile_does_not_happen(world: World, ns: str) -> None:
+def test_change_fails_if_its_file_was_cleaned_up(world: World, ns: str) -> None:
     """A commit that stood still for longer than the window: its row is gone, and with it the right to name the file."""
     table = world.table(ns)
     world.sql(

@@ -74,7 +74,7 @@ def test_a_created_view_is_loaded_listed_and_exists(world: World, ns: str) -> No
     assert world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
 
 
-def test_a_view_hands_out_no_credentials(world: World, ns: str) -> None:
+def test_view_load_returns_no_credentials(world: World, ns: str) -> None:
     made = create(world, ns)
     answers = [
         made,
@@ -85,7 +85,7 @@ def test_a_view_hands_out_no_credentials(world: World, ns: str) -> None:
         assert "s3.secret-access-key" not in (answer.get("config") or {})
 
 
-def test_the_metadata_file_is_written_and_a_later_one_numbered(world: World, ns: str) -> None:
+def test_view_metadata_files_are_written_and_numbered(world: World, ns: str) -> None:
     made = create(world, ns)
     replaced = world.admin.post(made["path"], replace(made["metadata"]["view-uuid"], "select 2")).json()
     files = [made["metadata-location"], replaced["metadata-location"]]
@@ -102,7 +102,7 @@ def test_a_missing_view_does_not_exist_whatever_is_asked_of_it(world: World, ns:
     assert told(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")
 
 
-def test_racing_replacements_lose_none_and_number_each(world: World, ns: str) -> None:
+def test_racing_view_replacements_are_all_kept_and_numbered(world: World, ns: str) -> None:
     made = create(world, ns)
     uuid, writers = made["metadata"]["view-uuid"], 6
     answers: list[int] = []
@@ -143,7 +143,7 @@ def test_a_view_may_move_to_a_free_place_below_the_base(world: World, ns: str) -
 
 
 @pytest.mark.threat("LG-LOC-08")
-def test_a_view_does_not_move_to_where_a_table_is_or_out_of_the_warehouse(world: World, ns: str) -> None:
+def test_view_move_onto_a_table_or_out_of_the_warehouse_is_refused(world: World, ns: str) -> None:
     made, table = create(world, ns), world.table(ns)
     for place, status in (
         (table.location, 409),
@@ -175,7 +175,7 @@ def test_the_metadata_path_property_is_honoured_inside_the_view_only(world: Worl
     assert told(later)[:2] == (400, "InvalidLocation")
 
 
-def test_a_dropped_view_is_gone_and_its_name_free(world: World, ns: str) -> None:
+def test_dropped_view_is_gone_and_its_name_is_free(world: World, ns: str) -> None:
     made = create(world, ns)
     id = world.sql("select id from tables where name = $1", made["name"])[0]["id"]
     assert world.admin.delete(made["path"]).status_code == 204
@@ -184,7 +184,7 @@ def test_a_dropped_view_is_gone_and_its_name_free(world: World, ns: str) -> None
     create(world, ns, made["name"])
 
 
-def test_who_holds_nothing_sees_no_view(world: World, ns: str) -> None:
+def test_view_is_invisible_without_rights(world: World, ns: str) -> None:
     made = create(world, ns)
     hidden = told(world.carol.get(made["path"]))
     assert hidden == (404, "NoSuchViewException", f"View does not exist: {ns}.{made['name']}")
@@ -192,7 +192,7 @@ def test_who_holds_nothing_sees_no_view(world: World, ns: str) -> None:
     assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
 
 
-def test_who_may_read_one_view_sees_the_way_to_it_and_no_other(world: World, ns: str) -> None:
+def test_view_reader_sees_its_path_and_no_other_view(world: World, ns: str) -> None:
     seen, other = create(world, ns), create(world, ns)
     id = world.admin.get(f"{world.root}/namespaces/{ns}/views?returnUuids=true").json()
     uuids = dict(zip((each["name"] for each in id["identifiers"]), id["table-uuids"], strict=True))
@@ -209,7 +209,7 @@ def test_who_may_read_one_view_sees_the_way_to_it_and_no_other(world: World, ns:
     assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
 
 
-def test_it_can_be_asked_what_somebody_may_do_with_a_view(world: World, ns: str) -> None:
+def test_rights_of_another_user_on_a_view_can_be_checked(world: World, ns: str) -> None:
     made = create(world, ns)
 
     def may(person: Person, action: str, **named: Any) -> httpx.Response:
@@ -222,7 +222,7 @@ def test_it_can_be_asked_what_somebody_may_do_with_a_view(world: World, ns: str)
     assert may(world.admin, "read_data", **by_name).status_code == 400
 
 
-def test_nobody_makes_a_view_that_runs_as_somebody_else(world: World, ns: str) -> None:
+def test_view_with_another_users_owner_property_is_refused(world: World, ns: str) -> None:
     """Trino reads behind such a view by the rights of whom it names."""
     subject = world.admin.id.partition("~")[2]
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
@@ -235,7 +235,7 @@ def test_nobody_makes_a_view_that_runs_as_somebody_else(world: World, ns: str) -
     assert world.carol.post(path, body(unique("v"), properties=own)).status_code == 200
 
 
-def test_nobody_redefines_what_runs_as_somebody_else_nor_takes_it_in(world: World, ns: str) -> None:
+def test_redefinition_or_registration_of_another_users_definer_view_is_refused(world: World, ns: str) -> None:
     subject = world.admin.id.partition("~")[2]
     made = create(world, ns, properties={"trino.run-as-owner": subject})
     uuid = made["metadata"]["view-uuid"]

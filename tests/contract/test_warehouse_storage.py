@@ -74,7 +74,7 @@ def statuses(checks: dict[str, dict[str, Any]], names: list[str]) -> set[str]:
     return {checks[name]["status"] for name in names}
 
 
-def test_a_report_on_a_creation_tells_of_each_check(world: World) -> None:
+def test_creation_report_lists_each_check(world: World) -> None:
     path = "/management/v1/warehouse-creation-validation"
     body = warehouses.creation(world)
     valid, checks = report(world, path, body)
@@ -105,7 +105,7 @@ def test_a_report_on_a_creation_tells_of_each_check(world: World) -> None:
         assert statuses(checks, STORE) == {"skipped"}, "nothing is written for a warehouse that cannot be"
 
 
-def test_a_creation_is_refused_for_what_its_report_says(world: World) -> None:
+def test_creation_is_refused_for_a_failed_check_of_its_report(world: World) -> None:
     refused = world.admin.post(
         "/management/v1/warehouse", warehouses.creation(world, **{"managed-by": "instance-admin"})
     )
@@ -115,7 +115,7 @@ def test_a_creation_is_refused_for_what_its_report_says(world: World) -> None:
     assert any("storage-client-initialized" in line for line in none.json()["error"]["stack"])
 
 
-def test_what_names_the_place_of_a_warehouse_is_not_changed(world: World, made: Made, place: str) -> None:
+def test_warehouse_location_cannot_be_changed(world: World, made: Made, place: str) -> None:
     before = world.admin.get(made.path).json()
     for change in (
         {"bucket": "another-bucket"},
@@ -136,7 +136,7 @@ def test_what_names_the_place_of_a_warehouse_is_not_changed(world: World, made: 
     assert world.admin.get(made.path).json() == before
 
 
-def test_a_profile_is_replaced_and_holds_from_then_on(world: World, made: Made, place: str) -> None:
+def test_replaced_profile_applies_at_once(world: World, made: Made, place: str) -> None:
     path = made.table(world.admin)
     assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
     body = {
@@ -158,7 +158,7 @@ def test_a_profile_is_replaced_and_holds_from_then_on(world: World, made: Made, 
     assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
 
 
-def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(world: World) -> None:
+def test_location_is_blocked_until_keys_of_earlier_profiles_expire(world: World) -> None:
     place = unique("stored")
 
     def storage(seconds: int) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_a_place_is_not_free_before_the_keys_of_an_earlier_profile_have_ended(wo
     assert 7000 < row["left"] < 7300
 
 
-def test_the_life_of_keys_is_recorded_with_each_profile(world: World) -> None:
+def test_key_lifetime_is_recorded_with_each_profile(world: World) -> None:
     place = unique("stored")
     recorded = "select key_seconds from warehouses where id = $1::text::uuid"
     made = _stored_as(world, warehouses.profile(world, place))
@@ -191,7 +191,7 @@ def test_the_life_of_keys_is_recorded_with_each_profile(world: World) -> None:
         assert world.sql(recorded, made.id)[0]["key_seconds"] == seconds
 
 
-def test_a_place_is_not_free_before_keys_end_that_only_the_recorded_life_tells_of(world: World) -> None:
+def test_location_is_blocked_by_the_recorded_key_lifetime(world: World) -> None:
     """As of a provider whose profiles the database cannot read."""
     made = _stored_as(world, warehouses.profile(world, unique("wh"), **{"sts-enabled": False}))
     change = "update warehouses set key_seconds = $2::int, profile = convert_to($3, 'UTF8') where id = $1::text::uuid"
@@ -213,7 +213,7 @@ def test_a_place_is_not_free_before_keys_end_that_only_the_recorded_life_tells_o
     assert [7000 < row["left"] <= 7200 for row in rows] == [True, True]
 
 
-def test_a_credential_is_replaced_after_it_was_tried(world: World, made: Made) -> None:
+def test_credential_is_validated_before_replacement(world: World, made: Made) -> None:
     good = {"new-storage-credential": warehouses.credential(world)}
     wrong = {"new-storage-credential": {**warehouses.credential(world), "secret-access-key": "not-the-secret-of-this"}}
     [before] = world.sql("select secret_id, profile_version from warehouses where id = $1::text::uuid", made.id)
@@ -237,7 +237,7 @@ def test_a_credential_is_replaced_after_it_was_tried(world: World, made: Made) -
     assert world.admin.get(made.table(world.admin)).status_code == 200
 
 
-def test_a_credential_that_was_replaced_is_thrown_away(world: World, made: Made) -> None:
+def test_replaced_credential_is_deleted(world: World, made: Made) -> None:
     [row] = world.sql("select secret_id from warehouses where id = $1::text::uuid", made.id)
     good = {"new-storage-credential": warehouses.credential(world)}
     assert world.admin.post(f"{made.path}/storage-credential", good).status_code == 200
@@ -246,7 +246,7 @@ def test_a_credential_that_was_replaced_is_thrown_away(world: World, made: Made)
     assert world.sql("select 1 from secrets s join warehouses w on w.secret_id = s.id where w.id::text = $1", made.id)
 
 
-def test_the_storage_as_it_is_can_be_looked_at(world: World, made: Made) -> None:
+def test_current_storage_can_be_read(world: World, made: Made) -> None:
     world.quiet()
     files = world.objects()
     valid, checks = report(world, f"{made.path}/storage/validate-access")

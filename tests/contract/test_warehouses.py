@@ -38,7 +38,7 @@ def test_a_warehouse_named_with_a_slash_is_refused(world: World) -> None:
     assert told(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")
 
 
-def test_a_local_warehouse_is_refused_with_the_setting_that_allows_one(world: World) -> None:
+def test_local_warehouse_refusal_names_the_setting_that_allows_it(world: World) -> None:
     body = warehouses.creation(world, **{"storage-profile": {"type": "local", "directory": "/srv/lake/dev"}})
     status, kind, message = told(world.admin.post(WAREHOUSE, body))
     assert (status, kind) == (400, "StorageTypeNotSupported")
@@ -66,7 +66,7 @@ def test_warehouses_are_listed_by_their_status(world: World) -> None:
     assert told(world.admin.get(f"{WAREHOUSE}?warehouseStatus=gone"))[0] == 400
 
 
-def test_an_inactive_warehouse_is_not_there_for_the_catalog_and_managed_as_ever(world: World) -> None:
+def test_inactive_warehouse_is_absent_in_the_catalog_and_manageable(world: World) -> None:
     warehouse = warehouses.make(world)
     path = warehouse.table(world.admin)
     namespace = path.rsplit("/tables/", 1)[0]
@@ -107,7 +107,7 @@ def test_an_inactive_warehouse_is_not_there_for_the_catalog_and_managed_as_ever(
             assert world.admin.ask(method, at, json=sent).status_code == 200, at
 
 
-def test_engines_are_told_no_about_what_lies_in_an_inactive_warehouse(world: World) -> None:
+def test_checks_in_an_inactive_warehouse_are_denied(world: World) -> None:
     warehouse = warehouses.make(world)
     path = warehouse.table(world.admin)
     namespace, name = path.split("/namespaces/")[1].split("/tables/")
@@ -129,7 +129,7 @@ def test_engines_are_told_no_about_what_lies_in_an_inactive_warehouse(world: Wor
     assert asked() == [False, True, False, True]
 
 
-def test_an_empty_warehouse_is_deleted_with_all_that_was_given_on_it_and_none_of_its_files(world: World) -> None:
+def test_empty_warehouse_is_deleted_with_its_grants_but_not_its_files(world: World) -> None:
     prefix = unique("kept")
     warehouse = warehouses.make(world, **warehouses.stored_at(world, prefix))
     path = warehouse.table(world.admin)
@@ -155,7 +155,7 @@ def test_an_empty_warehouse_is_deleted_with_all_that_was_given_on_it_and_none_of
     assert told(world.carol.get(again.path))[0] == 404
 
 
-def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
+def test_warehouse_with_pending_work_is_not_deleted(world: World) -> None:
     warehouse = warehouses.make(world)
     world.sql(
         "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload, scheduled_for) values "
@@ -172,7 +172,7 @@ def test_what_work_needs_keeps_the_warehouse(world: World) -> None:
     assert world.admin.delete(warehouse.path).status_code == 204
 
 
-def test_a_warehouse_whose_store_is_gone_is_deleted_by_abandoning_its_files_which_the_audit_tells(world: World) -> None:
+def test_abandoning_files_deletes_a_warehouse_without_store_audited(world: World) -> None:
     """Its purge fails for ever, as does the removal of what is noted: it could never go, nor its project. Force is for
     protection and abandons nothing that somebody asked to be deleted.
     """
@@ -287,7 +287,7 @@ _CHANGES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", _CHANGES)
-def test_changing_a_warehouse_takes_modify_and_its_storage_a_privilege_of_its_own(world: World, change: str) -> None:
+def test_warehouse_change_needs_modify_and_storage_its_own_privilege(world: World, change: str) -> None:
     prefix = unique("mine")
     warehouse = warehouses.make(world, **warehouses.stored_at(world, prefix))
     action, body = _CHANGES[change]
@@ -323,7 +323,7 @@ def test_changing_a_warehouse_takes_modify_and_its_storage_a_privilege_of_its_ow
     world.strip(person)
 
 
-def test_deleting_a_warehouse_takes_modify(world: World) -> None:
+def test_deleting_a_warehouse_needs_modify(world: World) -> None:
     warehouse, person = warehouses.make(world), world.contractor
     world.strip(person)
     assert told(person.delete(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
@@ -334,7 +334,7 @@ def test_deleting_a_warehouse_takes_modify(world: World) -> None:
     assert world.tuples_of(f"user:{person.id}", "project") == set(), "the way there went with it"
 
 
-def test_every_change_is_in_the_audit_with_who_made_it(world: World) -> None:
+def test_every_warehouse_change_is_audited_with_its_actor(world: World) -> None:
     warehouse = warehouses.make(world)
     world.admin.post(f"{warehouse.path}/deactivate")
     world.admin.delete(warehouse.path)

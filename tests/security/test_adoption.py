@@ -144,7 +144,7 @@ def test_a_view_file_that_names_an_ancestor_folder_is_refused(world: World, crea
 
 
 @pytest.mark.threat("LG-LOC-23")
-def test_taken_retired_and_unknown_locations_are_answered_alike(world: World, creator: Person, own: str) -> None:
+def test_taken_retired_and_unknown_locations_get_the_same_response(world: World, creator: Person, own: str) -> None:
     live, gone = world.table(world.namespace()), world.table(world.namespace())
     release(world, gone, world.admin)
     raw = place(world)
@@ -175,7 +175,7 @@ def test_taken_retired_and_unknown_locations_are_answered_alike(world: World, cr
         )
 
 
-def test_a_location_around_another_one_is_given_back_to_nobody(world: World, creator: Person, own: str) -> None:
+def test_location_containing_another_owners_is_never_returned(world: World, creator: Person, own: str) -> None:
     """What lies in it belongs to another owner by now."""
     raw = place(world)
     outer = world.table(own, by=creator, location=raw)
@@ -192,7 +192,7 @@ def test_a_location_around_another_one_is_given_back_to_nobody(world: World, cre
 
 
 @pytest.mark.parametrize("how", ["drop", "soft drop"])
-def test_dropping_a_table_does_not_make_its_files_the_droppers(world: World, creator: Person, how: str) -> None:
+def test_dropping_a_table_gives_no_ownership_of_its_files(world: World, creator: Person, how: str) -> None:
     where = soft_world(world) if how == "soft drop" else world
     try:
         own, theirs = where.namespace(), where.namespace()
@@ -212,7 +212,7 @@ def test_dropping_a_table_does_not_make_its_files_the_droppers(world: World, cre
             where.close()
 
 
-def test_overwriting_a_table_with_its_own_file_takes_owning_it(world: World, creator: Person) -> None:
+def test_overwriting_a_table_with_its_own_file_needs_ownership(world: World, creator: Person) -> None:
     """`modify` allows the drop; the new table would be the caller's for ever."""
     ns = world.namespace()
     table = world.table(ns)
@@ -225,7 +225,7 @@ def test_overwriting_a_table_with_its_own_file_takes_owning_it(world: World, cre
     assert register(creator, world, ns, file, table.name, overwrite=True).status_code == 200
 
 
-def test_ownership_that_ends_gives_no_claim_on_the_files(world: World, creator: Person, own: str) -> None:
+def test_temporary_ownership_gives_no_claim_on_the_files(world: World, creator: Person, own: str) -> None:
     table = world.table(own)
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     grants = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
@@ -238,7 +238,7 @@ def test_ownership_that_ends_gives_no_claim_on_the_files(world: World, creator: 
 
 
 @pytest.mark.parametrize("acts", [False, True], ids=["as a member", "acting as the role"])
-def test_a_table_of_a_role_goes_back_to_the_role(world: World, creator: Person, own: str, acts: bool) -> None:
+def test_table_owned_by_a_role_returns_to_the_role(world: World, creator: Person, own: str, acts: bool) -> None:
     """A member who leaves the role keeps nothing of it."""
     role = make(world)
     assert add(world, role, "user", creator.id).status_code == 204
@@ -266,7 +266,7 @@ def test_a_table_of_a_role_goes_back_to_the_role(world: World, creator: Person, 
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
 
 
-def test_who_acts_as_a_role_has_no_claim_of_their_own(world: World, creator: Person, own: str) -> None:
+def test_assumed_role_gives_the_user_no_claim(world: World, creator: Person, own: str) -> None:
     role = make(world)
     assert add(world, role, "user", creator.id).status_code == 204
     give(world, role, "create", "namespace", world.namespace_id(own))
@@ -277,7 +277,7 @@ def test_who_acts_as_a_role_has_no_claim_of_their_own(world: World, creator: Per
     assert register(creator, world, own, file).status_code == 200
 
 
-def test_a_deleted_user_who_comes_back_owns_nothing_of_before(world: World, creator: Person, own: str) -> None:
+def test_returning_deleted_user_owns_none_of_the_earlier_files(world: World, creator: Person, own: str) -> None:
     table = world.table(own, by=creator)
     release(world, table, creator)
     assert world.admin.delete(f"/management/v1/user/{creator.id}").status_code == 204
@@ -287,9 +287,7 @@ def test_a_deleted_user_who_comes_back_owns_nothing_of_before(world: World, crea
     assert told(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
 
 
-def test_a_retired_location_from_before_owners_were_recorded_is_adopted_only(
-    world: World, creator: Person, own: str
-) -> None:
+def test_retired_location_without_recorded_owners_needs_adoption(world: World, creator: Person, own: str) -> None:
     table = world.table(own, by=creator)
     release(world, table, creator)
     file = table.answer["metadata-location"]
@@ -311,7 +309,7 @@ def test_a_retired_location_records_owners_and_the_last_metadata_file(world: Wor
     assert row["metadata_location"] == last
 
 
-def test_a_table_made_at_an_emptied_location_ends_the_claims_of_before(world: World, creator: Person, own: str) -> None:
+def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, creator: Person, own: str) -> None:
     at = place(world)
     first = world.table(own, by=creator, location=at)
     release(world, first, creator)
@@ -334,7 +332,7 @@ def brought(world: World) -> tuple[str, str]:
     return at, write(world, f"{at}/metadata/00003-a.metadata.json", {**sample.answer["metadata"], "location": at})
 
 
-def test_adopting_takes_managing_the_storage_and_saying_so(world: World, creator: Person, own: str) -> None:
+def test_adoption_needs_manage_storage_and_an_explicit_request(world: World, creator: Person, own: str) -> None:
     at, file = brought(world)
     assert told(register(creator, world, own, file))[:2] == REFUSED
     assert told(register(creator, world, own, file, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
@@ -348,7 +346,7 @@ def test_adopting_takes_managing_the_storage_and_saying_so(world: World, creator
     assert [each["prefix"] for each in keys_of(answer.json())] == [f"{at}/"]
 
 
-def test_an_adoption_is_audited_as_one(world: World, own: str) -> None:
+def test_adoption_is_audited_as_adoption(world: World, own: str) -> None:
     _, file = brought(world)
     answer = register(world.admin, world, own, file, headers=ADOPT)
     assert answer.status_code == 200
@@ -366,7 +364,7 @@ def test_an_adoption_is_audited_as_one(world: World, own: str) -> None:
     )
 
 
-def test_a_view_is_adopted_as_a_table_is(world: World, creator: Person, own: str) -> None:
+def test_view_adoption_follows_the_rules_of_tables(world: World, creator: Person, own: str) -> None:
     sample = create_view(world, own)
     at = place(world)
     file = write(world, f"{at}/metadata/00000-a.metadata.json", {**sample["metadata"], "location": at})

@@ -18,13 +18,13 @@ def day(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]
         yield day
 
 
-def test_good_tokens_are_taken_or_the_day_would_prove_nothing(day: Day) -> None:
+def test_valid_tokens_are_accepted(day: Day) -> None:
     for what, answer in controls(day):
         assert answer.status_code in (200, 201), (what, answer.text)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
-def test_every_attempt_is_refused(day: Day, case: Case) -> None:
+def test_every_attack_is_refused(day: Day, case: Case) -> None:
     attempts = list(case.attempts(day))
     assert attempts
     let_in = [(what, answer.status_code, answer.text[:200]) for what, answer in attempts]

@@ -60,19 +60,19 @@ def rejected(world: World, token: str, path: str) -> None:
     assert token not in answer.text
 
 
-def test_a_name_alone_is_nobody(world: World, engine: Person, table: Table) -> None:
+def test_subject_name_without_an_actor_is_refused(world: World, engine: Person, table: Table) -> None:
     kept(ask(world, None, subject_token=unsigned("admin")), 401)
     kept(ask(world, None, subject_token=unsigned("admin"), actor_token=unsigned("etl"), actor_token_type=JWT))
     rejected(world, unsigned("admin"), table.path)
 
 
 @pytest.mark.threat("LG-DEC-20")
-def test_whoever_has_no_delegate_names_nobody(world: World, engine: Person) -> None:
+def test_engine_without_delegate_cannot_name_a_user(world: World, engine: Person) -> None:
     for proven in (world.admin.token, unsigned("admin")):
         kept(ask(world, world.carol.token, subject_token=proven))
 
 
-def test_a_forged_actor_is_nobody(world: World, engine: Person) -> None:
+def test_forged_actor_token_is_refused(world: World, engine: Person) -> None:
     header, claims, signature = opened(world.carol.token)
     forged = closed(header, {**claims, "sub": "etl"}, signature)
     kept(ask(world, forged, subject_token=world.alice.token), 401)
@@ -83,7 +83,7 @@ def test_a_forged_actor_is_nobody(world: World, engine: Person) -> None:
 
 
 @pytest.mark.threat("LG-AUT-13")
-def test_the_actors_token_is_no_subject_and_an_actor_in_a_named_subject_none(world: World, engine: Person) -> None:
+def test_actor_token_as_subject_and_subject_with_an_actor_are_refused(world: World, engine: Person) -> None:
     kept(ask(world, engine.token, subject_token=engine.token))
     kept(ask(world, engine.token, subject_token=unsigned("etl")))
     kept(ask(world, engine.token, subject_token=unsigned("carol", act={"sub": "other-engine"})))
@@ -91,7 +91,7 @@ def test_the_actors_token_is_no_subject_and_an_actor_in_a_named_subject_none(wor
 
 
 @pytest.mark.threat("LG-AUT-13")
-def test_chains_end_with_their_first_link(world: World, engine: Person) -> None:
+def test_exchanged_token_cannot_be_exchanged_again(world: World, engine: Person) -> None:
     exchanged = acting(world, engine, world.admin).token
     kept(ask(world, exchanged, subject_token=exchanged))
     kept(ask(world, exchanged, subject_token=unsigned("carol")))
@@ -103,9 +103,7 @@ def test_chains_end_with_their_first_link(world: World, engine: Person) -> None:
         kept(ask(world, through, subject_token=unsigned("admin")))
 
 
-def test_an_exchanged_token_ends_with_the_relation_and_not_before_the_next_request(
-    world: World, engine: Person, table: Table
-) -> None:
+def test_exchanged_token_is_refused_after_revocation_of_delegate(world: World, engine: Person, table: Table) -> None:
     token = acting(world, engine, world.admin)
     assert token.get(table.path).status_code == 200
     world.revoke("delegate", engine, "warehouse", world.warehouse)
@@ -126,7 +124,7 @@ def test_an_exchanged_token_ends_with_the_relation_and_not_before_the_next_reque
 
 
 @pytest.mark.threat("LG-DEC-20")
-def test_delegate_on_one_warehouse_is_nothing_in_another(world: World, table: Table) -> None:
+def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table: Table) -> None:
     world.strip(world.etl)
     other = make(world).id
     with delegating(world, world.etl, "warehouse", other):
@@ -156,7 +154,7 @@ def test_delegate_on_one_warehouse_is_nothing_in_another(world: World, table: Ta
         ["carol"],
     ],
 )
-def test_a_subject_that_is_no_plain_name_opens_nothing(
+def test_subject_with_relationship_syntax_has_no_rights(
     world: World, engine: Person, table: Table, subject: object
 ) -> None:
     answer = ask(world, engine.token, subject_token=unsigned(subject))
@@ -168,7 +166,7 @@ def test_a_subject_that_is_no_plain_name_opens_nothing(
         kept(answer, 400)
 
 
-def test_nothing_in_an_exchanged_token_can_be_changed(world: World, engine: Person, table: Table) -> None:
+def test_modified_exchanged_token_is_refused(world: World, engine: Person, table: Table) -> None:
     token = acting(world, engine, world.carol).token
     header, claims, signature = opened(token)
     for change in (
@@ -187,7 +185,7 @@ def test_nothing_in_an_exchanged_token_can_be_changed(world: World, engine: Pers
     rejected(world, closed({**theirs, "typ": header["typ"]}, said, sealed), table.path)
 
 
-def test_a_token_of_a_key_that_was_withdrawn_is_refused_within_a_second(world: World, table: Table) -> None:
+def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World, table: Table) -> None:
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         before = acting(world, world.etl, world.admin)
@@ -204,7 +202,7 @@ def test_a_token_of_a_key_that_was_withdrawn_is_refused_within_a_second(world: W
         rejected(world, before.token, table.path)
 
 
-def test_the_private_key_lies_sealed(world: World, engine: Person) -> None:
+def test_private_signing_key_is_stored_encrypted(world: World, engine: Person) -> None:
     acting(world, engine, world.carol)
     rows = world.sql(
         "select convert_from(k.public, 'UTF8') as public, s.sealed from signing_keys k join secrets s on "
@@ -229,5 +227,5 @@ def test_no_token_is_in_the_audit(world: World, engine: Person) -> None:
     assert not [part for part in parts if part in records]
 
 
-def test_the_endpoint_is_no_way_around_the_latch(world: World) -> None:
+def test_token_endpoint_does_not_bypass_the_latch(world: World) -> None:
     assert httpx.post(f"{world.base}{TOKENS}", trust_env=False, timeout=60).status_code == 400

@@ -27,7 +27,7 @@ _USER = "/management/v1/user"
 _INACTIVE = {"op": "replace", "path": "active", "value": False}
 
 
-def test_what_somebody_creates_while_they_are_deleted_is_not_theirs_when_they_come_back(world: World, ns: str) -> None:
+def test_deleted_user_owns_no_concurrent_creation_after_returning(world: World, ns: str) -> None:
     space = world.namespace_id(ns)
     created = 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -61,9 +61,7 @@ def _create_until_refused(world: World, person: Person, ns: str) -> int:
             made += answer.status_code == 200
 
 
-def test_a_deletion_that_met_an_outage_is_finished_by_sending_it_again(
-    world: World, attacked: Attacked, ns: str
-) -> None:
+def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked: Attacked, ns: str) -> None:
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
@@ -79,7 +77,7 @@ def test_a_deletion_that_met_an_outage_is_finished_by_sending_it_again(
     _deliver_the_rest(world)
 
 
-def test_a_deletion_that_met_an_outage_is_finished_by_itself(world: World, attacked: Attacked, ns: str) -> None:
+def test_user_deletion_after_an_outage_completes_in_the_background(world: World, attacked: Attacked, ns: str) -> None:
     """Nobody sends it again, as after a kill."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
@@ -98,9 +96,7 @@ def test_a_deletion_that_met_an_outage_is_finished_by_itself(world: World, attac
     assert world.sql("select 1 from departures where user_id = $1", leaver.id) == []
 
 
-def test_who_comes_back_before_the_deletion_is_in_force_is_deleted_with_all_of_it(
-    world: World, attacked: Attacked, ns: str
-) -> None:
+def test_user_returning_during_deletion_loses_all_rights(world: World, attacked: Attacked, ns: str) -> None:
     """A new record must not make the second request think that nothing waits."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
@@ -120,9 +116,7 @@ def test_who_comes_back_before_the_deletion_is_in_force_is_deleted_with_all_of_i
     _deliver_the_rest(world)
 
 
-def test_the_deletion_of_a_role_that_is_sent_again_under_its_key_waits_for_the_first(
-    world: World, attacked: Attacked, ns: str
-) -> None:
+def test_retried_role_deletion_waits_for_the_first(world: World, attacked: Attacked, ns: str) -> None:
     """Without one it is 404: the right to delete the role went with the role."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     made = admin.post("/management/v1/role", {"name": unique("r"), "project-id": world.project})
@@ -147,9 +141,7 @@ def test_the_deletion_of_a_role_that_is_sent_again_under_its_key_waits_for_the_f
     _deliver_the_rest(world)
 
 
-def test_what_somebody_creates_while_a_directory_deletes_them_is_not_theirs(
-    world: World, entra: Directory, ns: str
-) -> None:
+def test_user_deleted_by_a_directory_owns_no_concurrent_creation(world: World, entra: Directory, ns: str) -> None:
     user, leaver = _kept(world, entra, ns)
     with (
         _slow(world, "audit_log", f"new.operation = 'create_table' and {_about(leaver)}"),
@@ -162,9 +154,7 @@ def test_what_somebody_creates_while_a_directory_deletes_them_is_not_theirs(
     _nothing_is_left(world, leaver)
 
 
-def test_a_directorys_deletion_that_met_an_outage_is_finished_by_sending_it_again(
-    world: World, attacked: Attacked, ns: str
-) -> None:
+def test_directory_deletion_after_an_outage_completes_by_retry(world: World, attacked: Attacked, ns: str) -> None:
     user, leaver = _kept(world, attacked.entra, ns)
     scim, path = attacked.entra.scim, f"{USERS}/{user['id']}"
     assert scim.get(path).status_code == 200
@@ -176,9 +166,7 @@ def test_a_directorys_deletion_that_met_an_outage_is_finished_by_sending_it_agai
     _deliver_the_rest(world)
 
 
-def test_what_somebody_creates_while_a_directory_deactivates_them_is_not_in_force_until_they_are_active_again(
-    world: World, entra: Directory, ns: str
-) -> None:
+def test_deactivated_user_has_no_right_to_concurrent_creations(world: World, entra: Directory, ns: str) -> None:
     user, leaver = _kept(world, entra, ns)
     # The deactivation has read what the user holds and is not committed; the creation is committed and delivered.
     held = f"new.takes_away and new.subject_id = '{leaver.id}' and new.relation = 'create'"

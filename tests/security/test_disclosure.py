@@ -63,7 +63,7 @@ def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
 
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize(("method", "path", "body"), _REQUESTS, ids=lambda value: str(value)[:40])
-def test_the_invisible_and_the_absent_get_the_same_answer(
+def test_invisible_and_absent_objects_get_the_same_response(
     world: World, hidden: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     def ask(ns: str, table: str) -> httpx.Response:
@@ -98,7 +98,7 @@ def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) 
 
 
 @pytest.mark.threat("LG-DIS-02")
-def test_a_taken_name_is_told_only_to_a_caller_that_sees_what_has_it(world: World, ns: str) -> None:
+def test_taken_name_is_reported_only_to_callers_that_see_its_object(world: World, ns: str) -> None:
     """The right to create in a namespace shows what lies in it; without it a taken and a free name are alike."""
     table, person = world.table(ns), world.stranger()
     tables = f"{world.root}/namespaces/{ns}/tables"
@@ -120,9 +120,7 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
-def test_the_time_of_an_answer_does_not_tell_the_invisible_from_the_absent(
-    world: World, hidden: str, what: str
-) -> None:
+def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, what: str) -> None:
     """E01: the same calls, and the model is walked as far. By turns, so that a busy machine is as slow for both; it is
     believed when it is so in one of a few rounds, because what tells the two apart does so in every round.
     """
@@ -150,7 +148,7 @@ def test_the_time_of_an_answer_does_not_tell_the_invisible_from_the_absent(
 
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-05")
-def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_worker(world: World, ns: str) -> None:
+def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World, ns: str) -> None:
     """E05, invariant 4: whichever worker the next request meets, however warm it is."""
     world.strip(world.steward)
     table = world.table(ns)
@@ -171,7 +169,7 @@ def test_a_revocation_is_in_force_with_its_answer_two_hundred_times_on_every_wor
 
 
 @pytest.mark.threat("LG-DIS-04")
-def test_errors_speak_neither_sql_nor_python(world: World, hidden: str) -> None:
+def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None:
     """E04."""
     answers = [
         world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
@@ -265,7 +263,7 @@ def _audited(world: World, request: str) -> list[Any]:
     return world.sql(record, request)
 
 
-def test_the_audit_tells_the_truth_the_answer_hides(world: World, hidden: str) -> None:
+def test_audit_records_the_reason_hidden_in_the_response(world: World, hidden: str) -> None:
     for table in ("secret", "absent"):
         answer = world.carol.get(f"{world.root}/namespaces/{hidden}/tables/{table}")
         (row,) = _audited(world, answer.headers["x-request-id"])

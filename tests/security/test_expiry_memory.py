@@ -68,7 +68,7 @@ def _database(world: World) -> Database:
     return Database(url, pool_size=2, acquire_timeout=10, statement_timeout=60)
 
 
-def test_an_allow_by_a_role_joined_while_it_was_decided_ends_with_the_roles_grant(world: World, ns: str) -> None:
+def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world: World, ns: str) -> None:
     bob = world.bob
     world.strip(bob)
     role, table = make_role(world), world.table(ns)
@@ -114,7 +114,7 @@ def test_an_allow_by_a_role_joined_while_it_was_decided_ends_with_the_roles_gran
     assert not after
 
 
-def test_the_next_expiry_is_the_first_end_after_the_moment_that_is_judged_by(world: World, ns: str) -> None:
+def test_next_expiry_is_the_first_after_the_decision_time(world: World, ns: str) -> None:
     """An end between the two readings of the clock is judged as live and counts as no end to come."""
     table = world.table(ns)
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)

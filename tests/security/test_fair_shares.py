@@ -59,9 +59,7 @@ def at(base: str, person: Person) -> Person:
 
 
 @pytest.mark.threat("LG-DIS-19")
-def test_f09_parallel_batch_checks_of_a_stranger_neither_refuse_nor_slow_other_callers(
-    world: World, tables: list[Table]
-) -> None:
+def test_f09_batch_checks_of_a_stranger_neither_block_nor_slow_other_callers(world: World, tables: list[Table]) -> None:
     stranger, body = world.stranger("abuser"), large_batch(world, tables)
     load_steadily(world.admin, tables[:10], seconds=1)
     alone = load_steadily(world.admin, tables[:10], seconds=5)
@@ -91,7 +89,7 @@ def _stalled(base: str, person: Person, length: int = 500) -> socket.socket:
     return connection
 
 
-def test_slow_senders_hold_no_slot_while_their_bodies_do_not_arrive(world: World, narrow: str) -> None:
+def test_slow_request_bodies_hold_no_slot(world: World, narrow: str) -> None:
     """Else a few principals with a byte every few seconds would hold every slot of the process."""
     slow, other = at(narrow, world.stranger("slow")), at(narrow, world.stranger("quick"))
     stalled = [_stalled(narrow, slow) for _ in range(3 * FEW)]
@@ -102,9 +100,7 @@ def test_slow_senders_hold_no_slot_while_their_bodies_do_not_arrive(world: World
         connection.close()
 
 
-def test_questions_are_charged_before_they_are_asked_and_to_their_principal(
-    world: World, narrow: str, tables: list[Table]
-) -> None:
+def test_checks_are_charged_in_advance_to_their_principal(world: World, narrow: str, tables: list[Table]) -> None:
     greedy, other = at(narrow, world.stranger("greedy")), at(narrow, world.stranger("modest"))
     body = large_batch(world, tables[:1], items=40)
     assert greedy.post("/management/v1/action/batch-check", body).status_code == 200
@@ -115,7 +111,7 @@ def test_questions_are_charged_before_they_are_asked_and_to_their_principal(
     assert other.get("/management/v1/whoami").status_code == 200
 
 
-def test_bytes_in_progress_are_bounded_for_each_principal_also_without_a_length(world: World, narrow: str) -> None:
+def test_bytes_in_progress_are_bounded_per_principal_also_without_a_length(world: World, narrow: str) -> None:
     sender, other = at(narrow, world.stranger("sender")), at(narrow, world.stranger("reader"))
     stalled = _stalled(narrow, sender, length=9_000)
     time.sleep(0.3)
@@ -131,7 +127,7 @@ def test_bytes_in_progress_are_bounded_for_each_principal_also_without_a_length(
     stalled.close()
 
 
-def test_shares_are_figures_without_names_of_principals(world: World, tmp_path: Path) -> None:
+def test_share_metrics_name_no_principals(world: World, tmp_path: Path) -> None:
     with second_gateway(
         world.ready, tmp_path / "gateway.log", METRICS__PORT=str(port := free_port()), SHARES__QUESTION_BURST="1"
     ) as (base, _):

@@ -104,7 +104,7 @@ def refused(answer: httpx.Response, what: object) -> None:
 
 @pytest.mark.threat("LG-LOC-04", "LG-LOC-08")
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_commit_names_a_place_outside_of_the_table(world: World, victim: Table, kind: str) -> None:
+def test_no_commit_names_a_location_outside_the_table(world: World, victim: Table, kind: str) -> None:
     table = world.table(world.namespace())
     tables = table.path.rsplit("/", 1)[0]
     for at in places(table, victim):

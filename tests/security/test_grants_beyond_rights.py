@@ -23,9 +23,7 @@ def _entry(privilege: str, person: Person, ends: str | None = None) -> dict[str,
 
 
 @pytest.mark.parametrize(("kind", "privilege"), [("server", "admin"), ("project", "project_admin")])
-def test_a_security_admin_cannot_join_a_role_that_holds_what_he_may_not_give(
-    world: World, kind: str, privilege: str
-) -> None:
+def test_security_admin_cannot_join_a_role_with_ungrantable_rights(world: World, kind: str, privilege: str) -> None:
     bob, role = world.bob, make_role(world)
     world.strip(bob)
     path = f"/management/v1/{kind}/grants"
@@ -42,7 +40,7 @@ def test_a_security_admin_cannot_join_a_role_that_holds_what_he_may_not_give(
 
 
 @pytest.mark.parametrize("held", [("select", "pass_grants"), ("manage_grants",), ("ownership",)])
-def test_who_holds_something_for_a_time_cannot_make_it_last(world: World, ns: str, held: tuple[str, ...]) -> None:
+def test_holder_of_a_temporary_right_cannot_make_it_permanent(world: World, ns: str, held: tuple[str, ...]) -> None:
     bob, table = world.bob, world.table(ns)
     world.strip(bob)
     try:
@@ -58,12 +56,12 @@ def test_who_holds_something_for_a_time_cannot_make_it_last(world: World, ns: st
 
 
 @pytest.mark.parametrize("ends", ["9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59-00:01"])
-def test_an_end_beyond_all_calendars_is_refused(world: World, ns: str, ends: str) -> None:
+def test_expiry_beyond_the_calendar_range_is_refused(world: World, ns: str, ends: str) -> None:
     answer = world.admin.post(_grants(world, world.table(ns)), _entry("select", world.bob, ends))
     assert answer.status_code == 400
 
 
-def test_a_grant_that_was_accepted_holds_at_once_and_holds_up_no_move(world: World, ns: str) -> None:
+def test_accepted_grant_applies_at_once_and_blocks_no_move(world: World, ns: str) -> None:
     bob, table, elsewhere = world.bob, world.table(ns), world.namespace()
     world.strip(bob)
     try:
@@ -80,7 +78,7 @@ def test_a_grant_that_was_accepted_holds_at_once_and_holds_up_no_move(world: Wor
         world.strip(bob)
 
 
-def test_a_strange_grant_of_somebody_else_holds_up_no_revocation(world: World, ns: str) -> None:
+def test_unusual_grant_of_another_user_blocks_no_revocation(world: World, ns: str) -> None:
     bob, alice, theirs, table = world.bob, world.alice, world.table(ns), world.table(ns)
     world.strip(bob)
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", theirs.uuid)

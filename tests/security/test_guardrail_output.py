@@ -116,7 +116,7 @@ def test_an_invalid_guardrail_denies_and_names_its_package(house: House, table: 
 
 
 @pytest.mark.threat("LG-DEC-30")
-def test_an_error_of_a_builtin_function_is_no_permission(house: House, table: Table) -> None:
+def test_builtin_function_error_denies(house: House, table: Table) -> None:
     with house.guarded(_TIME):
         answer = house.admin.get(table.path)
     assert answer.status_code == 503, answer.text
@@ -146,7 +146,7 @@ UNENFORCED = {
 
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", UNENFORCED)
-def test_what_no_enforcer_holds_back_is_not_read_at_all(world: World, house: House, name: str) -> None:
+def test_obligation_without_an_enforcer_denies_all_reads(world: World, house: House, name: str) -> None:
     """A row filter or a mask of a guardrail closes every way to the data, and the audit says that it was there."""
     table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
     read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}

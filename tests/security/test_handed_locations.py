@@ -172,7 +172,7 @@ def ground(world: World) -> tuple[Person, str, dict[str, Any]]:
 @example(steps=[("view", 1, 0), ("put", 0, 0), ("drop", 0, 0), ("wait", 0, 0), ("register", 0, 0)])
 @example(steps=[("create", 2, 0), ("put", 0, 1), ("rename", 0, 0), ("unregister", 1, 0), ("register", 0, 0)])
 @example(steps=[("create", 2, 0), ("unregister", 0, 0), ("wait", 0, 0), ("put", 0, 1), ("register view", 0, 0)])
-def test_no_sequence_reaches_a_key_outside_of_what_was_handed(
+def test_no_request_sequence_reaches_a_key_outside_granted_locations(
     world: World, ground: tuple[Person, str, dict[str, Any]], steps: list[Step]
 ) -> None:
     by, namespace, document = ground
@@ -187,7 +187,7 @@ def test_no_sequence_reaches_a_key_outside_of_what_was_handed(
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("how", ["commit", "transaction"])
-def test_a_staged_location_is_not_exchanged_for_its_twin(
+def test_staged_location_is_not_replaced_by_one_differing_in_case(
     world: World, ground: tuple[Person, str, dict[str, Any]], how: str
 ) -> None:
     """The gateway writes the first metadata file with the warehouse's credential: only into what it handed out."""

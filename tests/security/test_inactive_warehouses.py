@@ -21,7 +21,7 @@ pytestmark = pytest.mark.chaos
 __all__ = ["other", "readers"]
 
 
-def test_a_deactivated_warehouse_is_gone_for_all_workers_at_once(world: World, readers: Readers) -> None:
+def test_deactivated_warehouse_is_absent_on_all_workers_at_once(world: World, readers: Readers) -> None:
     made = warehouses.make(world)
     path = made.table(world.admin)
     world.grant("select", readers.person, "warehouse", made.id)
@@ -41,7 +41,7 @@ def test_a_deactivated_warehouse_is_gone_for_all_workers_at_once(world: World, r
     assert world.admin.delete(made.path).status_code == 204
 
 
-def test_no_change_that_begins_after_a_deactivation_is_made(world: World, readers: Readers) -> None:
+def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Readers) -> None:
     """Writers go on all the time: who began before may be done or be refused, who began afterwards is refused."""
     made = warehouses.make(world)
     path = made.table(world.admin)
@@ -77,7 +77,7 @@ def test_no_change_that_begins_after_a_deactivation_is_made(world: World, reader
     assert late == {(404, "WarehouseNotActive")}
 
 
-def test_keys_of_a_replaced_profile_are_handed_out_by_no_worker(world: World, readers: Readers) -> None:
+def test_no_worker_vends_keys_of_a_replaced_profile(world: World, readers: Readers) -> None:
     made = warehouses.make(world)
     path = f"{made.table(world.admin)}/credentials"
     world.grant("select", readers.person, "warehouse", made.id)

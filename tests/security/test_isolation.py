@@ -34,7 +34,7 @@ def tenant(world: World) -> dict[str, str]:
 
 
 @pytest.mark.threat("LG-DEC-15")
-def test_rights_in_one_project_open_nothing_of_the_same_name_in_another(
+def test_rights_in_one_project_give_no_access_to_same_names_in_another(
     world: World, ns: str, tenant: dict[str, str]
 ) -> None:
     """D21: alice may read all of her `demo`, bob may write it."""
@@ -58,7 +58,7 @@ def test_rights_in_one_project_open_nothing_of_the_same_name_in_another(
 
 
 @pytest.mark.threat("LG-DEC-02")
-def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str, tenant: dict[str, str]) -> None:
+def test_ids_of_another_warehouse_in_the_path_are_not_found(world: World, ns: str, tenant: dict[str, str]) -> None:
     """D02: the object that was decided on is the one that is used, so path parts must fit together."""
     table = world.table(ns)
     path = f"/management/v1/permissions/warehouse/{tenant['warehouse']}/table/{table.uuid}/assignments"
@@ -70,7 +70,7 @@ def test_ids_of_another_warehouse_in_the_path_name_nothing(world: World, ns: str
 
 
 @pytest.mark.threat("LG-DEC-02")
-def test_a_project_named_twice_is_not_two_readings(world: World, tenant: dict[str, str]) -> None:
+def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, str]) -> None:
     """D02: nobody chooses between two that differ, neither for the decision nor for what is made."""
     body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
     header = {"x-project-id": tenant["project"]}
@@ -156,7 +156,7 @@ def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world
     ],
     ids=str,
 )
-def test_nobody_brings_along_relationships_of_their_own(world: World, smuggled: dict[str, Any]) -> None:
+def test_client_supplied_relationships_are_refused(world: World, smuggled: dict[str, Any]) -> None:
     """D25."""
     operation = {"warehouse": {"warehouse-id": world.warehouse, "action": "use"}}
     answer = world.carol.post("/management/v1/permissions/check", {"operation": operation, **smuggled})
@@ -174,7 +174,7 @@ def _below(world: World, location: str, name: str = "data/new") -> str:
     return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
 
 
-def test_the_keys_of_a_generic_table_reach_its_place_and_no_other(world: World, ns: str) -> None:
+def test_keys_of_a_generic_table_reach_its_location_only(world: World, ns: str) -> None:
     """Invariant 2, on the store itself: no neighbour of either kind, nothing that begins like it, nothing above."""
     mine, beside, table = _generic_table(world, ns), _generic_table(world, ns), world.table(ns)
     place = mine["table"]["base-location"].rstrip("/")
@@ -211,7 +211,7 @@ def test_the_keys_of_a_table_reach_no_generic_table(world: World, ns: str) -> No
         keys.put_object(Bucket=world.bucket, Key=_below(world, made["table"]["base-location"]), Body=b"y")
 
 
-def test_keys_of_a_reader_of_a_generic_table_only_read_and_are_nobody_elses(world: World, ns: str) -> None:
+def test_generic_table_reader_keys_are_read_only_and_not_shared(world: World, ns: str) -> None:
     made = _generic_table(world, ns)
     [row] = world.sql("select id::text from tables where name = $1", made["table"]["name"])
     key = _below(world, made["table"]["base-location"])
@@ -237,7 +237,7 @@ def test_keys_of_a_reader_of_a_generic_table_only_read_and_are_nobody_elses(worl
     assert world.steward.get(f"{path}/credentials").status_code == 404
 
 
-def test_a_place_that_a_generic_table_left_is_nobodys_while_its_keys_live(world: World, ns: str) -> None:
+def test_former_generic_table_location_is_blocked_while_its_keys_live(world: World, ns: str) -> None:
     """K8: whoever dropped it may still hold keys, so nobody else gets the place."""
     made = _generic_table(world, ns)
     place = made["table"]["base-location"]

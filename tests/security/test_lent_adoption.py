@@ -50,7 +50,7 @@ def adopt(world: World, by: Person, ns: str, kind: str, headers: dict[str, str] 
 
 @KINDS
 @pytest.mark.threat("LG-LOC-23")
-def test_manage_storage_that_ends_does_not_adopt(world: World, kind: str) -> None:
+def test_temporary_manage_storage_does_not_adopt(world: World, kind: str) -> None:
     person, ns = world.stranger("lent"), world.namespace()
     world.grant("create", person, "namespace", world.namespace_id(ns))
     storage(world, {"user": person.id}, **{"expires-at": in_an_hour()})
@@ -64,7 +64,7 @@ def test_manage_storage_that_ends_does_not_adopt(world: World, kind: str) -> Non
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("acts", [False, True], ids=["as a member", "acting as the role"])
-def test_a_membership_that_ends_does_not_adopt(world: World, acts: bool) -> None:
+def test_temporary_membership_does_not_adopt(world: World, acts: bool) -> None:
     person, ns, role = world.stranger("lent"), world.namespace(), make(world)
     give(world, role, "create", "namespace", world.namespace_id(ns))
     storage(world, {"role": role["id"]})

@@ -40,7 +40,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.threat("LG-LOC-16")
-def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(world: World) -> None:
+def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
     """K8: with namespaces in the path, who may create one table could else ask for the folder all others land in."""
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
     root = _warehouse(world, **{"storage-layout": layout})
@@ -67,7 +67,7 @@ def test_a_table_at_the_folder_of_a_namespace_does_not_swallow_the_tables_below(
 
 @pytest.mark.threat("LG-LOC-07")
 @pytest.mark.parametrize("kind", LAYOUTS)
-def test_tables_do_not_inherit_a_place_of_another_table_from_their_namespace(world: World, kind: str) -> None:
+def test_namespace_location_never_places_a_table_inside_another(world: World, kind: str) -> None:
     """A namespace may name any place in its warehouse; no table lands in the folder of another one by it."""
     root = _warehouse(world, **LAYOUTS[kind])
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
@@ -87,7 +87,7 @@ def test_tables_do_not_inherit_a_place_of_another_table_from_their_namespace(wor
 
 
 @pytest.mark.threat("LG-LOC-18")
-def test_default_and_explicit_locations_that_race_never_overlap(world: World) -> None:
+def test_racing_default_and_explicit_locations_never_overlap(world: World) -> None:
     root = _warehouse(world)
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()
     folder = f"{made['properties']['location']}{unique('folder')}"
@@ -161,7 +161,7 @@ def _refused(action: Any, **arguments: Any) -> None:
 
 
 @pytest.mark.threat("LG-LOC-01")
-def test_keys_of_one_table_open_no_sibling(world: World, siblings: dict[str, Table]) -> None:
+def test_keys_of_one_table_give_no_access_to_a_sibling(world: World, siblings: dict[str, Table]) -> None:
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     keys.put_object(Bucket=world.bucket, Key=_key(world, siblings["t1"]), Body=b"mine")
     for name in ("t10", "t1_x", "t1."):
@@ -178,7 +178,7 @@ def test_keys_of_one_table_open_no_sibling(world: World, siblings: dict[str, Tab
 
 
 @pytest.mark.threat("LG-DEC-07")
-def test_a_reader_gets_keys_that_write_nothing_whatever_it_asks_for(world: World, siblings: dict[str, Table]) -> None:
+def test_reader_gets_read_only_keys_for_every_request(world: World, siblings: dict[str, Table]) -> None:
     """D10: alice may select."""
     header = {"X-Iceberg-Access-Delegation": "vended-credentials, remote-signing"}
     keys = world.store_of(world.alice.get(siblings["t1"].path, headers=header).json()["config"])
@@ -190,7 +190,7 @@ def test_a_reader_gets_keys_that_write_nothing_whatever_it_asks_for(world: World
 
 
 @pytest.mark.threat("LG-LOC-22")
-def test_keys_of_a_table_reach_no_control_plane(world: World, siblings: dict[str, Table]) -> None:
+def test_table_keys_give_no_control_plane_access(world: World, siblings: dict[str, Table]) -> None:
     """A25, K34."""
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     bucket = {"Bucket": world.bucket}
@@ -203,7 +203,7 @@ def test_keys_of_a_table_reach_no_control_plane(world: World, siblings: dict[str
     assert not keys.list_buckets().get("Buckets")
 
 
-def test_a_copy_does_not_bring_in_a_foreign_object(world: World, siblings: dict[str, Table]) -> None:
+def test_foreign_object_cannot_be_copied_into_a_table(world: World, siblings: dict[str, Table]) -> None:
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     world.s3.put_object(Bucket=world.bucket, Key=_key(world, siblings["t10"]), Body=b"theirs")
     source = {"Bucket": world.bucket, "Key": _key(world, siblings["t10"])}
@@ -212,9 +212,7 @@ def test_a_copy_does_not_bring_in_a_foreign_object(world: World, siblings: dict[
 
 @pytest.mark.threat("LG-POL-01", "LG-POL-02", "LG-POL-03")
 @pytest.mark.parametrize("name", ["*", "**", "t?", "${aws:username}", "${*}", "$${", '","Effect":"Allow', "},{"])
-def test_a_name_that_looks_like_policy_language_opens_nothing_more(
-    world: World, siblings: dict[str, Table], name: str
-) -> None:
+def test_name_with_policy_syntax_gives_no_further_access(world: World, siblings: dict[str, Table], name: str) -> None:
     """B01 to B03, K2."""
     table = world.table(siblings["t1"].namespace, f"{unique('odd')} {name}")
     keys = world.store_of(table.answer["config"])

@@ -130,7 +130,7 @@ def no_key_lives(world: World, target: Target) -> None:
 
 @pytest.mark.threat("LG-DEC-28")
 @KINDS
-def test_modify_does_not_move_an_object_into_a_namespace_of_ones_own(world: World, kind: str) -> None:
+def test_modify_does_not_move_an_object_into_the_callers_namespace(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("modify", person, kind, thing.id)
     refused = thing.rename(person, own)
@@ -146,7 +146,7 @@ def test_modify_does_not_move_an_object_into_a_namespace_of_ones_own(world: Worl
 
 
 @KINDS
-def test_modify_on_the_namespace_and_the_right_to_hand_out_alone_do_not_move(world: World, kind: str) -> None:
+def test_namespace_modify_or_grant_right_alone_does_not_move(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("modify", person, "namespace", world.namespace_id(thing.namespace))
     assert told(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
@@ -160,7 +160,7 @@ def test_modify_on_the_namespace_and_the_right_to_hand_out_alone_do_not_move(wor
 
 
 @KINDS
-def test_an_owner_moves_and_keeps_it(world: World, kind: str) -> None:
+def test_owner_moves_an_object_and_keeps_ownership(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("ownership", person, kind, thing.id)
     assert thing.rename(person, own).status_code == 204
@@ -169,7 +169,7 @@ def test_an_owner_moves_and_keeps_it(world: World, kind: str) -> None:
 
 @pytest.mark.threat("LG-DEC-28")
 @KINDS
-def test_ownership_that_ends_does_not_move(world: World, kind: str) -> None:
+def test_temporary_ownership_does_not_move(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     give(world, thing, "ownership", {"user": person.id}, in_an_hour())
     refused = thing.rename(person, own)
@@ -185,7 +185,7 @@ def test_ownership_that_ends_does_not_move(world: World, kind: str) -> None:
     assert back.rename(person, own).status_code == 204
 
 
-def test_half_of_the_right_that_ends_does_not_move(world: World) -> None:
+def test_partly_temporary_right_does_not_move(world: World) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     world.grant("manage_grants", person, "table", thing.id)
     give(world, thing, "modify", {"user": person.id}, in_an_hour())
@@ -193,7 +193,7 @@ def test_half_of_the_right_that_ends_does_not_move(world: World) -> None:
     stays(thing, own)
 
 
-def test_a_right_to_create_that_ends_is_enough_at_the_destination(world: World) -> None:
+def test_temporary_create_right_suffices_at_the_destination(world: World) -> None:
     """The owner gives no right away that is not the owner's, as with a table that is created there."""
     person = world.stranger()
     thing, to = target(world, "table"), world.namespace()
@@ -205,7 +205,7 @@ def test_a_right_to_create_that_ends_is_enough_at_the_destination(world: World) 
 
 
 @pytest.mark.parametrize("assumed", [False, True], ids=["as a member", "acting as the role"])
-def test_a_membership_that_ends_does_not_move_what_the_role_owns(world: World, assumed: bool) -> None:
+def test_temporary_member_does_not_move_objects_of_the_role(world: World, assumed: bool) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     role = make_role(world)["id"]
     give(world, thing, "ownership", {"role": role})
@@ -280,7 +280,7 @@ def test_modify_does_not_unregister(world: World) -> None:
     assert register(world, person, own, thing).status_code == 200, "an owner takes the table along"
 
 
-def test_the_right_to_hand_out_unregisters_only_what_it_may_read(world: World) -> None:
+def test_grant_right_unregisters_only_readable_objects(world: World) -> None:
     """The answer holds the metadata."""
     thing = target(world, "table")
     person = world.stranger()
@@ -292,7 +292,7 @@ def test_the_right_to_hand_out_unregisters_only_what_it_may_read(world: World) -
 
 @KINDS
 @pytest.mark.parametrize("held", ["modify", "modify that ends", "ownership that ends", "modify on the namespace"])
-def test_what_a_modifier_drops_is_not_registered_as_the_modifiers_own(world: World, kind: str, held: str) -> None:
+def test_object_dropped_with_modify_is_not_registered_by_the_dropper(world: World, kind: str, held: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     if held == "modify on the namespace":
         world.grant("modify", person, "namespace", world.namespace_id(thing.namespace))
@@ -310,7 +310,7 @@ def test_what_a_modifier_drops_is_not_registered_as_the_modifiers_own(world: Wor
 
 
 @pytest.mark.parametrize("how", ["drop", "unregister"])
-def test_an_owner_below_managed_access_does_not_leave_it_by_registering_elsewhere(world: World, how: str) -> None:
+def test_owner_cannot_leave_managed_access_by_reregistration(world: World, how: str) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     world.grant("ownership", person, "table", thing.id)
     flag = f"/management/v1/permissions/namespace/{world.namespace_id(thing.namespace)}/managed-access"
@@ -322,7 +322,7 @@ def test_an_owner_below_managed_access_does_not_leave_it_by_registering_elsewher
     assert refused.status_code in (400, 403), sorted(refused.json())
 
 
-def test_the_member_of_a_role_for_a_time_does_not_take_along_what_the_role_owned(world: World) -> None:
+def test_temporary_member_cannot_register_objects_of_the_role(world: World) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     role = make_role(world)["id"]
     give(world, thing, "ownership", {"role": role})
@@ -340,7 +340,7 @@ def test_the_member_of_a_role_for_a_time_does_not_take_along_what_the_role_owned
 
 
 @KINDS
-def test_what_is_kept_after_a_drop_comes_back_with_the_owner_it_had(world: World, kind: str) -> None:
+def test_undropped_object_keeps_its_owner(world: World, kind: str) -> None:
     soft = soft_world(world)
     try:
         thing, (person, own) = target(soft, kind), attacker(soft)

@@ -81,7 +81,7 @@ def outer(world: World, engine: Person) -> Name:
 
 
 @pytest.mark.threat("LG-DEC-29")
-def test_a_replaced_ownerless_view_below_a_definer_view_reads_nothing_with_the_owners_rights(
+def test_replaced_ownerless_view_below_a_definer_view_gets_no_owner_rights(
     world: World, engine: Person, table: Table, outer: Name
 ) -> None:
     inner = ownerless(world, world.steward)
@@ -98,7 +98,7 @@ def test_a_replaced_ownerless_view_below_a_definer_view_reads_nothing_with_the_o
 
 
 @pytest.mark.threat("LG-DEC-29")
-def test_below_an_ownerless_view_the_callers_own_rights_count(
+def test_callers_own_rights_apply_below_an_ownerless_view(
     world: World, engine: Person, table: Table, outer: Name
 ) -> None:
     inner = ownerless(world, world.steward)

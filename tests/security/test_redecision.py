@@ -89,7 +89,7 @@ def fresh(world: World) -> str:
 
 
 @pytest.mark.threat("LG-DIS-14")
-def test_a_commit_that_waited_while_modify_was_revoked_is_refused(world: World, ns: str, analyst: Person) -> None:
+def test_commit_is_refused_if_modify_is_revoked_while_it_waits(world: World, ns: str, analyst: Person) -> None:
     table, id = world.table(ns), world.namespace_id(ns)
     for privilege in ("describe", "modify"):
         world.grant(privilege, analyst, "namespace", id)
@@ -105,9 +105,7 @@ def test_a_commit_that_waited_while_modify_was_revoked_is_refused(world: World, 
     assert "too" not in world.admin.get(table.path).json()["metadata"]["properties"]
 
 
-def test_a_commit_that_waited_while_somebody_else_lost_something_is_made(
-    world: World, ns: str, analyst: Person
-) -> None:
+def test_commit_succeeds_if_another_user_loses_rights_while_it_waits(world: World, ns: str, analyst: Person) -> None:
     table, id = world.table(ns), world.namespace_id(ns)
     world.grant("modify", analyst, "namespace", id)
     world.grant("describe", world.steward, "namespace", id)
@@ -144,9 +142,7 @@ _SECRETS = "lock table secrets in access exclusive mode"
 
 
 @pytest.mark.threat("LG-DIS-14")
-def test_who_lost_select_before_the_key_was_made_gets_none(
-    world: World, vending: tuple[str, str], analyst: Person
-) -> None:
+def test_select_revoked_before_vending_yields_no_key(world: World, vending: tuple[str, str], analyst: Person) -> None:
     path, id = vending
     world.grant("select", analyst, "namespace", id)
     answer = _meanwhile(
@@ -159,7 +155,7 @@ def test_who_lost_select_before_the_key_was_made_gets_none(
     assert "secret-access-key" not in answer.text
 
 
-def test_who_lost_modify_before_the_key_was_made_gets_no_writers_key(
+def test_modify_revoked_before_vending_yields_no_write_key(
     world: World, vending: tuple[str, str], analyst: Person
 ) -> None:
     path, id = vending
@@ -176,7 +172,7 @@ def test_who_lost_modify_before_the_key_was_made_gets_no_writers_key(
         world.store_of(again["config"]).put_object(Bucket=world.bucket, Key=key, Body=b"x")
 
 
-def test_a_key_lives_no_longer_than_a_grant_that_was_shortened_before_it_was_made(
+def test_key_ends_with_a_grant_shortened_before_vending(
     world: World, vending: tuple[str, str], analyst: Person
 ) -> None:
     path, id = vending
@@ -198,7 +194,7 @@ def test_a_key_lives_no_longer_than_a_grant_that_was_shortened_before_it_was_mad
 @pytest.mark.parametrize(
     ("left", "expected"), [("describe", (403, "TableActionForbidden")), (None, (404, "TaskNotFound"))]
 )
-def test_steering_a_task_that_waited_while_the_right_to_its_table_was_revoked_is_refused(
+def test_task_action_is_refused_if_its_right_is_revoked_while_it_waits(
     world: World, ns: str, analyst: Person, left: str | None, expected: tuple[int, str]
 ) -> None:
     table, kept = world.table(ns), world.table(ns)

@@ -69,7 +69,7 @@ def move_namespace(world: World, name: str, to: list[str]) -> None:
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_rule_for_a_name_holds_after_a_rename_and_a_move(world: World) -> None:
+def test_policy_by_name_applies_after_a_rename_and_a_move(world: World) -> None:
     guarded, other = world.namespace(), world.namespace()
     name = unique("people")
     world.table(guarded, name)
@@ -83,7 +83,7 @@ def test_a_rule_for_a_name_holds_after_a_rename_and_a_move(world: World) -> None
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_rule_for_ids_holds_and_binds_nothing_else(world: World) -> None:
+def test_policy_by_id_applies_to_its_object_only(world: World) -> None:
     guarded, other = world.namespace(), world.namespace()
     table = world.table(guarded, "one")
     world.table(other, "two")
@@ -95,7 +95,7 @@ def test_a_rule_for_ids_holds_and_binds_nothing_else(world: World) -> None:
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_rule_for_a_namespace_holds_when_the_namespace_is_moved(world: World) -> None:
+def test_namespace_policy_applies_after_the_namespace_is_moved(world: World) -> None:
     guarded = world.namespace()
     world.table(guarded, "t")
     with rules(world, {"namespace": [guarded]}):
@@ -106,7 +106,7 @@ def test_a_rule_for_a_namespace_holds_when_the_namespace_is_moved(world: World) 
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_rule_for_a_namespace_holds_when_the_namespace_and_then_a_table_is_moved(world: World) -> None:
+def test_namespace_policy_applies_after_moves_of_namespace_and_table(world: World) -> None:
     guarded, other = world.namespace(), world.namespace()
     world.table(guarded, "t")
     below = child(world, guarded, "below")
@@ -124,7 +124,7 @@ def test_a_rule_for_a_namespace_holds_when_the_namespace_and_then_a_table_is_mov
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_rule_for_a_renamed_parent_holds_for_what_was_created_later_and_leaves_it(world: World) -> None:
+def test_policy_of_a_renamed_parent_applies_to_later_tables_that_leave_it(world: World) -> None:
     guarded, other = world.namespace(), world.namespace()
     plain, free = unique("plain"), unique("free")
     with rules(world, {"namespace": [guarded]}):
@@ -142,7 +142,7 @@ def test_a_rule_for_a_renamed_parent_holds_for_what_was_created_later_and_leaves
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_a_move_within_a_renamed_namespace_records_only_the_name_that_ended(world: World) -> None:
+def test_move_in_a_renamed_namespace_records_only_the_former_name(world: World) -> None:
     """Names that the namespace still carries would fill the bound on former names, and every rule would match."""
     guarded = world.namespace()
     plain = unique("plain")
@@ -155,7 +155,7 @@ def test_a_move_within_a_renamed_namespace_records_only_the_name_that_ended(worl
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_many_moves_of_a_namespace_bind_a_table_that_leaves_it(world: World) -> None:
+def test_policies_of_all_former_namespace_names_apply_to_a_leaving_table(world: World) -> None:
     guarded, other = world.namespace(), world.namespace()
     world.table(guarded, "t")
     last = guarded
@@ -169,7 +169,7 @@ def test_many_moves_of_a_namespace_bind_a_table_that_leaves_it(world: World) -> 
 
 
 @pytest.mark.threat("LG-DEC-31")
-def test_many_renames_do_not_make_a_former_name_forgotten(world: World) -> None:
+def test_many_renames_keep_every_former_name(world: World) -> None:
     space = world.namespace()
     name = unique("people")
     world.table(space, name)
@@ -180,7 +180,7 @@ def test_many_renames_do_not_make_a_former_name_forgotten(world: World) -> None:
         assert not vended(world, space, "n22")
 
 
-def test_former_names_go_with_the_thing(world: World) -> None:
+def test_former_names_are_deleted_with_their_object(world: World) -> None:
     space = world.namespace()
     name = unique("gone")
     world.table(space, name)

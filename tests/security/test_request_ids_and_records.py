@@ -99,7 +99,7 @@ def test_an_escaped_backslash_is_no_nul(world: World) -> None:
 # ---- the caller's id of a request -----------------------------------------------------------------------------------
 
 
-def test_two_requests_of_one_id_stay_apart_in_the_audit(world: World) -> None:
+def test_requests_with_the_same_id_are_distinct_in_the_audit(world: World) -> None:
     given = unique("mine")
     first, second = (
         person.get(f"{world.root}/namespaces", headers={"X-Request-Id": given}) for person in (world.admin, world.carol)
@@ -114,7 +114,7 @@ def test_two_requests_of_one_id_stay_apart_in_the_audit(world: World) -> None:
 
 
 @pytest.mark.parametrize("proven", [True, False])
-def test_the_audit_of_each_use_tells_whether_the_subject_was_proven(world: World, ns: str, proven: bool) -> None:
+def test_audit_records_whether_the_subject_was_proven(world: World, ns: str, proven: bool) -> None:
     with delegating(world, world.etl, "warehouse", world.warehouse):
         world.grant("describe", world.bob, "namespace", world.namespace_id(ns))
         used = acting(world, world.etl, world.bob, proven=proven).get(f"{world.root}/namespaces/{ns}")
@@ -129,7 +129,7 @@ def test_the_audit_of_each_use_tells_whether_the_subject_was_proven(world: World
 # ---- the size of a record -------------------------------------------------------------------------------------------
 
 
-def test_the_record_of_a_request_about_very_much_is_small_and_tells_how_much(world: World) -> None:
+def test_audit_record_of_a_large_request_is_small_and_has_the_count(world: World) -> None:
     name = "n" * 200
     checks = [
         {

@@ -151,7 +151,7 @@ def tells_too_much(answer: httpx.Response) -> list[str]:
 
 @pytest.mark.threat("LG-DEC-11")
 @pytest.mark.parametrize("through", ["herself", "an engine"])
-def test_no_operation_tells_who_reads_one_column_of_the_others(world: World, table: Table, through: str) -> None:
+def test_no_operation_reveals_ungranted_columns(world: World, table: Table, through: str) -> None:
     carol = world.carol if through == "herself" else acting(world, world.etl, world.carol)
     before = world.snapshot()
     asked = {}
@@ -172,7 +172,7 @@ DELEGATIONS = ("", "vended-credentials", "client-managed", "remote-signing", "re
 
 
 @pytest.mark.parametrize("query", ["", "?snapshots=refs", "?snapshots=all"])
-def test_every_form_of_a_load_through_an_engine_tells_what_to_hold_back(world: World, table: Table, query: str) -> None:
+def test_every_load_through_an_engine_returns_the_restrictions(world: World, table: Table, query: str) -> None:
     carol = acting(world, world.etl, world.carol)
     tag = world.admin.get(table.path + query).headers["etag"]
     for delegation in DELEGATIONS:
@@ -193,7 +193,7 @@ def test_every_form_of_a_load_through_an_engine_tells_what_to_hold_back(world: W
             assert delegation != "client-managed" or "secret" not in config
 
 
-def test_who_may_create_elsewhere_makes_no_table_of_these_files(world: World, table: Table) -> None:
+def test_column_grantee_cannot_register_the_tables_files_elsewhere(world: World, table: Table) -> None:
     """What an engine was told of where the files are opens them to nobody."""
     own = world.namespace()
     world.grant("create", world.carol, "namespace", world.namespace_id(own))
@@ -231,7 +231,7 @@ def test_who_may_create_elsewhere_makes_no_table_of_these_files(world: World, ta
         ]
 
 
-def test_a_table_that_was_dropped_tells_nothing_and_comes_back_as_it_was(world: World) -> None:
+def test_dropped_table_reveals_nothing_and_is_restored_unchanged(world: World) -> None:
     soft = soft_world(world)
     try:
         table = marked(soft, soft.namespace())

@@ -106,7 +106,7 @@ CLAIMS = {
 
 @pytest.mark.threat("LG-DEC-26")
 @pytest.mark.parametrize("headers", [{}, DELEGATION, {**DELEGATION, **CLAIMS}], ids=["plain", "vended", "claiming"])
-def test_d33_a_client_that_proves_no_engine_gets_the_remedy_and_no_keys_whatever_it_claims(
+def test_d33_unverified_engine_gets_the_remedy_and_no_keys(
     world: World, table: Table, engine: Person, headers: dict[str, str]
 ) -> None:
     refused_with_remedy(world.carol.get(table.path, headers=headers))
@@ -151,9 +151,7 @@ def not_renewed(answer: httpx.Response) -> None:
     assert "s3." not in answer.text
 
 
-def test_d14_keys_are_not_renewed_for_who_reads_a_part_so_no_engine_keeps_what_an_old_load_told(
-    world: World, table: Table, carol: Person
-) -> None:
+def test_d14_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table, carol: Person) -> None:
     assert give(world, table, "card", world.carol).status_code == 204
     loaded = carol.get(table.path)
     assert not [name for name in (*config_of(loaded), *loaded.json()["config"]) if "refresh" in name]
@@ -166,9 +164,7 @@ def test_d14_keys_are_not_renewed_for_who_reads_a_part_so_no_engine_keeps_what_a
     assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, "the way that is left tells it"
 
 
-def test_d14_keys_of_a_whole_table_are_not_renewed_when_a_part_of_it_is_left(
-    world: World, table: Table, carol: Person
-) -> None:
+def test_d14_keys_are_not_renewed_after_reduction_to_some_columns(world: World, table: Table, carol: Person) -> None:
     world.grant("select", world.carol, "table", table.uuid)
     assert config_of(carol.get(table.path))["client.refresh-credentials-endpoint"]
     assert carol.get(f"{table.path}/credentials").status_code == 200
@@ -176,9 +172,7 @@ def test_d14_keys_of_a_whole_table_are_not_renewed_when_a_part_of_it_is_left(
     not_renewed(carol.get(f"{table.path}/credentials"))
 
 
-def test_d15_who_reads_all_of_it_gets_what_they_got_before_with_and_without_an_engine(
-    world: World, table: Table, engine: Person
-) -> None:
+def test_d15_full_reader_is_unaffected_with_and_without_an_engine(world: World, table: Table, engine: Person) -> None:
     world.grant("select", world.steward, "table", table.uuid)
     for person in (world.steward, acting(world, engine, world.steward)):
         answer = person.get(table.path)
@@ -186,9 +180,7 @@ def test_d15_who_reads_all_of_it_gets_what_they_got_before_with_and_without_an_e
         assert config_of(answer)["s3.access-key-id"]
 
 
-def test_who_describes_keeps_the_metadata_and_gets_no_keys_but_through_such_an_engine(
-    world: World, table: Table, carol: Person
-) -> None:
+def test_describe_gives_metadata_and_keys_only_through_an_enforcer(world: World, table: Table, carol: Person) -> None:
     world.grant("describe", world.carol, "table", table.uuid)
     own = world.carol.get(table.path)
     assert own.status_code == 200
@@ -214,9 +206,7 @@ def test_d27_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
     assert carol.get(table.path).status_code == 404
 
 
-def test_d32_a_column_that_was_taken_away_is_held_back_with_the_next_request(
-    world: World, table: Table, carol: Person
-) -> None:
+def test_d32_revoked_column_is_withheld_at_the_next_request(world: World, table: Table, carol: Person) -> None:
     assert give(world, table, "card", world.carol).status_code == 204
     more = carol.get(table.path).json()["read-restrictions"]["required-column-projections"]
     assert [each["field-id"] for each in more] == [1, 4]
@@ -227,7 +217,7 @@ def test_d32_a_column_that_was_taken_away_is_held_back_with_the_next_request(
     assert carol.get(f"{table.path}/credentials").status_code == 404
 
 
-def test_the_tag_of_an_answer_covers_what_it_holds_back(world: World, table: Table, carol: Person) -> None:
+def test_etag_covers_the_column_restrictions(world: World, table: Table, carol: Person) -> None:
     first = carol.get(table.path)
     tag = {"If-None-Match": first.headers["etag"]}
     assert carol.get(table.path, headers=tag).status_code == 304
@@ -242,7 +232,7 @@ def test_the_tag_of_an_answer_covers_what_it_holds_back(world: World, table: Tab
 
 
 @pytest.mark.threat("LG-DEC-14")
-def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
+def test_d20_keys_are_not_shared_between_different_column_sets(
     world: World, table: Table, engine: Person, carol: Person
 ) -> None:
     mine = config_of(carol.get(table.path))["s3.access-key-id"]
@@ -255,7 +245,7 @@ def test_d20_no_key_is_shared_between_those_who_read_different_columns_or_all(
 
 
 @pytest.mark.threat("LG-DIS-06")
-def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol: Person) -> None:
+def test_keys_expire_before_the_column_grant(world: World, ns: str, carol: Person) -> None:
     table = wide(world, ns)
     end = datetime.now(UTC) + timedelta(minutes=25)
     assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
@@ -265,7 +255,7 @@ def test_keys_end_before_the_grant_on_a_column_does(world: World, ns: str, carol
 
 
 @pytest.mark.threat("LG-DEC-13")
-def test_d17_who_reads_some_columns_writes_by_no_door(world: World, table: Table, carol: Person) -> None:
+def test_d17_column_grantee_cannot_write_by_any_operation(world: World, table: Table, carol: Person) -> None:
     before = world.snapshot()
     change = {"action": "set-properties", "updates": {"a": "b"}}
     rename = {
@@ -301,7 +291,7 @@ def test_d17_who_reads_some_columns_writes_by_no_door(world: World, table: Table
     assert world.snapshot().objects == before.objects
 
 
-def test_d30_a_policy_cannot_make_of_reading_a_part_anything_more(
+def test_d30_policy_cannot_extend_a_column_restriction(
     world: World, table: Table, carol: Person, engine: Person
 ) -> None:
     """What a policy says of appending shortens what a writer gets; who only reads gets nothing by it."""
@@ -312,7 +302,7 @@ def test_d30_a_policy_cannot_make_of_reading_a_part_anything_more(
 
 
 @pytest.mark.threat("LG-DEC-22")
-def test_d29_a_name_that_is_none_names_no_column(world: World, table: Table) -> None:
+def test_d29_invalid_column_name_matches_no_column(world: World, table: Table) -> None:
     for name in (" ", "*", "%00", "name ", "\u00a0name", "#", "name,card"):
         answer = give(world, table, name, world.steward)
         assert answer.status_code in (400, 404), (name, answer.text)
@@ -320,7 +310,7 @@ def test_d29_a_name_that_is_none_names_no_column(world: World, table: Table) -> 
 
 
 @pytest.mark.threat("LG-DEC-27")
-def test_d34_a_column_made_anew_under_the_old_name_is_held_back(world: World, table: Table, carol: Person) -> None:
+def test_d34_recreated_column_of_the_same_name_is_withheld(world: World, table: Table, carol: Person) -> None:
     fields = table.answer["metadata"]["schemas"][0]["fields"]
     fresh = [each for each in fields if each["id"] != 2] + [{**fields[1], "id": 6}]
     for some in ([each for each in fields if each["id"] != 2], fresh):
@@ -338,7 +328,7 @@ def test_d34_a_column_made_anew_under_the_old_name_is_held_back(world: World, ta
 
 
 @pytest.mark.threat("LG-DEC-27")
-def test_d34_what_cannot_be_held_back_is_not_read_at_all(world: World, ns: str, carol: Person) -> None:
+def test_d34_unenforceable_restriction_denies_the_read(world: World, ns: str, carol: Person) -> None:
     fields = [
         {"id": 1, "name": "name", "type": "string", "required": False},
         {"id": 2, "name": "place", "type": "geometry", "required": True},
@@ -356,9 +346,7 @@ def test_d34_what_cannot_be_held_back_is_not_read_at_all(world: World, ns: str, 
 
 
 @pytest.mark.threat("LG-DEC-24")
-def test_d31_a_role_by_which_somebody_reads_a_part_counts_through_the_engine_too(
-    world: World, table: Table, engine: Person
-) -> None:
+def test_d31_column_grant_by_role_applies_through_the_engine(world: World, table: Table, engine: Person) -> None:
     through = acting(world, engine, world.steward)
     assert through.get(table.path).status_code == 404
     made = world.admin.post("/management/v1/role", {"name": unique("role")})
@@ -374,9 +362,7 @@ def test_d31_a_role_by_which_somebody_reads_a_part_counts_through_the_engine_too
 
 
 @pytest.mark.threat("LG-DEC-12")
-def test_d16_a_view_that_is_named_on_the_way_opens_no_more_of_the_table(
-    world: World, table: Table, carol: Person
-) -> None:
+def test_d16_named_view_gives_no_further_columns(world: World, table: Table, carol: Person) -> None:
     for person in (world.carol, carol):
         answer = person.get(f"{table.path}?referenced-by={table.namespace}%1Fsome_view")
         assert answer.status_code in (200, 403, 404)
@@ -385,7 +371,7 @@ def test_d16_a_view_that_is_named_on_the_way_opens_no_more_of_the_table(
 
 
 @pytest.mark.threat("LG-DEC-11")
-def test_d13_statistics_tasks_and_metrics_of_the_table_stay_closed(world: World, table: Table, carol: Person) -> None:
+def test_d13_column_grantee_cannot_read_statistics_tasks_or_metrics(world: World, table: Table, carol: Person) -> None:
     about = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}"
     report = {
         "report-type": "scan-report",

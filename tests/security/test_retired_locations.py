@@ -72,7 +72,7 @@ def _gone(world: World, table: Table, how: str, by: Person) -> None:
 
 
 @pytest.mark.parametrize("how", ["drop", "purge", "unregister"])
-def test_who_could_only_describe_a_table_does_not_get_it_by_registering_what_is_left(world: World, how: str) -> None:
+def test_describe_gives_no_claim_on_the_files_of_a_dropped_table(world: World, how: str) -> None:
     own = _creator(world, world.carol)
     table = world.table(world.namespace())
     world.grant("describe", world.carol, "table", table.uuid)
@@ -87,7 +87,7 @@ def test_who_could_only_describe_a_table_does_not_get_it_by_registering_what_is_
     assert told(view)[:2] == (403, "NamespaceActionForbidden")
 
 
-def test_a_metadata_file_of_ones_own_does_not_claim_a_place_with_what_others_left(world: World) -> None:
+def test_own_metadata_file_claims_no_location_with_foreign_files(world: World) -> None:
     """The file lies in nobody's leftovers, but the location it names contains some."""
     own = _creator(world, world.carol)
     place = _place(world)
@@ -111,7 +111,7 @@ def test_an_owner_may_register_a_dropped_table_at_once(world: World, how: str) -
     assert world.sql("select 1 from retired_locations where location = $1", table.location) == []
 
 
-def test_a_storage_manager_adopts_files_of_other_owners_when_no_key_lives(world: World) -> None:
+def test_storage_manager_adopts_foreign_files_after_all_keys_expired(world: World) -> None:
     own = _creator(world, world.carol)
     table = world.table(own, by=world.carol)
     _gone(world, table, "drop", world.carol)
@@ -124,7 +124,7 @@ def test_a_storage_manager_adopts_files_of_other_owners_when_no_key_lives(world:
 
 
 @pytest.mark.parametrize("how", ["move", "move and purge", "drop"])
-def test_the_old_location_of_a_view_that_moved_or_went_stays_with_its_owner(world: World, how: str) -> None:
+def test_former_location_of_a_view_stays_with_its_owner(world: World, how: str) -> None:
     own, ns = _creator(world, world.carol), world.namespace()
     view = create_view(world, ns)
     place = view["metadata"]["location"]
@@ -155,9 +155,7 @@ def test_the_old_location_of_a_view_that_moved_or_went_stays_with_its_owner(worl
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("twin", ["x", "above"])
-def test_a_table_at_a_twin_does_not_end_the_claim_that_keeps_another_owners_ancestor_away(
-    world: World, twin: str
-) -> None:
+def test_table_at_a_case_variant_keeps_claims_against_ancestor_locations(world: World, twin: str) -> None:
     """The files below the ancestor stay the other owner's, though the twin of their place was made and purged."""
     own, other = _creator(world, world.carol), _creator(world, world.bob)
     raw = _place(world)
@@ -178,7 +176,7 @@ def test_a_table_at_a_twin_does_not_end_the_claim_that_keeps_another_owners_ance
     assert world.sql("select 1 from tables where location = $1", raw) == []
 
 
-def test_a_table_that_lay_at_a_twin_later_does_not_hide_an_owners_claim(world: World) -> None:
+def test_later_table_at_a_case_variant_does_not_hide_an_owners_claim(world: World) -> None:
     own, other = _creator(world, world.carol), _creator(world, world.bob)
     raw = _place(world)
     first = world.table(other, by=world.bob, location=f"{raw}/x")
@@ -194,7 +192,7 @@ def test_a_table_that_lay_at_a_twin_later_does_not_hide_an_owners_claim(world: W
     assert back.status_code == 200, back.text
 
 
-def test_the_purge_of_a_view_leaves_the_record_of_the_twin_that_it_lay_at_before(world: World) -> None:
+def test_view_purge_keeps_the_record_of_its_former_case_variant(world: World) -> None:
     raw = _place(world)
     view = create_view(world, world.namespace())
     for to in (f"{raw}/X", f"{raw}/z", f"{raw}/x"):
@@ -209,7 +207,7 @@ def test_the_purge_of_a_view_leaves_the_record_of_the_twin_that_it_lay_at_before
 # ---- keys that outlive a table ---------------------------------------------------------------------------------------
 
 
-def test_keys_of_a_staged_claim_that_went_with_its_namespace_reach_nobody_elses_table(world: World) -> None:
+def test_keys_of_a_dropped_staged_table_reach_no_other_table(world: World) -> None:
     own, other = _creator(world, world.carol), _creator(world, world.bob)
     assert world.carol.post(f"{world.root}/namespaces", {"namespace": [own, "mine"]}).status_code == 200
     place = _place(world)
@@ -236,7 +234,7 @@ def test_keys_of_a_staged_claim_that_went_with_its_namespace_reach_nobody_elses_
 
 
 @pytest.mark.parametrize("where", ["at", "above", "below"])
-def test_a_dropped_tables_place_is_free_for_no_kind_of_creation_while_its_keys_live(world: World, where: str) -> None:
+def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(world: World, where: str) -> None:
     place = f"{_place(world)}/{unique('t')}"
     _gone(world, world.table(world.namespace(), location=place), "drop", world.admin)
     location = {"at": place, "above": place.rpartition("/")[0], "below": f"{place}/x"}[where]
@@ -264,7 +262,7 @@ def test_a_dropped_tables_place_is_free_for_no_kind_of_creation_while_its_keys_l
     assert told(made)[:2] == (409, "LocationAlreadyTaken")
 
 
-def test_in_a_warehouse_of_namespace_folders_nobody_claims_a_folder(world: World) -> None:
+def test_namespace_folder_cannot_be_claimed(world: World) -> None:
     """Whoever did would keep the namespace's owner out, and have keys for what others create in it later."""
     root = _warehouse(world, **{"storage-layout": HIERARCHY})
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
@@ -280,7 +278,7 @@ def test_in_a_warehouse_of_namespace_folders_nobody_claims_a_folder(world: World
         assert world.admin.post(f"{root}/namespaces/n/tables", body).status_code == 200
 
 
-def test_in_a_warehouse_of_namespace_folders_files_below_one_are_registered_and_the_folder_itself_is_not(
+def test_files_below_a_namespace_folder_are_registered_but_not_the_folder(
     world: World,
 ) -> None:
     root = _warehouse(world, **{"storage-layout": HIERARCHY})

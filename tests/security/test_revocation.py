@@ -339,7 +339,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
 
 @pytest.mark.threat("LG-DIS-05")
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_taken_away_is_gone_for_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
+def test_revocation_is_effective_on_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
     before = hits(world)
     assert rounds(world, readers, way, 1) > 0
     assert hits(world) > before, "nothing was remembered, so nothing was shown"
@@ -359,7 +359,7 @@ def _give_until(world: World, person: Person, table: Table, end: datetime) -> No
     assert done.status_code == 204, done.text
 
 
-def test_a_grant_ends_to_the_instant_for_all_workers(world: World, readers: Readers) -> None:
+def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers: Readers) -> None:
     """Who begins and is answered before the end by the database's clock is let in; who begins after it is not."""
     table = world.table(world.namespace())
     [zone] = world.sql("select extract(epoch from clock_timestamp())::float8 as now")
@@ -384,7 +384,7 @@ def test_a_grant_ends_to_the_instant_for_all_workers(world: World, readers: Read
     assert set(late) == {404}
 
 
-def test_managed_access_takes_the_right_to_grant_from_owners_below_at_once(world: World, readers: Readers) -> None:
+def test_managed_access_revokes_the_owners_grant_right_at_once(world: World, readers: Readers) -> None:
     namespace = world.namespace()
     id = world.namespace_id(namespace)
     table = world.table(namespace)
@@ -406,9 +406,7 @@ def test_managed_access_takes_the_right_to_grant_from_owners_below_at_once(world
 
 
 @pytest.mark.threat("LG-DIS-05")
-def test_a_tuple_deleted_in_openfga_directly_ends_what_is_remembered_within_the_bound(
-    world: World, readers: Readers
-) -> None:
+def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: World, readers: Readers) -> None:
     table = world.table(world.namespace())
     id = _table_id(world, table)
     world.grant("select", readers.person, "table", id)
@@ -436,7 +434,7 @@ def test_a_tuple_deleted_in_openfga_directly_ends_what_is_remembered_within_the_
 
 
 @pytest.mark.threat("LG-DIS-05")
-def test_policies_that_changed_end_what_they_promised_within_the_bound(world: World, readers: Readers) -> None:
+def test_changed_policies_end_cached_decisions_within_the_bound(world: World, readers: Readers) -> None:
     """With answers that last a minute, a guardrail that is switched on counts from the next second on."""
     table = world.table(world.namespace())
     world.grant("select", readers.person, "table", _table_id(world, table))
@@ -480,9 +478,7 @@ def test_policies_that_changed_end_what_they_promised_within_the_bound(world: Wo
 
 
 @pytest.mark.threat("LG-DIS-06")
-def test_keys_end_before_the_grant_behind_them_and_below_the_floor_there_are_none(
-    world: World, readers: Readers
-) -> None:
+def test_keys_expire_before_their_grant_and_need_a_minimum_lifetime(world: World, readers: Readers) -> None:
     table = world.table(world.namespace())
     path = f"{table.path}/credentials"
     for minutes in (40, 31, 16):
@@ -502,7 +498,7 @@ def test_keys_end_before_the_grant_behind_them_and_below_the_floor_there_are_non
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_ten_thousand_questions_after_a_revocation_find_nothing(world: World, readers: Readers) -> None:
+def test_ten_thousand_requests_after_a_revocation_are_denied(world: World, readers: Readers) -> None:
     asked = 0
     while asked < 10_000:
         for way in WAYS:

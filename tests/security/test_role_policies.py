@@ -52,7 +52,7 @@ def outcome(person: Person, path: str) -> tuple[int, bool]:
 
 @pytest.mark.threat("LG-DEC-24")
 @pytest.mark.parametrize("through_another_role", [False, True], ids=["directly", "through another role"])
-def test_a_rule_about_a_role_binds_its_members(world: World, ns: str, through_another_role: bool) -> None:
+def test_role_policy_applies_to_its_members(world: World, ns: str, through_another_role: bool) -> None:
     table = world.table(ns)
     role = make_role(world)
     member_of = make_role(world) if through_another_role else role

@@ -54,7 +54,7 @@ def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Res
 
 
 @pytest.mark.threat("LG-DEC-21")
-def test_a_token_for_provisioning_is_nobody_on_every_other_route(entra: Directory) -> None:
+def test_provisioning_token_is_refused_on_every_other_route(entra: Directory) -> None:
     tried = 0
     for operation in OPERATIONS.values():
         if operation.is_provisioning() or operation.is_public() or operation.authenticates_itself:
@@ -70,7 +70,7 @@ def test_a_token_for_provisioning_is_nobody_on_every_other_route(entra: Director
 
 
 @pytest.mark.threat("LG-DEC-21")
-def test_a_token_for_provisioning_is_exchanged_for_nothing(world: World, entra: Directory) -> None:
+def test_provisioning_token_cannot_be_exchanged(world: World, entra: Directory) -> None:
     theirs = entra.scim.token
     for bearer, form in (
         (theirs, {"subject_token": world.alice.token}),
@@ -82,7 +82,7 @@ def test_a_token_for_provisioning_is_exchanged_for_nothing(world: World, entra: 
         assert "access_token" not in answer.json() and theirs not in answer.text
 
 
-def test_a_token_that_comes_another_way_is_none(entra: Directory) -> None:
+def test_provisioning_token_outside_its_header_is_refused(entra: Directory) -> None:
     token = entra.scim.token
     bare = httpx.Client(base_url=entra.base, trust_env=False, timeout=60)
     with bare:
@@ -102,7 +102,7 @@ def test_a_token_that_comes_another_way_is_none(entra: Directory) -> None:
             assert token not in answer.text
 
 
-def test_a_token_ends_with_its_time_its_project_and_what_is_kept_of_it(world: World, entra: Directory) -> None:
+def test_provisioning_token_ends_with_its_expiry_project_or_record(world: World, entra: Directory) -> None:
     made = world.admin.post("/management/v1/project", {"project-name": unique("gone")})
     assert made.status_code == 201, made.text
     project = made.json()["project-id"]
@@ -132,7 +132,7 @@ def test_a_token_ends_with_its_time_its_project_and_what_is_kept_of_it(world: Wo
     assert scim_error(other.get(USERS))[0] == 401, "gone with its project"
 
 
-def test_who_acts_for_a_provisioner_is_no_provisioner(world: World, entra: Directory) -> None:
+def test_engine_acting_for_a_provisioner_cannot_provision(world: World, entra: Directory) -> None:
     """An engine may act for people in a warehouse; whom a company employs is nothing that lies in one."""
     engine, clerk = entra.comes(unique("engine")), entra.comes(unique("clerk"))
     for person in (engine, clerk):
@@ -155,7 +155,7 @@ def test_who_acts_for_a_provisioner_is_no_provisioner(world: World, entra: Direc
         world.revoke("delegate", engine, "warehouse", world.warehouse)
 
 
-def test_without_the_right_nobody_learns_who_there_is(entra: Directory) -> None:
+def test_scim_without_the_right_reveals_no_users(entra: Directory) -> None:
     user, group = entra.user(), entra.group()
     nobody = entra.comes(unique("nobody"))
     for there, absent in (
@@ -173,7 +173,7 @@ def test_without_the_right_nobody_learns_who_there_is(entra: Directory) -> None:
 # ---- what is somebody else's ----------------------------------------------------------------------------------------
 
 
-def test_a_directory_of_one_project_reaches_no_group_of_another(world: World, entra: Directory) -> None:
+def test_directory_of_one_project_manages_no_group_of_another(world: World, entra: Directory) -> None:
     made = world.admin.post("/management/v1/project", {"project-name": unique("other")})
     project = made.json()["project-id"]
     there = Person("there", entra.scim.id, issued(entra.gateway, "entra", project), entra.base)
@@ -195,7 +195,7 @@ def test_a_directory_of_one_project_reaches_no_group_of_another(world: World, en
     assert world.admin.delete(f"/management/v1/project/{project}").status_code == 204
 
 
-def test_roles_that_no_directory_keeps_are_no_groups_and_no_members(world: World, entra: Directory) -> None:
+def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Directory) -> None:
     """Also one whose provider and source are the directory's, which stands for a group in tokens."""
     source = unique("src")
     by_hand = world.admin.post("/management/v1/role", {"name": unique("hand")}).json()
@@ -232,7 +232,7 @@ def test_roles_that_no_directory_keeps_are_no_groups_and_no_members(world: World
     assert not [user for user, relation in world.tuples(f"role:{group['id']}") if relation != "project"]
 
 
-def test_an_active_user_is_not_renamed_into_somebody_else(
+def test_active_user_cannot_be_renamed_to_another_user(
     world: World, entra: Directory, okta: Directory, table: Table
 ) -> None:
     victim = entra.comes(unique("victim"))
@@ -264,7 +264,7 @@ def test_an_active_user_is_not_renamed_into_somebody_else(
     assert scim_error(onto) == (409, "uniqueness")
 
 
-def test_a_deactivation_that_comes_with_another_name_is_one(world: World, okta: Directory, table: Table) -> None:
+def test_deactivation_with_a_changed_name_is_applied(world: World, okta: Directory, table: Table) -> None:
     """Entra ID sends both of whom it deletes: else the deletion of a person would be refused, and the person stay."""
     for way in ("PATCH", "PUT"):
         user = okta.user()
@@ -290,7 +290,9 @@ def test_a_deactivation_that_comes_with_another_name_is_one(world: World, okta: 
         assert person.get(table.path).status_code == 200
 
 
-def test_nobody_is_made_anybody_by_a_name(world: World, entra: Directory, okta: Directory, table: Table) -> None:
+def test_user_name_with_special_syntax_gives_no_rights(
+    world: World, entra: Directory, okta: Directory, table: Table
+) -> None:
     names = ["user:*", "role:x#assignee", "oidc~a#b", world.admin.id, "lakegate~scim-okta", "system", "*", "%2A"]
     before = {
         kind: world.tuples(f"{kind}:{id}") for kind, id in (("table", table.uuid), ("warehouse", world.warehouse))
@@ -314,7 +316,7 @@ def test_nobody_is_made_anybody_by_a_name(world: World, entra: Directory, okta: 
     assert after == before
 
 
-def test_the_last_administrator_stays_whatever_their_directory_says(world: World, attacked: Attacked) -> None:
+def test_last_administrator_cannot_be_removed_by_a_directory(world: World, attacked: Attacked) -> None:
     own, subject = attacked.own, world.admin.id.partition("~")[2]
     body = {"userName": unique("admin"), "externalId": subject}
     assert own.scim.post(USERS, body | {"active": False}).status_code == 409
@@ -340,7 +342,7 @@ def test_the_last_administrator_stays_whatever_their_directory_says(world: World
 # ---- who was put out ------------------------------------------------------------------------------------------------
 
 
-def test_who_was_deactivated_is_refused_with_every_kind_of_token(world: World, entra: Directory, table: Table) -> None:
+def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: Directory, table: Table) -> None:
     oid = unique("oid")
     user, group = entra.user(oid), entra.group()
     entra.give("select", group, "table", table.uuid)
@@ -391,7 +393,7 @@ def test_who_was_deactivated_is_refused_with_every_kind_of_token(world: World, e
         world.revoke("delegate", engine, "warehouse", world.warehouse)
 
 
-def test_a_provisioner_who_was_deactivated_keeps_nothing(world: World, entra: Directory) -> None:
+def test_deactivated_provisioner_loses_all_rights(world: World, entra: Directory) -> None:
     oid = unique("app")
     user, application = entra.user(oid), entra.comes(oid)
     world.grant("provisioner", application, "server", "")
@@ -404,9 +406,7 @@ def test_a_provisioner_who_was_deactivated_keeps_nothing(world: World, entra: Di
     assert world.sql("select 1 from grants where principal_id = $1", application.id) == []
 
 
-def test_a_deletion_that_was_not_confirmed_is_waited_for_when_it_is_sent_again(
-    world: World, attacked: Attacked, table: Table
-) -> None:
+def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked: Attacked, table: Table) -> None:
     """404 would say that it is so: it is not, as long as OpenFGA still has what the deleted one held."""
     entra, openfga = attacked.entra, attacked.shaky.parts["openfga"]
     user = entra.user()

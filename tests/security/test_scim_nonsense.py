@@ -20,7 +20,7 @@ __all__ = ["attacked", "entra"]
 SOON_SECONDS = 20.0
 
 
-def test_filters_that_are_bombs_are_refused_soon(entra: Directory) -> None:
+def test_filter_bombs_are_refused_quickly(entra: Directory) -> None:
     quote, backslash = '"', "\\"
     bombs = [
         "(" * 2_000,
@@ -52,7 +52,7 @@ def test_filters_that_are_bombs_are_refused_soon(entra: Directory) -> None:
 
 
 @pytest.mark.threat("LG-DEC-06")
-def test_bodies_that_are_bombs_are_refused_soon_and_change_nothing(world: World, entra: Directory) -> None:
+def test_body_bombs_are_refused_quickly_without_a_change(world: World, entra: Directory) -> None:
     user, group = entra.user(), entra.group()
     deep: Any = "x"
     for _ in range(200):
@@ -104,7 +104,7 @@ def test_bodies_that_are_bombs_are_refused_soon_and_change_nothing(world: World,
     assert (same["userName"], same["externalId"]) == (user["userName"], user["externalId"])
 
 
-def test_twins_by_letters_that_look_or_sound_alike_are_taken(entra: Directory) -> None:
+def test_equivalent_user_and_group_names_are_a_conflict(entra: Directory) -> None:
     stem = unique("Tw\u00ccn")
     for first, twin in (
         (f"{stem}\u00e9", f"{stem}e\u0301"),
@@ -121,7 +121,7 @@ def test_twins_by_letters_that_look_or_sound_alike_are_taken(entra: Directory) -
         assert scim_error(entra.scim.post(USERS, body)) == (400, "invalidValue"), hex(ord(hidden))
 
 
-def test_paths_that_are_in_no_schema_change_nothing(world: World, entra: Directory) -> None:
+def test_paths_outside_the_schema_change_nothing(world: World, entra: Directory) -> None:
     user = entra.user()
     group, other = entra.group(user), entra.group()
     world.quiet()
@@ -145,7 +145,7 @@ def test_paths_that_are_in_no_schema_change_nothing(world: World, entra: Directo
     assert [each["value"] for each in entra.scim.get(f"{GROUPS}/{group['id']}").json()["members"]] == [user["id"]]
 
 
-def test_versions_that_are_not_the_resources_change_nothing(world: World, entra: Directory) -> None:
+def test_outdated_versions_change_nothing(world: World, entra: Directory) -> None:
     user = entra.user()
     group = entra.group(user)
     world.quiet()
@@ -168,7 +168,7 @@ def test_versions_that_are_not_the_resources_change_nothing(world: World, entra:
     assert world.rows() == before
 
 
-def test_changes_of_one_group_at_once_are_all_done(world: World, entra: Directory) -> None:
+def test_concurrent_changes_of_one_group_all_apply(world: World, entra: Directory) -> None:
     leaving, joining = [entra.user() for _ in range(6)], [entra.user() for _ in range(6)]
     group = entra.group(*leaving)
     changes: list[dict[str, Any]] = [{"op": "remove", "path": f'members[value eq "{each["id"]}"]'} for each in leaving]

@@ -29,7 +29,7 @@ def _changes(entra: Directory) -> list[tuple[str, str, dict[str, Any], str]]:
     return made
 
 
-def test_every_conditional_change_keeps_to_its_version(world: World, entra: Directory) -> None:
+def test_every_conditional_change_checks_its_version(world: World, entra: Directory) -> None:
     changes = _changes(entra)
     world.quiet()
     before = world.rows()
@@ -43,7 +43,7 @@ def test_every_conditional_change_keeps_to_its_version(world: World, entra: Dire
 
 
 @pytest.mark.parametrize("first", [None, "own"])
-def test_one_idempotency_key_does_not_stand_for_two_preconditions(entra: Directory, first: str | None) -> None:
+def test_idempotency_key_is_bound_to_its_precondition(entra: Directory, first: str | None) -> None:
     """Without a precondition first, or with the current version: a retry with another one is another request."""
     for method, path, more, version in _changes(entra):
         key = {"Idempotency-Key": str(uuid.uuid4())}

@@ -46,7 +46,7 @@ def test_a_verified_address_is_found_and_shown(world: World, boss: tuple[Person,
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.threat("LG-AUT-16")
-def test_f07_another_persons_address_on_the_own_user_is_neither_stored_nor_found(
+def test_f07_self_asserted_foreign_address_is_neither_stored_nor_found(
     world: World, boss: tuple[Person, str], method: str
 ) -> None:
     real, address = boss
@@ -68,7 +68,7 @@ def test_f07_another_persons_address_on_the_own_user_is_neither_stored_nor_found
 
 
 @pytest.mark.threat("LG-AUT-16")
-def test_an_address_that_the_provider_did_not_verify_is_not_taken_from_a_token(world: World) -> None:
+def test_unverified_address_of_a_token_is_not_stored(world: World) -> None:
     address = f"{uuid.uuid4().hex}@corp.example"
     for claims in (
         {"email": address},
@@ -82,7 +82,7 @@ def test_an_address_that_the_provider_did_not_verify_is_not_taken_from_a_token(w
 
 
 @pytest.mark.parametrize("form", ["{}", "Boss {}", "{} (Boss)", "＜{}＞"])
-def test_a_name_that_looks_like_an_address_is_not_found_by_it(world: World, form: str) -> None:
+def test_name_resembling_an_address_is_not_found_as_address(world: World, form: str) -> None:
     local = uuid.uuid4().hex
     address = f"{local}@corp.example"
     mallory = world.stranger("mallory")
@@ -97,7 +97,7 @@ def test_a_name_that_looks_like_an_address_is_not_found_by_it(world: World, form
             assert mallory.id not in ids(world, f"{local} corp.example")
 
 
-def test_an_address_stored_by_an_earlier_version_or_an_administrator_is_not_searched(world: World) -> None:
+def test_address_stored_by_an_earlier_version_or_administrator_is_not_searched(world: World) -> None:
     address = f"{uuid.uuid4().hex}@corp.example"
     old = world.stranger("old")
     world.sql("update users set email = $2 where id = $1", old.id, address)
@@ -110,7 +110,7 @@ def test_an_address_stored_by_an_earlier_version_or_an_administrator_is_not_sear
     assert all("email" not in each for each in found(world, "New Colleague") if each["id"] == provisioned)
 
 
-def test_a_verified_address_replaces_the_former_one_and_an_administrators_word_ends_it(
+def test_verified_address_replaces_the_former_until_an_administrator_changes_it(
     world: World, boss: tuple[Person, str]
 ) -> None:
     person, address = boss

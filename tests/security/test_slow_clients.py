@@ -78,9 +78,7 @@ def _closed(connection: socket.socket) -> tuple[bytes, float]:
 
 
 @pytest.mark.threat("LG-DIS-16")
-def test_clients_that_never_finish_are_let_go_and_keep_nobody_else_waiting(
-    world: World, there: Person, strict: str
-) -> None:
+def test_unfinished_requests_are_closed_and_delay_no_other_client(world: World, there: Person, strict: str) -> None:
     path = f"{world.root}/namespaces"
     heads = [_connected(strict, f"POST {path} HTTP/1.1\r\nHost: gate") for _ in range(150)]
     bodies = [_connected(strict, _head(world, path, "Content-Length: 500") + '{"namesp') for _ in range(150)]
@@ -102,7 +100,7 @@ def test_clients_that_never_finish_are_let_go_and_keep_nobody_else_waiting(
         assert b"connection: close" in answer.lower()
 
 
-def test_a_drop_now_and_then_does_not_keep_a_request_alive(world: World, strict: str) -> None:
+def test_trickled_bytes_do_not_extend_the_request_timeout(world: World, strict: str) -> None:
     connection = _connected(strict, _head(world, f"{world.root}/namespaces", "Content-Length: 500"))
     over = threading.Event()
 
@@ -129,7 +127,7 @@ def test_a_drop_now_and_then_does_not_keep_a_request_alive(world: World, strict:
 
 @pytest.mark.threat("LG-DIS-16")
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_is_too_large_is_refused_and_not_taken_in(there: Person, world: World, chunked: bool) -> None:
+def test_oversized_body_is_refused_without_being_read(there: Person, world: World, chunked: bool) -> None:
     def pieces() -> Iterator[bytes]:
         yield b'{"namespace": ["'
         for _ in range(40):
@@ -160,9 +158,7 @@ def hold(world: World) -> Iterator[None]:
     world._loop.run(held.close())
 
 
-def test_a_change_that_takes_too_long_is_told_as_not_done_and_is_not_done(
-    world: World, there: Person, hold: None
-) -> None:
+def test_timed_out_change_is_reported_as_failed_and_has_no_effect(world: World, there: Person, hold: None) -> None:
     name = unique("late")
     began = time.monotonic()
     answer = there.post(f"{world.root}/namespaces", {"namespace": [name]})
@@ -174,7 +170,7 @@ def test_a_change_that_takes_too_long_is_told_as_not_done_and_is_not_done(
     assert world.sql("select 1 from namespaces where $1 = any(levels)", name) == []
 
 
-def test_a_change_whose_commit_was_sent_is_told_as_done_however_long_it_takes(world: World, there: Person) -> None:
+def test_change_with_a_sent_commit_succeeds_despite_the_timeout(world: World, there: Person) -> None:
     name = unique("slow_commit")
     world.sql(
         f"""

@@ -75,7 +75,7 @@ def test_no_other_privilege_on_the_warehouse_changes_its_storage(
 
 
 @pytest.mark.threat("LG-DEC-32")
-def test_modify_and_data_admin_on_the_project_change_no_storage(world: World, made: Made, place: str) -> None:
+def test_project_modify_and_data_admin_cannot_change_storage(world: World, made: Made, place: str) -> None:
     for privilege in ("modify", "data_admin"):
         person = world.stranger()
         world.grant(privilege, person, "project", world.project)
@@ -85,7 +85,7 @@ def test_modify_and_data_admin_on_the_project_change_no_storage(world: World, ma
             world.strip(person)
 
 
-def test_the_privilege_changes_the_storage_and_nothing_else(world: World, made: Made, place: str) -> None:
+def test_manage_storage_changes_the_storage_and_nothing_else(world: World, made: Made, place: str) -> None:
     person = world.stranger()
     world.grant("manage_storage", person, "warehouse", made.id)
     table = made.table(world.admin)

@@ -77,7 +77,7 @@ class Peak:
 
 
 @pytest.mark.threat("LG-DIS-17")
-def test_batch_checks_on_large_tables_do_not_fill_the_memory_of_a_worker(world: World, ns: str) -> None:
+def test_batch_checks_on_large_tables_use_bounded_memory(world: World, ns: str) -> None:
     """F02: eight small requests of a stranger at one time, each about twenty tables with documents of 8 MiB."""
     tables = [world.table(ns) for _ in range(20)]
     make_large(world, *tables)
@@ -92,7 +92,7 @@ def test_batch_checks_on_large_tables_do_not_fill_the_memory_of_a_worker(world: 
     assert peak.growth <= 100 * MIB, f"a worker grew by {peak.growth / MIB:.0f} MiB"
 
 
-def test_a_large_table_is_loaded_whole_and_asked_for_without_its_document(world: World, ns: str) -> None:
+def test_checks_of_a_large_table_do_not_read_its_document(world: World, ns: str) -> None:
     table = world.table(ns)
     make_large(world, table)
     with Peak(world) as peak:
@@ -109,7 +109,7 @@ def test_a_large_table_is_loaded_whole_and_asked_for_without_its_document(world:
     }
 
 
-def test_every_load_has_location_document_and_tag_of_one_commit(world: World, ns: str) -> None:
+def test_every_load_has_location_document_and_etag_of_one_commit(world: World, ns: str) -> None:
     """Loads race commits: the metadata file that is named was made by the commit whose number the document holds."""
     table = world.table(ns)
     written: dict[str, str] = {}
@@ -147,7 +147,7 @@ ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata"
 
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-18")
-def test_questions_about_invisible_tables_take_as_long_as_about_absent_ones(world: World, ns: str) -> None:
+def test_checks_of_invisible_and_absent_tables_take_equally_long(world: World, ns: str) -> None:
     """F04: two hundred questions of a stranger about ten tables. Absent ones took 13 ms, invisible ones seconds."""
     there = [world.table(ns) for _ in range(10)]
     absent = [replace(table, name=unique("absent")) for table in there]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that asks and commits as the Java library does, as far as a server can tell.
+"""A client whose requests and commits equal those of the Java library.
 
-It encodes names like Java, asserts of its commits what Java asserts, sends no base, and raises what Java raises. Like
-Java, it answers "does it exist" and "was it dropped" with a truth value.
+It encodes names, asserts requirements and raises exceptions as Java does, and sends no base. Like Java, it returns a
+truth value for existence checks and drops.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _RETRIES = 4
 
 
 def column(id: int, name: str, type: Any = "long", **more: Any) -> JSON:
-    """A column in schema JSON."""
+    """Return a column in schema JSON."""
     return {"id": id, "name": name, "type": type, "required": False, **more}
 
 
 def schema(*columns: JSON, **more: Any) -> JSON:
-    """A schema in JSON."""
+    """Return a schema in JSON."""
     return {"type": "struct", "schema-id": 0, "fields": list(columns), **more}
 
 
 def spec(*fields: tuple[int, str, str]) -> JSON:
-    """A partition spec of (source id, transform, name)."""
+    """Return a partition spec of (source id, transform, name)."""
     return {
         "spec-id": 0,
         "fields": [{"source-id": source, "transform": how, "name": name} for source, how, name in fields],
@@ -57,7 +57,7 @@ def spec(*fields: tuple[int, str, str]) -> JSON:
 
 
 def order(*sources: int, id: int = 1) -> JSON:
-    """A sort order by these columns, ascending."""
+    """Return an ascending sort order by these columns."""
     fields = [
         {"source-id": each, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}
         for each in sources
@@ -72,58 +72,58 @@ OTHER_SCHEMA = schema(column(1, "some_id", "int"))
 
 
 def add_schema(wanted: JSON) -> JSON:
-    """A schema more."""
+    """Return the update that adds a schema."""
     return {"action": "add-schema", "schema": wanted}
 
 
 def current_schema(id: int = -1) -> JSON:
-    """The schema from now on; -1 is the one this commit added."""
+    """Return the update that sets the current schema; -1 is the schema that this commit added."""
     return {"action": "set-current-schema", "schema-id": id}
 
 
 def add_spec(wanted: JSON) -> JSON:
-    """A partition spec more."""
+    """Return the update that adds a partition spec."""
     return {"action": "add-spec", "spec": wanted}
 
 
 def default_spec(id: int = -1) -> JSON:
-    """The spec of new data."""
+    """Return the update that sets the default partition spec."""
     return {"action": "set-default-spec", "spec-id": id}
 
 
 def add_order(wanted: JSON) -> JSON:
-    """A sort order more."""
+    """Return the update that adds a sort order."""
     return {"action": "add-sort-order", "sort-order": wanted}
 
 
 def default_order(id: int = -1) -> JSON:
-    """The order of new data."""
+    """Return the update that sets the default sort order."""
     return {"action": "set-default-sort-order", "sort-order-id": id}
 
 
 def set_properties(**properties: str) -> JSON:
-    """Properties; `__` in a name stands for a dot, `_` for a hyphen."""
+    """Return the update that sets properties; `__` in a name stands for a dot, `_` for a hyphen."""
     named = {name.replace("__", ".").replace("_", "-"): value for name, value in properties.items()}
     return {"action": "set-properties", "updates": named}
 
 
 def remove_properties(*names: str) -> JSON:
-    """Properties no more."""
+    """Return the update that removes properties."""
     return {"action": "remove-properties", "removals": list(names)}
 
 
 def set_ref(snapshot: int, name: str = "main", type: str = "branch") -> JSON:
-    """A branch or tag at a snapshot."""
+    """Return the update that sets a branch or tag to a snapshot."""
     return {"action": "set-snapshot-ref", "ref-name": name, "type": type, "snapshot-id": snapshot}
 
 
 def remove_ref(name: str = "main") -> JSON:
-    """A branch or tag no more."""
+    """Return the update that removes a branch or tag."""
     return {"action": "remove-snapshot-ref", "ref-name": name}
 
 
 def new_snapshot(base: JSON, *, parent: int | None, operation: str = "append", at_ms: int | None = None) -> JSON:
-    """The next snapshot of a table in this state, and nothing in it."""
+    """Return the next snapshot of a table in this state, without data."""
     id = random.getrandbits(62)
     made = {
         "snapshot-id": id,
@@ -145,7 +145,7 @@ def new_snapshot(base: JSON, *, parent: int | None, operation: str = "append", a
 
 @dataclass
 class JavaThing:
-    """A table or view as a client holds it: where it is, and the state it has seen of it."""
+    """A table or view in a client: its name, and the last state that the client loaded."""
 
     catalog: JavaCatalog = field(repr=False)
     kind: str
@@ -156,17 +156,17 @@ class JavaThing:
 
     @property
     def path(self) -> str:
-        """Where it is asked for."""
+        """Return the path of the table or view."""
         return self.catalog.path(self.kind, self.namespace, self.name)
 
     def refresh(self) -> JSON:
-        """Look at it anew; the state."""
+        """Load the current state; return it."""
         fresh = self.catalog.load(self.kind, self.namespace, self.name)
         self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
         return self.metadata
 
     def stale(self) -> Self:
-        """The same as another client holds it who has not looked since."""
+        """Return a second client's copy with the same, possibly outdated, state."""
         return copy.copy(self)
 
     def _send(self, kind: Kind, requirements: Sequence[JSON], updates: Sequence[JSON]) -> None:
@@ -181,22 +181,22 @@ class JavaTable(JavaThing):
     """A table."""
 
     def commit(self, *updates: JSON) -> JavaTable:
-        """A commit on the state that was seen; asserts of that state what the updates rely on."""
+        """Commit on the loaded state, with the requirements that the updates rely on."""
         self._send(Kind.COMMIT, _requirements(self.metadata, updates, replacing=False), updates)
         return self
 
     def replace(self, *updates: JSON) -> JavaTable:
-        """The commit of a replace transaction: whatever data came meanwhile, the ids must be free."""
+        """Commit a replace transaction: concurrent data is overwritten, but the assigned ids must be free."""
         self._send(Kind.COMMIT, _requirements(self.metadata, updates, replacing=True), updates)
         return self
 
     def finish(self, *updates: JSON) -> JavaTable:
-        """The commit of a create transaction on a staged table."""
+        """Commit a create transaction of a staged table."""
         self._send(Kind.CREATE_TABLE, [{"type": "assert-create"}], [*_creation(self.metadata), *updates])
         return self
 
     def append(self, *, branch: str = "main") -> int:
-        """A commit of one snapshot, with the library's retries; its id."""
+        """Commit one snapshot with the library's retries; return its id."""
 
         def attempt() -> int:
             ref = self.metadata.get("refs", {}).get(branch)
@@ -208,7 +208,7 @@ class JavaTable(JavaThing):
         return self.retrying(attempt)
 
     def retrying(self, attempt: Callable[[], Done]) -> Done:
-        """As the library does: after a conflict look anew and try again, and not for ever."""
+        """Commit as the library does: after a conflict refresh and retry, up to a limit."""
         for _ in range(_RETRIES):
             try:
                 return attempt()
@@ -219,7 +219,7 @@ class JavaTable(JavaThing):
     def replaced_with(
         self, wanted: JSON, *, spec: JSON | None = None, order: JSON | None = None, **properties: str
     ) -> list[JSON]:
-        """The updates of a replacement: what is there already is named by its id, the rest is added."""
+        """Return the updates of a replacement: refer to existing parts by id and add the rest."""
         updates: list[JSON] = []
         updates += self._or_existing("schemas", "schema-id", wanted, add_schema, current_schema)
         updates += self._or_existing("partition-specs", "spec-id", spec, add_spec, default_spec)
@@ -249,17 +249,17 @@ class JavaView(JavaThing):
     """A view."""
 
     def commit(self, *updates: JSON) -> JavaView:
-        """A commit on the state that was seen."""
+        """Commit on the loaded state."""
         uuid = {"type": "assert-view-uuid", "uuid": self.metadata["view-uuid"]}
         self._send(Kind.COMMIT_VIEW, [uuid], updates)
         return self
 
     def replace(self, *sql: tuple[str, str], schema: JSON | None = None, **more: Any) -> JavaView:
-        """Another version, of (dialect, text) each, numbered after the one that was seen."""
+        """Commit another version, of (dialect, text) pairs, numbered after the loaded one."""
         return self.commit(*self.replacement(*sql, schema=schema, **more))
 
     def replacement(self, *sql: tuple[str, str], schema: JSON | None = None, **more: Any) -> list[JSON]:
-        """The updates for that."""
+        """Return the updates of such a replacement."""
         number = max(each["version-id"] for each in self.metadata["versions"]) + 1
         id = -1 if schema else self.current["schema-id"]
         made = version(*sql, number=number, schema_id=id, operation="replace", **more)
@@ -269,14 +269,14 @@ class JavaView(JavaThing):
 
     @property
     def current(self) -> JSON:
-        """The current version."""
+        """Return the current version."""
         id = self.metadata["current-version-id"]
         found: JSON = next(each for each in self.metadata["versions"] if each["version-id"] == id)
         return found
 
 
 def version(*sql: tuple[str, str], number: int = 1, schema_id: int = 0, operation: str = "create", **more: Any) -> JSON:
-    """A view version of (dialect, text) each."""
+    """Return a view version of (dialect, text) pairs."""
     return {
         "version-id": number,
         "timestamp-ms": int(time.time() * 1000),
@@ -292,7 +292,7 @@ SQL = ("spark", "select * from ns.tbl")
 
 
 def _requirements(base: JSON, updates: Sequence[JSON], *, replacing: bool) -> list[JSON]:
-    """What the library asserts of the state a commit was built on, each thing once."""
+    """Return the requirements that the library asserts of the base state, each once."""
     asserted: list[JSON] = [{"type": "assert-table-uuid", "uuid": base["table-uuid"]}]
     refs = base.get("refs", {})
 
@@ -325,7 +325,7 @@ def _requirements(base: JSON, updates: Sequence[JSON], *, replacing: bool) -> li
 
 
 def _creation(staged: JSON) -> list[JSON]:
-    """The updates that make a staged table exist."""
+    """Return the updates that create a staged table."""
     orders = [each for each in staged["sort-orders"] if each["order-id"] == staged["default-sort-order-id"]]
     return [
         {"action": "assign-uuid", "uuid": staged["table-uuid"]},
@@ -345,14 +345,14 @@ def _creation(staged: JSON) -> list[JSON]:
 
 
 class JavaCatalog:
-    """The catalog as one person's client sees it."""
+    """The catalog through the client of one user."""
 
     def __init__(self, world: World, person: Person | None = None) -> None:
         self.root = world.root
         self._person = person or world.admin
 
     def ask(self, kind: Kind, method: str, path: str, **more: Any) -> httpx.Response:
-        """A request; raises what the library raises for the answer."""
+        """Send a request; raise the exception that the library raises for the response."""
         answer = self._person.ask(method, path, **more)
         if answer.is_success:
             return answer
@@ -362,49 +362,49 @@ class JavaCatalog:
         raise java_error(kind, error["code"], error["type"], error["message"])
 
     def path(self, kind: str, namespace: Sequence[str], name: str = "") -> str:
-        """The path of tables or views of a namespace, or of one; names as Java encodes them."""
+        """Return the path of the tables or views of a namespace, or of one of them, with names encoded as Java does."""
         above = f"{self.root}/namespaces/{'%1F'.join(map(quote_plus, namespace))}"
         return f"{above}/{kind}/{quote_plus(name)}" if name else f"{above}/{kind}".rstrip("/")
 
     # namespaces
 
     def create_namespace(self, *levels: str, **properties: str) -> JSON:
-        """A new namespace; the answer."""
+        """Create a namespace; return the response."""
         body = {"namespace": list(levels), "properties": properties}
         answer: JSON = self.ask(Kind.NAMESPACE, "POST", f"{self.root}/namespaces", json=body).json()
         return answer
 
     def load_namespace(self, *levels: str) -> dict[str, str]:
-        """Its properties."""
+        """Return the properties of a namespace."""
         found: dict[str, str] = self.ask(Kind.NAMESPACE, "GET", self.path("", levels)).json()["properties"]
         return found
 
     def namespace_exists(self, *levels: str) -> bool:
-        """Whether it is there."""
+        """Return True if the namespace exists."""
         with _absent_is_false(NoSuchNamespaceException) as there:
             self.ask(Kind.NAMESPACE, "HEAD", self.path("", levels))
         return bool(there)
 
     def change_namespace(self, *levels: str, removals: Sequence[str] = (), **updates: str) -> JSON:
-        """Set and remove properties; the answer."""
+        """Set and remove properties; return the response."""
         body = {"removals": list(removals), "updates": updates}
         answer: JSON = self.ask(Kind.NAMESPACE, "POST", self.path("properties", levels), json=body).json()
         return answer
 
     def drop_namespace(self, *levels: str) -> bool:
-        """False when it was not there."""
+        """Drop a namespace; return False if it did not exist."""
         with _absent_is_false(NoSuchNamespaceException) as dropped:
             self.ask(Kind.DROP_NAMESPACE, "DELETE", self.path("", levels))
         return bool(dropped)
 
     def list_namespaces(self, *parent: str) -> list[tuple[str, ...]]:
-        """Direct children."""
+        """List the direct children."""
         query = {"parent": "\x1f".join(parent)} if parent else {}
         found = self.ask(Kind.NAMESPACE, "GET", f"{self.root}/namespaces", params=query).json()["namespaces"]
         return [tuple(levels) for levels in found]
 
     def list(self, kind: str, *namespace: str) -> list[str]:
-        """Names of the tables or views of a namespace."""
+        """List the names of the tables or views of a namespace."""
         found = self.ask(Kind.NAMESPACE, "GET", self.path(kind, namespace)).json()["identifiers"]
         assert all(each["namespace"] == list(namespace) for each in found)
         return [each["name"] for each in found]
@@ -412,11 +412,11 @@ class JavaCatalog:
     # tables and views
 
     def create_table(self, namespace: str, name: str, wanted: JSON = SCHEMA, **more: Any) -> JavaTable:
-        """A new table; `more` are further members of the request."""
+        """Create a table; `more` holds further members of the request."""
         return self._made(namespace, name, {"name": name, "schema": wanted, **more})
 
     def stage(self, namespace: str, name: str, wanted: JSON = SCHEMA, **more: Any) -> JavaTable:
-        """The beginning of a create transaction."""
+        """Begin a create transaction."""
         return self._made(namespace, name, {"name": name, "schema": wanted, "stage-create": True, **more})
 
     def _made(self, namespace: str, name: str, body: JSON) -> JavaTable:
@@ -427,40 +427,41 @@ class JavaCatalog:
     def create_view(
         self, namespace: str, name: str, *sql: tuple[str, str], wanted: JSON = SCHEMA, **more: Any
     ) -> JavaView:
-        """A new view of (dialect, text) each."""
+        """Create a view of (dialect, text) pairs."""
         body = {"name": name, "schema": wanted, "view-version": version(*(sql or (SQL,))), "properties": {}, **more}
         answer = self.ask(Kind.VIEW, "POST", self.path("views", [namespace]), json=body).json()
         return JavaView(self, "views", (namespace,), name, answer["metadata"], answer["metadata-location"])
 
     def load(self, kind: str, namespace: Sequence[str], name: str) -> JavaThing:
-        """A table or view as it is now."""
+        """Load a table or view."""
         asked = Kind.TABLE if kind == "tables" else Kind.VIEW
         answer = self.ask(asked, "GET", self.path(kind, namespace, name)).json()
         made = JavaTable if kind == "tables" else JavaView
         return made(self, kind, tuple(namespace), name, answer["metadata"], answer["metadata-location"])
 
     def load_table(self, *path: str) -> JavaTable:
-        """A table by its namespace's levels and its name."""
+        """Load a table by the levels of its namespace and its name."""
         found = self.load("tables", path[:-1], path[-1])
         assert isinstance(found, JavaTable)
         return found
 
     def load_view(self, *path: str) -> JavaView:
-        """A view by its namespace's levels and its name."""
+        """Load a view by the levels of its namespace and its name."""
         found = self.load("views", path[:-1], path[-1])
         assert isinstance(found, JavaView)
         return found
 
     def exists(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether there is a table or view of this name."""
+        """Return True if a table or view of this name exists."""
         asked, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
         with _absent_is_false(absent) as there:
             self.ask(asked, "HEAD", self.path(kind, [namespace], name))
         return bool(there)
 
     def drop(self, kind: str, namespace: str, name: str, *, purge: bool | None = None) -> bool:
-        """False when it was not there. The library leaves `purgeRequested` out where this says false (see
-        `docs/protocol.md`).
+        """Drop a table or view; return False if it did not exist.
+
+        The library omits `purgeRequested` where this passes false (see `docs/protocol.md`).
         """
         asked, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
         query = {} if purge is None else {"purgeRequested": str(purge).lower()}
@@ -469,7 +470,7 @@ class JavaCatalog:
         return bool(dropped)
 
     def rename(self, kind: str, source: tuple[str, str], destination: tuple[str, str]) -> None:
-        """Give a table or view another name."""
+        """Rename a table or view."""
         body = {
             end: {"namespace": [namespace], "name": name}
             for end, (namespace, name) in (("source", source), ("destination", destination))
@@ -477,7 +478,7 @@ class JavaCatalog:
         self.ask(Kind.TABLE if kind == "tables" else Kind.VIEW, "POST", f"{self.root}/{kind}/rename", json=body)
 
     def register(self, kind: str, namespace: str, name: str, metadata_location: str) -> JavaThing:
-        """Make a table or view of a metadata file."""
+        """Register a table or view from a metadata file."""
         asked, where = (Kind.TABLE, "register") if kind == "tables" else (Kind.VIEW, "register-view")
         body = {"name": name, "metadata-location": metadata_location}
         answer = self.ask(asked, "POST", self.path(where, [namespace]), json=body).json()
@@ -487,7 +488,7 @@ class JavaCatalog:
 
 @contextmanager
 def _absent_is_false(absent: type[JavaException]) -> Iterator[list[bool]]:
-    """Holds True when the body did not raise `absent`; other exceptions pass."""
+    """Set True unless the body raises `absent`; other exceptions pass."""
     outcome: list[bool] = []
     try:
         yield outcome
@@ -500,7 +501,7 @@ def _absent_is_false(absent: type[JavaException]) -> Iterator[list[bool]]:
 def raises(
     kind: type[JavaException], *, starts: str = "", contains: str = "", is_: str | None = None
 ) -> Iterator[None]:
-    """The body raises exactly this class, with this text in the message the server sent."""
+    """Require that the body raises exactly this class, with this text in the server's message."""
     with pytest.raises(JavaException) as caught:
         yield
     raised = caught.value

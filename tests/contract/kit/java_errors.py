@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which exception a Java client raises for an answer, by the kind of operation that was asked.
+"""The exception that a Java client raises for a response, by kind of operation.
 
-The protocol's compatibility kit asserts exception classes, not status codes: the error handlers of the Java library
-turn code and `type` into a class, differently for each kind of operation. This is that table, without any Java.
+The protocol's compatibility kit asserts exception classes, not status codes. The error handlers of the Java library map
+code and `type` to a class, differently for each kind of operation. This module is that table in Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Kind(Enum):
-    """What was asked; each has an error handler of its own."""
+    """Kind of operation; each has its own error handler."""
 
     CONFIG = "config"
     NAMESPACE = "create, load, list or change a namespace, list tables or views"
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 class JavaException(Exception):
-    """What a Java client raises; `sent` is the message as the server sent it, without the client's prefix."""
+    """Exception of a Java client; `sent` is the message as the server sent it, without the client's prefix."""
 
     def __init__(self, sent: str, prefix: str = "") -> None:
         super().__init__(prefix + sent)
@@ -39,7 +39,7 @@ class BadRequestException(JavaException):
 
 
 class IllegalArgumentException(JavaException):
-    """400 with the type of this name: the message is passed on as it is."""
+    """400 with the type of this name; the client passes the message on unchanged."""
 
 
 class NotAuthorizedException(JavaException):
@@ -67,31 +67,31 @@ class NoSuchViewException(JavaException):
 
 
 class NotFoundException(JavaException):
-    """404 about a file."""
+    """404 for a file."""
 
 
 class AlreadyExistsException(JavaException):
-    """409 where something is made or named."""
+    """409 of a creation or rename."""
 
 
 class NamespaceNotEmptyException(JavaException):
-    """409 of dropping a namespace."""
+    """409 of a namespace drop."""
 
 
 class CommitFailedException(JavaException):
-    """409 of a commit: nothing happened, the client refreshes and tries again."""
+    """409 of a commit: nothing changed; the client refreshes and retries."""
 
 
 class CommitStateUnknownException(JavaException):
-    """5xx of a commit: the client keeps its files for ever."""
+    """5xx of a commit: the client never deletes its files."""
 
 
 class ServiceFailureException(JavaException):
-    """500 of anything but a commit."""
+    """500 of any operation but a commit."""
 
 
 class ServiceUnavailableException(JavaException):
-    """503 of anything but a commit."""
+    """503 of any operation but a commit."""
 
 
 class UnsupportedOperationException(JavaException):
@@ -99,7 +99,7 @@ class UnsupportedOperationException(JavaException):
 
 
 class RESTException(JavaException):
-    """Everything else."""
+    """Any other error."""
 
 
 _COMMITS: Final = frozenset({Kind.COMMIT, Kind.COMMIT_VIEW})
@@ -142,7 +142,7 @@ _FOR_ALL: Final[Mapping[int, tuple[type[JavaException], str]]] = {
 
 
 def java_error(kind: Kind, code: int, type: str, message: str) -> JavaException:
-    """The exception for an error answer; `type` and `message` are those of its body."""
+    """Return the exception for an error response; `type` and `message` are those of its body."""
     if code == 404:
         found = _NOT_FOUND_BY_TYPE.get((kind, type)) or _NOT_FOUND.get(kind)
         if found is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema, spec, sort order, data and properties: what commits do, and when they fail, as the compatibility kit expects.
+"""Commits of schema, spec, sort order, data and properties, as the compatibility kit expects them.
 
-Commits carry no base. One that was built on an older state succeeds as long as what it asserts still holds; when it
-does not, the server says so at once and never tries again by itself.
+Commits carry no base. A commit built on an older state succeeds while its requirements hold. If one does not hold, the
+server rejects the commit at once and never retries it.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ def _now(table: JavaTable) -> dict[str, Any]:
 # ---- one change ------------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_schema_is_the_current_one_under_the_next_id(table: JavaTable) -> None:
+def test_changed_schema_becomes_current_with_the_next_id(table: JavaTable) -> None:
     table.commit(*ADD_COLUMN)
     now = _now(table)
     assert (now["current-schema-id"], now["last-column-id"]) == (1, 3)
     assert [each["fields"] for each in now["schemas"]] == [SCHEMA["fields"], ADDED["fields"]]
 
 
-def test_a_schema_that_is_changed_back_is_the_one_there_was(table: JavaTable) -> None:
+def test_schema_changed_back_reuses_its_former_id(table: JavaTable) -> None:
     table.commit(*ADD_COLUMN)
     table.commit({"action": "set-current-schema", "schema-id": 0})
     now = _now(table)
     assert (now["current-schema-id"], len(now["schemas"]), now["last-column-id"]) == (0, 2, 3)
 
 
-def test_a_changed_spec_is_the_default_and_one_that_is_changed_back_keeps_its_id(table: JavaTable) -> None:
+def test_changed_spec_becomes_default_and_a_restored_spec_keeps_its_id(table: JavaTable) -> None:
     table.commit(*SHARD)
     now = _now(table)
     assert now["default-spec-id"] == 1
@@ -86,14 +86,14 @@ def test_a_changed_spec_is_the_default_and_one_that_is_changed_back_keeps_its_id
     assert [each["fields"][0]["field-id"] for each in _now(table)["partition-specs"][1:]] == [1000, 1001]
 
 
-def test_a_changed_sort_order_is_numbered_from_1_and_one_that_is_changed_back_is_0(table: JavaTable) -> None:
+def test_new_sort_order_has_id_1_and_a_restored_unsorted_order_id_0(table: JavaTable) -> None:
     table.commit(*SORT)
     assert [each["order-id"] for each in _now(table)["sort-orders"]] == [0, 1]
     table.commit(default_order(0))
     assert _now(table)["default-sort-order-id"] == 0
 
 
-def test_several_changes_of_one_commit_are_one_state(table: JavaTable) -> None:
+def test_several_updates_of_one_commit_produce_one_state(table: JavaTable) -> None:
     added = new_snapshot(table.metadata, parent=None)
     id = added["snapshot"]["snapshot-id"]
     table.commit(*ADD_COLUMN, *SHARD, *SORT, set_properties(prop="x"), added, set_ref(id))
@@ -104,7 +104,7 @@ def test_several_changes_of_one_commit_are_one_state(table: JavaTable) -> None:
     assert len(now["metadata-log"]) == 1
 
 
-def test_properties_are_set_and_removed_and_reserved_ones_never_stored(table: JavaTable) -> None:
+def test_properties_are_set_and_removed_and_reserved_ones_are_not_stored(table: JavaTable) -> None:
     table.commit(set_properties(a="1", b="2"), {"action": "set-properties", "updates": {"format-version": "3"}})
     table.commit(remove_properties("a", "missing"))
     now = _now(table)
@@ -113,7 +113,7 @@ def test_properties_are_set_and_removed_and_reserved_ones_never_stored(table: Ja
     assert now["format-version"] == 2
 
 
-# ---- built on an older state -----------------------------------------------------------------------------------------
+# ---- commits on an older state ---------------------------------------------------------------------------------------
 
 _BOTH_HOLD = [
     ("a spec, then a schema", SHARD, ADD_COLUMN),
@@ -126,7 +126,7 @@ _BOTH_HOLD = [
 
 
 @pytest.mark.parametrize(("_", "first", "second"), _BOTH_HOLD, ids=[each[0] for each in _BOTH_HOLD])
-def test_a_change_built_on_an_older_state_is_made_when_what_it_asserts_still_holds(
+def test_commit_on_an_older_state_succeeds_while_its_requirements_hold(
     table: JavaTable, _: str, first: Any, second: Any
 ) -> None:
     late = table.stale()
@@ -150,9 +150,7 @@ _CONFLICTS = [
 
 
 @pytest.mark.parametrize(("_", "first", "second", "text"), _CONFLICTS, ids=[each[0] for each in _CONFLICTS])
-def test_two_changes_of_one_thing_are_a_conflict_for_the_later(
-    table: JavaTable, _: str, first: Any, second: Any, text: str
-) -> None:
+def test_second_of_two_conflicting_changes_fails(table: JavaTable, _: str, first: Any, second: Any, text: str) -> None:
     late = table.stale()
     table.commit(*first)
     with raises(CommitFailedException, starts=f"Requirement failed: {text}"):
@@ -160,7 +158,7 @@ def test_two_changes_of_one_thing_are_a_conflict_for_the_later(
     assert _now(table) == table.metadata, "nothing of the later one was done"
 
 
-def test_a_default_spec_that_another_one_changed_is_a_conflict(table: JavaTable) -> None:
+def test_concurrent_change_of_the_default_spec_is_a_conflict(table: JavaTable) -> None:
     table.commit(*SHARD)
     late = table.stale()
     table.commit(default_spec(0))
@@ -168,7 +166,7 @@ def test_a_default_spec_that_another_one_changed_is_a_conflict(table: JavaTable)
         late.commit(default_spec(0), set_properties(a="1"))
 
 
-def test_a_table_made_anew_under_the_name_is_another_table(catalog: JavaCatalog, table: JavaTable) -> None:
+def test_commit_to_a_recreated_table_of_the_same_name_fails(catalog: JavaCatalog, table: JavaTable) -> None:
     (ns,) = table.namespace
     catalog.drop("tables", ns, "tbl")
     again = catalog.create_table(ns, "tbl")
@@ -177,12 +175,12 @@ def test_a_table_made_anew_under_the_name_is_another_table(catalog: JavaCatalog,
     assert catalog.load_table(ns, "tbl").metadata == again.metadata
 
 
-# ---- what is used no more --------------------------------------------------------------------------------------------
+# ---- removal of unused parts -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("branch", [None, "other"])
 @pytest.mark.parametrize("what", ["remove-partition-specs", "remove-schemas"])
-def test_specs_and_schemas_that_nothing_uses_are_removed(table: JavaTable, what: str, branch: str | None) -> None:
+def test_unused_specs_and_schemas_are_removed(table: JavaTable, what: str, branch: str | None) -> None:
     table.append()
     table.commit(*SHARD).commit(*ADD_COLUMN)
     table.append()
@@ -206,7 +204,7 @@ def test_specs_and_schemas_that_nothing_uses_are_removed(table: JavaTable, what:
 
 
 @pytest.mark.parametrize("version", ["1", "2", "3"])
-def test_an_append_is_the_current_snapshot_and_in_the_log(catalog: JavaCatalog, ns: str, version: str) -> None:
+def test_append_sets_the_current_snapshot_and_the_snapshot_log(catalog: JavaCatalog, ns: str, version: str) -> None:
     table = catalog.create_table(ns, "tbl", properties={"format-version": version})
     assert table.metadata["current-snapshot-id"] in (-1, None)
     ids = [table.append(), table.append()]
@@ -219,7 +217,7 @@ def test_an_append_is_the_current_snapshot_and_in_the_log(catalog: JavaCatalog, 
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_concurrent_appends_both_arrive_when_the_client_tries_again(table: JavaTable, first: int) -> None:
+def test_concurrent_appends_both_succeed_with_client_retries(table: JavaTable, first: int) -> None:
     for _ in range(first):
         table.append()
     late = table.stale()
@@ -233,8 +231,8 @@ def test_concurrent_appends_both_arrive_when_the_client_tries_again(table: JavaT
     assert len(_now(table)["snapshots"]) == first + 2
 
 
-def test_of_many_appends_to_one_state_the_server_makes_exactly_one(table: JavaTable) -> None:
-    """It would make more of them if it tried a failed requirement again."""
+def test_exactly_one_of_many_appends_to_one_state_succeeds(table: JavaTable) -> None:
+    """A server that retries a failed requirement would accept more than one."""
 
     def attempt(client: JavaTable) -> str:
         added = new_snapshot(client.metadata, parent=None)
@@ -253,10 +251,8 @@ def test_of_many_appends_to_one_state_the_server_makes_exactly_one(table: JavaTa
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_a_snapshot_that_others_overtook_may_be_built_anew_and_sent_again(
-    catalog: JavaCatalog, ns: str, version: str
-) -> None:
-    """Neither asserts the branch: only the number tells that the snapshot was built on an older state."""
+def test_outdated_snapshot_can_be_rebuilt_and_sent_again(catalog: JavaCatalog, ns: str, version: str) -> None:
+    """Neither asserts the branch: only the sequence number shows that the snapshot was built on an older state."""
     table = catalog.create_table(ns, "tbl", properties={"format-version": version})
     root = table.append()
     late = new_snapshot(table.metadata, parent=root)
@@ -274,7 +270,7 @@ def test_a_snapshot_that_others_overtook_may_be_built_anew_and_sent_again(
             table.commit(behind)
 
 
-def test_branches_and_tags_are_asserted_moved_and_removed(table: JavaTable) -> None:
+def test_branches_and_tags_are_checked_moved_and_removed(table: JavaTable) -> None:
     first = table.append()
     table.commit(set_ref(first, "audit"), set_ref(first, "v1", "tag"))
     late = table.stale()
@@ -293,8 +289,8 @@ def test_branches_and_tags_are_asserted_moved_and_removed(table: JavaTable) -> N
 # ---- metadata files --------------------------------------------------------------------------------------------------
 
 
-def test_the_log_of_metadata_files_is_as_long_as_the_table_says(catalog: JavaCatalog, ns: str) -> None:
-    """Counted right after the property changes; which files are deleted is in `test_metadata_files.py`."""
+def test_metadata_log_length_follows_the_table_property(catalog: JavaCatalog, ns: str) -> None:
+    """Counted right after the property changes; `test_metadata_files.py` tests which files are deleted."""
     table = catalog.create_table(ns, "tbl")
     for number in range(4):
         table.commit(set_properties(n=str(number)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No answer of the gateway means something else to a Java client than it should."""
+"""Every error response of the gateway maps to the intended exception of a Java client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.contract.kit.java_errors import JavaException, Kind, java_error
         (Kind.TABLE, 429, "", java.RESTException),
     ],
 )
-def test_code_and_type_make_the_class_by_the_kind_of_operation(
+def test_status_code_type_and_operation_determine_the_java_exception(
     kind: Kind, code: int, type: str, expected: type[JavaException]
 ) -> None:
     assert java_error(kind, code, type, "text").__class__ is expected
@@ -50,19 +50,19 @@ def _errors(above: type[CatalogError] = CatalogError) -> Iterator[type[CatalogEr
 
 
 @pytest.mark.parametrize("kind", [Kind.COMMIT, Kind.COMMIT_VIEW])
-def test_only_an_unknown_outcome_is_told_to_the_client_of_a_commit_as_one(kind: Kind) -> None:
-    """It would keep the files of a commit that never happened, or delete those of one that did."""
+def test_only_an_unknown_commit_outcome_raises_commit_state_unknown(kind: Kind) -> None:
+    """A wrong class would make the client keep the files of a failed commit, or delete those of a successful one."""
     unknown = {
         error
         for error in _errors()
         if isinstance(java_error(kind, error.code, error.type, ""), java.CommitStateUnknownException)
-        and error.code != 503  # told as 429 on every mutation: `gateway.api.errors.told_error`
+        and error.code != 503  # Mutations return it as 429: `gateway.api.errors.told_error`.
     }
     assert {CommitStateUnknownException, InternalServerError} <= unknown
     assert all(error.code == 500 for error in unknown)
 
 
-def test_every_error_of_a_type_java_knows_has_the_code_java_expects_of_it() -> None:
+def test_every_error_type_of_java_has_its_expected_status_code() -> None:
     codes = {error.type: error.code for error in _errors()}
     for name, code in {
         "IllegalArgumentException": 400,

@@ -29,13 +29,13 @@ def test_a_new_namespace_exists_and_is_listed_at_once(catalog: JavaCatalog) -> N
     assert (name,) in catalog.list_namespaces()
 
 
-def test_a_namespace_that_exists_is_not_made_again(catalog: JavaCatalog, ns: str) -> None:
+def test_existing_namespace_is_not_created_again(catalog: JavaCatalog, ns: str) -> None:
     for name in (ns, ns.upper()):
         with raises(AlreadyExistsException, starts="Namespace already exists"):
             catalog.create_namespace(name)
 
 
-def test_the_properties_it_was_made_with_are_loaded(catalog: JavaCatalog) -> None:
+def test_namespace_load_returns_its_creation_properties(catalog: JavaCatalog) -> None:
     name = unique("newdb")
     catalog.create_namespace(name, prop="val", empty="")
     assert catalog.load_namespace(name).items() >= {"prop": "val", "empty": ""}.items()
@@ -62,7 +62,7 @@ def test_the_properties_it_was_made_with_are_loaded(catalog: JavaCatalog) -> Non
         "create view", "register table", "register view", "create child",
     ],
 )  # fmt: skip
-def test_a_missing_namespace_does_not_exist_whatever_is_asked_of_it(
+def test_every_operation_on_a_missing_namespace_is_not_found(
     catalog: JavaCatalog, ask: Callable[[JavaCatalog], object], text: str
 ) -> None:
     with raises(NoSuchNamespaceException, is_=text):
@@ -79,7 +79,7 @@ def test_properties_are_set_updated_and_kept(catalog: JavaCatalog) -> None:
     assert catalog.load_namespace(name).items() >= {"a": "2", "b": "3", "test": "value"}.items()
 
 
-def test_properties_are_removed_and_those_that_were_missing_named(catalog: JavaCatalog) -> None:
+def test_removed_and_missing_properties_are_reported(catalog: JavaCatalog) -> None:
     name = unique("newdb")
     catalog.create_namespace(name, a="1", b="2")
     answer = catalog.change_namespace(name, removals=["a", "zzz"], c="3")
@@ -94,7 +94,7 @@ def test_one_key_cannot_be_set_and_removed_at_once(catalog: JavaCatalog, ns: str
         catalog.change_namespace(ns, removals=["k"], k="v")
 
 
-def test_a_dropped_namespace_is_gone_and_dropping_nothing_is_no_error(catalog: JavaCatalog, ns: str) -> None:
+def test_dropped_namespace_is_gone_and_a_repeated_drop_returns_false(catalog: JavaCatalog, ns: str) -> None:
     assert catalog.drop_namespace(ns)
     assert not catalog.namespace_exists(ns)
     assert (ns,) not in catalog.list_namespaces()
@@ -111,7 +111,7 @@ def test_a_dropped_namespace_is_gone_and_dropping_nothing_is_no_error(catalog: J
     ],
     ids=["a table", "only a view", "a nested namespace"],
 )
-def test_a_namespace_that_holds_something_is_not_dropped(
+def test_non_empty_namespace_is_not_dropped(
     catalog: JavaCatalog,
     ns: str,
     fill: Callable[[JavaCatalog, str], object],
@@ -134,7 +134,7 @@ def test_nested_namespaces_are_listed_one_level_at_a_time(catalog: JavaCatalog, 
 
 
 @pytest.mark.parametrize("level", ["two words", "100% sure", "tab\u00adle", "ünï", "a&b=c", "a,b;c:d", "~", "😀"])
-def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCatalog, ns: str, level: str) -> None:
+def test_names_in_java_encoding_are_found(catalog: JavaCatalog, ns: str, level: str) -> None:
     catalog.create_namespace(ns, level)
     assert catalog.namespace_exists(ns, level)
     assert catalog.list_namespaces(ns) == [(ns, level)]
@@ -142,29 +142,27 @@ def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCat
 
 
 @pytest.mark.parametrize("levels", [["a.b"], ["a/b"], ["a+b"], ["a\\b"], [""], [" a"], ["a%41"]], ids=str)
-def test_names_that_two_readers_would_split_differently_are_refused(
-    catalog: JavaCatalog, ns: str, levels: list[str]
-) -> None:
-    """The kit skips dots and slashes for catalogs that say so; see `docs/protocol.md`."""
+def test_ambiguously_splittable_namespace_names_are_refused(catalog: JavaCatalog, ns: str, levels: list[str]) -> None:
+    """The kit omits dots and slashes for catalogs that declare it; see `docs/protocol.md`."""
     for path in (levels, [ns, *levels]):
         with raises(BadRequestException):
             catalog.create_namespace(*path)
 
 
-def test_there_is_no_namespace_without_a_name(catalog: JavaCatalog) -> None:
+def test_empty_namespace_name_is_refused(catalog: JavaCatalog) -> None:
     with raises(BadRequestException):
         catalog.create_namespace()
 
 
 @pytest.mark.parametrize("name", ["system", "SYSTEM", "examples", "information_schema"])
-def test_names_of_engines_are_reserved_at_the_top_only(catalog: JavaCatalog, ns: str, name: str) -> None:
+def test_engine_names_are_reserved_at_the_top_level_only(catalog: JavaCatalog, ns: str, name: str) -> None:
     with raises(BadRequestException, starts="Namespace is reserved"):
         catalog.create_namespace(name)
     catalog.create_namespace(ns, name)
 
 
-def test_a_right_that_is_missing_is_no_missing_namespace(world: World, ns: str) -> None:
-    """Who sees it is told the truth; who does not hears what the kit expects of a missing one."""
+def test_missing_right_on_a_visible_namespace_is_forbidden(world: World, ns: str) -> None:
+    """A caller that sees the namespace gets 403; any other gets the kit's response for a missing namespace."""
     world.grant("describe", world.steward, "namespace", world.namespace_id(ns))
     with raises(ForbiddenException):
         JavaCatalog(world, world.steward).drop_namespace(ns)

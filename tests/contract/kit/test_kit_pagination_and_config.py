@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients ask first, and lists in pages, as the compatibility kit and the Java client expect them."""
+"""The configuration request and paginated lists, as the compatibility kit and the Java client expect them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WITHOUT_BEING_TOLD = {
     "POST /v1/{prefix}/tables/rename",
     "POST /v1/{prefix}/transactions/commit",
 }
-"""The fourteen endpoints that clients assume of a server that tells of none."""
+"""The fourteen endpoints that clients assume if a server lists none."""
 
 _ONLY_WHEN_TOLD = {
     f"HEAD {_NS}",
@@ -47,10 +47,10 @@ _ONLY_WHEN_TOLD = {
     f"POST {_NS}/register-view",
     "POST /v1/{prefix}/views/rename",
 }
-"""What clients do without, or emulate with whole loads, unless it is named."""
+"""Endpoints that clients omit, or emulate with whole loads, unless the server lists them."""
 
 
-def test_every_endpoint_a_client_can_use_is_named_in_the_spelling_it_knows(catalog: JavaCatalog, world: World) -> None:
+def test_every_endpoint_is_advertised_in_its_standard_spelling(catalog: JavaCatalog, world: World) -> None:
     answer = catalog.ask(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
     assert set(answer["endpoints"]) >= _WITHOUT_BEING_TOLD | _ONLY_WHEN_TOLD
     assert len(answer["endpoints"]) == len(set(answer["endpoints"]))
@@ -59,12 +59,12 @@ def test_every_endpoint_a_client_can_use_is_named_in_the_spelling_it_knows(catal
 
 
 @pytest.mark.parametrize("name", ["no_such_warehouse", "00000000-0000-0000-0000-000000000000", "a/b"])
-def test_a_missing_warehouse_is_told_as_one(catalog: JavaCatalog, name: str) -> None:
+def test_missing_warehouse_is_reported_as_missing(catalog: JavaCatalog, name: str) -> None:
     with raises(NoSuchWarehouseException, starts="Warehouse does not exist: "):
         catalog.ask(Kind.CONFIG, "GET", "/catalog/v1/config", params={"warehouse": name})
 
 
-def test_a_client_without_warehouse_or_token_is_told_what_is_missing(catalog: JavaCatalog, world: World) -> None:
+def test_error_names_a_missing_warehouse_or_token(catalog: JavaCatalog, world: World) -> None:
     with raises(BadRequestException, contains="warehouse"):
         catalog.ask(Kind.CONFIG, "GET", "/catalog/v1/config")
     with raises(NotAuthorizedException):
@@ -88,7 +88,7 @@ def _make(catalog: JavaCatalog, kind: str, ns: str, name: str) -> None:
 
 
 def _page(catalog: JavaCatalog, kind: str, ns: str, **query: str) -> tuple[list[str], str | None]:
-    """Names of one page, and the token of the next."""
+    """Return the names of one page, and the token of the next."""
     if kind == "namespaces":
         path, query = f"{catalog.root}/namespaces", {"parent": ns, **query}
     else:
@@ -101,7 +101,7 @@ def _page(catalog: JavaCatalog, kind: str, ns: str, **query: str) -> tuple[list[
 
 
 @KINDS
-def test_who_asks_for_no_pages_gets_everything_at_once(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_list_without_page_size_returns_everything_at_once(catalog: JavaCatalog, ns: str, kind: str) -> None:
     names = [f"x{number}" for number in range(5)]
     for name in names:
         _make(catalog, kind, ns, name)
@@ -110,7 +110,7 @@ def test_who_asks_for_no_pages_gets_everything_at_once(catalog: JavaCatalog, ns:
 
 
 @KINDS
-def test_pages_hold_every_name_once_and_end_whatever_comes_and_goes_meanwhile(
+def test_pages_list_every_name_once_and_end_despite_concurrent_changes(
     catalog: JavaCatalog, ns: str, kind: str
 ) -> None:
     for number in range(0, 10, 2):
@@ -129,13 +129,13 @@ def test_pages_hold_every_name_once_and_end_whatever_comes_and_goes_meanwhile(
 
 
 @KINDS
-def test_a_list_without_anything_is_one_empty_page(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_empty_list_is_one_empty_page(catalog: JavaCatalog, ns: str, kind: str) -> None:
     assert _page(catalog, kind, ns) == ([], None)
     assert _page(catalog, kind, ns, pageToken="", pageSize="2") == ([], None)
 
 
 @KINDS
-def test_ids_that_were_asked_for_stand_beside_the_names(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_requested_ids_are_listed_in_the_order_of_the_names(catalog: JavaCatalog, ns: str, kind: str) -> None:
     for number in range(3):
         _make(catalog, kind, ns, f"x{number}")
     path = f"{catalog.root}/namespaces" if kind == "namespaces" else catalog.path(kind, [ns])
@@ -146,6 +146,6 @@ def test_ids_that_were_asked_for_stand_beside_the_names(catalog: JavaCatalog, ns
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "two", "1.5", ""])
-def test_a_page_has_a_size(catalog: JavaCatalog, ns: str, size: str) -> None:
+def test_invalid_page_size_is_refused(catalog: JavaCatalog, ns: str, size: str) -> None:
     with raises(BadRequestException):
         _page(catalog, "tables", ns, pageToken="", pageSize=size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creating, loading, listing, dropping, renaming and registering tables as the compatibility kit expects it."""
+"""Creation, loading, listing, dropping, renaming and registration of tables, as the compatibility kit expects them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def table(catalog: JavaCatalog, ns: str) -> JavaTable:
 # ---- creating --------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_table_exists_and_has_the_schema_asked_for(catalog: JavaCatalog, ns: str) -> None:
+def test_new_table_exists_with_the_requested_schema(catalog: JavaCatalog, ns: str) -> None:
     assert not catalog.exists("tables", ns, "tbl")
     made = catalog.create_table(ns, "tbl").metadata
     assert catalog.exists("tables", ns, "tbl")
@@ -53,10 +53,8 @@ def test_a_new_table_exists_and_has_the_schema_asked_for(catalog: JavaCatalog, n
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_table_with_everything_is_loaded_as_it_was_made(
-    catalog: JavaCatalog, world: World, ns: str, version: int
-) -> None:
-    """Columns and partitions are numbered anew: the client's ids mean nothing before the table is there."""
+def test_table_with_all_options_is_loaded_as_created(catalog: JavaCatalog, world: World, ns: str, version: int) -> None:
+    """The server assigns new column and partition ids: the client's ids have no meaning before the table exists."""
     location = f"s3://{world.bucket}/demo/{unique('given')}"
     wanted = schema(column(7, "id", "int", required=True, doc="unique ID"), column(9, "data", "string"))
     made = catalog.create_table(
@@ -91,7 +89,7 @@ def test_a_table_with_everything_is_loaded_as_it_was_made(
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_a_name_that_a_table_has_is_not_given_again(catalog: JavaCatalog, table: JavaTable, staged: bool) -> None:
+def test_existing_table_name_is_not_reused(catalog: JavaCatalog, table: JavaTable, staged: bool) -> None:
     (ns,) = table.namespace
     make = catalog.stage if staged else catalog.create_table
     for name in ("tbl", "TBL"):
@@ -127,7 +125,7 @@ def test_variants_are_for_version_3_when_created_and_when_added(catalog: JavaCat
 
 
 @pytest.mark.parametrize("name", ["dotted.name", "two words", "a%b", "ünï", "semi;colon", "q'uote", "~", "star*"])
-def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCatalog, ns: str, name: str) -> None:
+def test_names_in_java_encoding_are_found(catalog: JavaCatalog, ns: str, name: str) -> None:
     made = catalog.create_table(ns, name)
     assert catalog.exists("tables", ns, name)
     assert catalog.list("tables", ns) == [name]
@@ -138,7 +136,7 @@ def test_names_that_java_encodes_in_its_own_way_are_found_again(catalog: JavaCat
 
 
 @pytest.mark.parametrize("name", ["a/b", "a+b", "a\\b", "", ".", "..", " a", "a%41"])
-def test_names_that_two_readers_would_read_differently_are_refused(catalog: JavaCatalog, ns: str, name: str) -> None:
+def test_ambiguously_readable_table_names_are_refused(catalog: JavaCatalog, ns: str, name: str) -> None:
     for make in (catalog.create_table, catalog.stage, catalog.create_view):
         with raises(BadRequestException):
             make(ns, name)
@@ -147,8 +145,8 @@ def test_names_that_two_readers_would_read_differently_are_refused(catalog: Java
 # ---- loading ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_table_is_a_missing_table_whatever_else_is_missing(catalog: JavaCatalog, table: JavaTable) -> None:
-    """Clients probe `ns.tbl.files` as table `files` of namespace `ns.tbl` and go on only at this answer."""
+def test_missing_table_is_no_such_table_even_without_its_namespace(catalog: JavaCatalog, table: JavaTable) -> None:
+    """Clients probe `ns.tbl.files` as table `files` of namespace `ns.tbl` and continue only at this response."""
     (ns,) = table.namespace
     with raises(NoSuchTableException, is_=f"Table does not exist: {ns}.missing"):
         catalog.load_table(ns, "missing")
@@ -161,7 +159,7 @@ def test_a_missing_table_is_a_missing_table_whatever_else_is_missing(catalog: Ja
 
 
 def test_a_load_does_not_read_the_metadata_file(catalog: JavaCatalog, world: World, table: JavaTable) -> None:
-    """The one expectation of the kit that is left out (`docs/protocol.md`): it wants the missing file told."""
+    """The only omitted expectation of the kit (`docs/protocol.md`): an error for the missing file."""
     key = table.metadata_location.removeprefix(f"s3://{world.bucket}/")
     world.s3.delete_object(Bucket=world.bucket, Key=key)
     assert catalog.load_table(*table.namespace, "tbl").metadata == table.metadata
@@ -184,7 +182,7 @@ def test_each_namespace_lists_its_own_tables_and_no_dropped_one(catalog: JavaCat
 
 
 @pytest.mark.parametrize("purge", [None, True, False])
-def test_a_dropped_table_is_gone_and_dropping_nothing_is_no_error(
+def test_dropped_table_is_gone_and_a_repeated_drop_returns_false(
     catalog: JavaCatalog, world: World, table: JavaTable, purge: bool | None
 ) -> None:
     (ns,) = table.namespace
@@ -214,7 +212,7 @@ def test_a_rename_changes_the_name_and_no_metadata(catalog: JavaCatalog, world: 
 
 
 @pytest.mark.parametrize("kind", ["tables", "views"])
-def test_a_missing_source_is_not_renamed(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_rename_of_a_missing_source_fails(catalog: JavaCatalog, ns: str, kind: str) -> None:
     noun = kind.removesuffix("s").capitalize()
     missing = NoSuchTableException if kind == "tables" else NoSuchViewException
     with raises(missing, contains=f"{noun} does not exist"):
@@ -223,7 +221,7 @@ def test_a_missing_source_is_not_renamed(catalog: JavaCatalog, ns: str, kind: st
 
 
 @pytest.mark.parametrize("kind", ["tables", "views"])
-def test_nothing_is_renamed_into_a_missing_namespace(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_rename_into_a_missing_namespace_fails(catalog: JavaCatalog, ns: str, kind: str) -> None:
     _make(catalog, kind, ns, "x")
     with raises(NoSuchNamespaceException, contains="Namespace does not exist: non_existing"):
         catalog.rename(kind, (ns, "x"), ("non_existing", "x"))
@@ -232,7 +230,7 @@ def test_nothing_is_renamed_into_a_missing_namespace(catalog: JavaCatalog, ns: s
 
 @pytest.mark.parametrize("onto", ["tables", "views"])
 @pytest.mark.parametrize("kind", ["tables", "views"])
-def test_nothing_is_renamed_onto_a_table_or_view(catalog: JavaCatalog, ns: str, kind: str, onto: str) -> None:
+def test_rename_onto_a_table_or_view_fails(catalog: JavaCatalog, ns: str, kind: str, onto: str) -> None:
     """`contains "Table already exists"` for tables, the whole text for views."""
     first, second = _make(catalog, kind, ns, "one"), _make(catalog, onto, ns, "two")
     noun = onto.removesuffix("s").capitalize()
@@ -242,7 +240,7 @@ def test_nothing_is_renamed_onto_a_table_or_view(catalog: JavaCatalog, ns: str, 
     assert catalog.load(onto, [ns], "two").metadata == second
 
 
-def test_a_drop_after_a_rename_leaves_the_table_that_took_the_name_alone(
+def test_drop_after_rename_keeps_the_new_table_of_the_old_name(
     catalog: JavaCatalog, world: World, table: JavaTable
 ) -> None:
     (ns,) = table.namespace
@@ -265,7 +263,7 @@ def test_a_drop_after_a_rename_leaves_the_table_that_took_the_name_alone(
 
 
 @pytest.mark.parametrize("kind", ["tables", "views"])
-def test_what_was_dropped_without_purge_is_registered_as_it_was(catalog: JavaCatalog, ns: str, kind: str) -> None:
+def test_table_dropped_without_purge_is_registered_unchanged(catalog: JavaCatalog, ns: str, kind: str) -> None:
     _make(catalog, kind, ns, "x")
     before = catalog.load(kind, [ns], "x")
     assert catalog.drop(kind, ns, "x", purge=False if kind == "tables" else None)
@@ -276,7 +274,7 @@ def test_what_was_dropped_without_purge_is_registered_as_it_was(catalog: JavaCat
 
 @pytest.mark.parametrize("onto", ["tables", "views"])
 @pytest.mark.parametrize("kind", ["tables", "views"])
-def test_nothing_is_registered_under_a_name_that_is_taken(catalog: JavaCatalog, ns: str, kind: str, onto: str) -> None:
+def test_registration_under_a_taken_name_fails(catalog: JavaCatalog, ns: str, kind: str, onto: str) -> None:
     _make(catalog, kind, ns, "gone")
     file = catalog.load(kind, [ns], "gone").metadata_location
     catalog.drop(kind, ns, "gone", purge=False if kind == "tables" else None)
@@ -286,7 +284,7 @@ def test_nothing_is_registered_under_a_name_that_is_taken(catalog: JavaCatalog, 
     assert catalog.load(onto, [ns], "there").metadata == there
 
 
-def test_a_missing_file_is_told_as_one(catalog: JavaCatalog, ns: str) -> None:
+def test_missing_metadata_file_is_reported_as_missing(catalog: JavaCatalog, ns: str) -> None:
     _make(catalog, "tables", ns, "gone")
     location = catalog.load("tables", [ns], "gone").metadata["location"]
     catalog.drop("tables", ns, "gone", purge=False)
@@ -296,7 +294,7 @@ def test_a_missing_file_is_told_as_one(catalog: JavaCatalog, ns: str) -> None:
     assert not catalog.exists("tables", ns, "missing")
 
 
-# ---- a view in the place of a table, and the reverse -----------------------------------------------------------------
+# ---- tables and views with each other's name -------------------------------------------------------------------------
 
 
 def _taken(kind: str, onto: str, name: str) -> str:
@@ -310,8 +308,8 @@ def _make(catalog: JavaCatalog, kind: str, ns: str, name: str) -> Any:
 
 
 @pytest.mark.parametrize("make", ["create_table", "stage"])
-def test_a_table_over_a_view_already_exists(catalog: JavaCatalog, ns: str, make: str) -> None:
-    """Also what a create-or-replace of a table finds: there is no table to load, and none can be made."""
+def test_table_with_the_name_of_a_view_already_exists(catalog: JavaCatalog, ns: str, make: str) -> None:
+    """A create-or-replace of a table gets the same response: there is no table to load, and none can be created."""
     catalog.create_view(ns, "view")
     with raises(NoSuchTableException, is_=f"Table does not exist: {ns}.view"):
         catalog.load_table(ns, "view")
@@ -321,7 +319,7 @@ def test_a_table_over_a_view_already_exists(catalog: JavaCatalog, ns: str, make:
     assert catalog.exists("views", ns, "view")
 
 
-def test_a_commit_or_drop_of_one_kind_does_not_touch_the_other(catalog: JavaCatalog, ns: str) -> None:
+def test_table_commit_or_drop_does_not_change_a_view_and_vice_versa(catalog: JavaCatalog, ns: str) -> None:
     view, table = catalog.create_view(ns, "view"), catalog.create_table(ns, "tbl")
     assert not catalog.drop("tables", ns, "view")
     assert not catalog.drop("views", ns, "tbl")
@@ -333,7 +331,7 @@ def test_a_commit_or_drop_of_one_kind_does_not_touch_the_other(catalog: JavaCata
     assert catalog.load_view(ns, "view").metadata == view.metadata
 
 
-# ---- what the server itself acts upon --------------------------------------------------------------------------------
+# ---- properties that the server evaluates ----------------------------------------------------------------------------
 
 _ODD_PROPERTIES = [
     ("write.metadata.previous-versions-max", "-1"),
@@ -348,7 +346,7 @@ _ODD_PROPERTIES = [
 
 
 @pytest.mark.parametrize(("name", "value"), _ODD_PROPERTIES, ids=[f"{n}={v}" for n, v in _ODD_PROPERTIES])
-def test_a_property_the_catalog_acts_upon_has_a_value_it_understands(
+def test_invalid_value_of_an_evaluated_property_is_refused(
     catalog: JavaCatalog, table: JavaTable, name: str, value: str
 ) -> None:
     (ns,) = table.namespace
@@ -361,7 +359,7 @@ def test_a_property_the_catalog_acts_upon_has_a_value_it_understands(
 
 
 @pytest.mark.parametrize("version", ["0", "4", "-1", "two", "2.0", ""])
-def test_a_format_version_that_nobody_has_is_refused(catalog: JavaCatalog, ns: str, version: str) -> None:
+def test_unknown_format_version_is_refused(catalog: JavaCatalog, ns: str, version: str) -> None:
     with raises(BadRequestException):
         catalog.create_table(ns, "tbl", properties={"format-version": version})
 
@@ -369,7 +367,7 @@ def test_a_format_version_that_nobody_has_is_refused(catalog: JavaCatalog, ns: s
 @pytest.mark.parametrize(
     "transform", ["juggle[2", "bucket[0]", "bucket[-1]", "bucket", "truncate[2147483648]", "day()"]
 )
-def test_what_is_no_transform_partitions_and_sorts_nothing(
+def test_invalid_transform_is_refused_in_specs_and_sort_orders(
     catalog: JavaCatalog, table: JavaTable, transform: str
 ) -> None:
     (ns,) = table.namespace
@@ -386,13 +384,13 @@ def test_what_is_no_transform_partitions_and_sorts_nothing(
             attempt()
 
 
-def test_a_transform_nobody_knows_is_kept(catalog: JavaCatalog, ns: str) -> None:
+def test_unknown_transform_is_kept(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_table(ns, "tbl", **{"partition-spec": spec((1, "juggle[2]", "juggled"))})
     made.commit(set_properties(a="1"))
     assert catalog.load_table(ns, "tbl").metadata["partition-specs"][0]["fields"][0]["transform"] == "juggle[2]"
 
 
-def test_a_property_chosen_once_is_neither_changed_nor_removed(catalog: JavaCatalog, ns: str) -> None:
+def test_immutable_property_is_neither_changed_nor_removed(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_table(ns, "tbl", properties={"encryption.key-id": "k1"})
     for update in (
         {"action": "set-properties", "updates": {"encryption.key-id": "k2"}},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creating and replacing tables in transactions, alone and while others do, as the compatibility kit expects.
+"""Create and replace transactions, alone and under concurrency, as the compatibility kit expects them.
 
-Transactions over several tables are in `tests/contract/test_transactions.py`.
+`tests/contract/test_transactions.py` tests transactions over several tables.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from tests.contract.kit.java_errors import (
 )
 from tests.contract.world import World
 
-# The columns of OTHER_SCHEMA as a client numbers them for a table that has id and data.
+# The columns of OTHER_SCHEMA as a client numbers them for a table with id and data.
 NEW_SCHEMA = schema(column(3, "some_id", "int"))
 NEWER_SCHEMA = schema(column(3, "another_id", "int"))
 
 
 def _written(base: dict[str, Any]) -> list[dict[str, Any]]:
-    """New content of a replaced table: a snapshot without parent, as current state."""
+    """Return updates that replace a table's content: a snapshot without parent, as current state."""
     added = new_snapshot(base, parent=None)
     return [added, set_ref(added["snapshot"]["snapshot-id"])]
 
@@ -61,7 +61,7 @@ def table(catalog: JavaCatalog, ns: str) -> JavaTable:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_create_transaction_makes_the_table_with_its_first_commit_alone(
+def test_create_transaction_creates_the_table_only_with_its_first_commit(
     catalog: JavaCatalog, world: World, ns: str, version: int
 ) -> None:
     staged = catalog.stage(
@@ -85,7 +85,7 @@ def test_a_create_transaction_makes_the_table_with_its_first_commit_alone(
     assert len(world.objects(folder)) == 1
 
 
-def test_a_create_transaction_of_several_schemas_specs_and_orders_numbers_each(catalog: JavaCatalog, ns: str) -> None:
+def test_create_transaction_numbers_several_schemas_specs_and_orders(catalog: JavaCatalog, ns: str) -> None:
     staged = catalog.stage(ns, "tbl", **{"partition-spec": spec((1, "identity", "id")), "write-order": order(1)})
     more = schema(*SCHEMA["fields"], column(3, "new_col"))
     staged.finish(
@@ -104,8 +104,8 @@ def test_a_create_transaction_of_several_schemas_specs_and_orders_numbers_each(c
     assert now["metadata-log"] == []
 
 
-def test_a_table_that_was_made_meanwhile_stays_and_the_transaction_fails(catalog: JavaCatalog, ns: str) -> None:
-    """The same end has a create-or-replace that found no table when it began."""
+def test_create_transaction_fails_if_the_table_was_created_concurrently(catalog: JavaCatalog, ns: str) -> None:
+    """A create-or-replace that found no table when it began ends the same way."""
     staged = catalog.stage(ns, "tbl", OTHER_SCHEMA)
     made = catalog.create_table(ns, "tbl")
     with raises(AlreadyExistsException, starts="Requirement failed: table already exists"):
@@ -113,7 +113,7 @@ def test_a_table_that_was_made_meanwhile_stays_and_the_transaction_fails(catalog
     assert catalog.load_table(ns, "tbl").metadata == made.metadata
 
 
-def test_of_two_create_transactions_the_first_to_commit_makes_the_table(catalog: JavaCatalog, ns: str) -> None:
+def test_first_of_two_create_transactions_to_commit_creates_the_table(catalog: JavaCatalog, ns: str) -> None:
     first, second = catalog.stage(ns, "tbl"), catalog.stage(ns, "tbl", OTHER_SCHEMA)
     second.finish()
     with raises(AlreadyExistsException, starts="Requirement failed: table already exists"):
@@ -121,7 +121,7 @@ def test_of_two_create_transactions_the_first_to_commit_makes_the_table(catalog:
     assert catalog.load_table(ns, "tbl").metadata["table-uuid"] == second.metadata["table-uuid"]
 
 
-def test_a_view_that_was_made_meanwhile_stays_and_the_transaction_fails(catalog: JavaCatalog, ns: str) -> None:
+def test_create_transaction_fails_if_a_view_was_created_concurrently(catalog: JavaCatalog, ns: str) -> None:
     staged = catalog.stage(ns, "view")
     catalog.create_view(ns, "view")
     with raises(AlreadyExistsException, is_=f"View with same name already exists: {ns}.view"):
@@ -133,7 +133,9 @@ def test_a_view_that_was_made_meanwhile_stays_and_the_transaction_fails(catalog:
 # ---- replacing -------------------------------------------------------------------------------------------------------
 
 
-def test_a_replacement_keeps_uuid_history_and_location_and_starts_anew(catalog: JavaCatalog, table: JavaTable) -> None:
+def test_replacement_keeps_uuid_history_and_location_and_replaces_the_state(
+    catalog: JavaCatalog, table: JavaTable
+) -> None:
     before = table.metadata
     table.replace(
         *table.replaced_with(NEW_SCHEMA, spec=spec((3, "identity", "some_id")), order=order(3), prop="x"),
@@ -150,7 +152,7 @@ def test_a_replacement_keeps_uuid_history_and_location_and_starts_anew(catalog: 
     assert "parent-snapshot-id" not in now["snapshots"][1]
 
 
-def test_a_replacement_of_a_table_of_one_file_leaves_one_previous_file(catalog: JavaCatalog, ns: str) -> None:
+def test_first_replacement_adds_one_entry_to_the_metadata_log(catalog: JavaCatalog, ns: str) -> None:
     table = catalog.create_table(ns, "tbl")
     first = table.metadata_location
     table.replace(*table.replaced_with(NEW_SCHEMA))
@@ -169,7 +171,7 @@ def test_a_replacement_that_changes_nothing_but_the_data_adds_no_ids(table: Java
     assert len(now["snapshots"]) == len(now["snapshot-log"]) == 1
 
 
-def test_only_a_table_that_exists_is_replaced(catalog: JavaCatalog, ns: str, table: JavaTable) -> None:
+def test_replacement_of_a_missing_table_fails(catalog: JavaCatalog, ns: str, table: JavaTable) -> None:
     with raises(NoSuchTableException, is_=f"Table does not exist: {ns}.missing"):
         catalog.load_table(ns, "missing")
     catalog.drop("tables", ns, "tbl")
@@ -207,10 +209,10 @@ _BOTH = [
 
 
 @pytest.mark.parametrize(("_", "first", "second"), _BOTH, ids=[each[0] for each in _BOTH])
-def test_of_two_replacements_both_are_made_and_the_last_one_wins(
+def test_both_of_two_replacements_succeed_and_the_last_one_wins(
     table: JavaTable, _: str, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    """A replacement overwrites what came meanwhile by design."""
+    """A replacement overwrites concurrent changes by design."""
     uuid, late = table.metadata["table-uuid"], table.stale()
     for turn, (client, wish) in enumerate(((table, first), (late, second))):
         updates = client.replaced_with(wish.get("wanted", SCHEMA), spec=wish.get("spec"), order=wish.get("order"))
@@ -235,7 +237,7 @@ _CONFLICTS = [
 
 
 @pytest.mark.parametrize(("_", "first", "second", "text"), _CONFLICTS, ids=[each[0] for each in _CONFLICTS])
-def test_of_two_replacements_that_need_the_same_new_ids_the_second_fails(
+def test_second_of_two_replacements_with_the_same_new_ids_fails(
     table: JavaTable, _: str, first: dict[str, Any], second: dict[str, Any], text: str
 ) -> None:
     late = table.stale()
@@ -245,14 +247,14 @@ def test_of_two_replacements_that_need_the_same_new_ids_the_second_fails(
     assert table.stale().refresh() == table.metadata
 
 
-def test_a_schema_that_two_replacements_add_alike_is_added_once(table: JavaTable) -> None:
-    """As engines that assert nothing of ids do it: the identical schema is found again, and is no conflict."""
+def test_identical_schema_of_two_replacements_is_added_once(table: JavaTable) -> None:
+    """Engines that assert no ids do this: the server reuses the identical schema and reports no conflict."""
     for client in (table, table.stale()):
         client.replace(*client.replaced_with(SCHEMA), add_schema(SCHEMA), current_schema(0))
     assert len(table.refresh()["schemas"]) == 1
 
 
-def test_a_replacement_overwrites_what_was_appended_meanwhile_and_an_append_does_not_survive_it(
+def test_replacement_overwrites_concurrent_appends(
     table: JavaTable,
 ) -> None:
     late, writer = table.stale(), table.stale()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views as the compatibility kit expects them. Renaming and registering them is in `test_kit_tables.py`."""
+"""Views as the compatibility kit expects them. `test_kit_tables.py` tests their rename and registration."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_new_view_exists_and_has_one_version(catalog: JavaCatalog, ns: str) ->
     assert only["representations"] == [{"type": "sql", "sql": SQL[1], "dialect": SQL[0]}]
 
 
-def test_a_view_with_everything_is_loaded_as_it_was_made(catalog: JavaCatalog, world: World, ns: str) -> None:
+def test_view_with_all_options_is_loaded_as_created(catalog: JavaCatalog, world: World, ns: str) -> None:
     location = f"s3://{world.bucket}/demo/{unique('view')}"
     made = catalog.create_view(
         ns,
@@ -83,7 +83,7 @@ def test_a_view_with_everything_is_loaded_as_it_was_made(catalog: JavaCatalog, w
     assert [(each["dialect"], each["sql"]) for each in only["representations"]] == [SQL, TRINO]
 
 
-def test_the_metadata_of_a_view_goes_where_its_property_says(catalog: JavaCatalog, world: World, ns: str) -> None:
+def test_view_metadata_is_written_to_the_path_of_its_property(catalog: JavaCatalog, world: World, ns: str) -> None:
     location = f"s3://{world.bucket}/demo/{unique('view')}"
     properties = {"write.metadata.path": f"{location}/custom"}
     made = catalog.create_view(ns, "view", location=location, properties=properties)
@@ -92,7 +92,7 @@ def test_the_metadata_of_a_view_goes_where_its_property_says(catalog: JavaCatalo
     assert catalog.load_view(ns, "view").metadata_location.startswith(f"{location}/custom/")
 
 
-def test_a_missing_view_is_a_missing_view_whatever_else_is_missing(catalog: JavaCatalog, ns: str) -> None:
+def test_missing_view_is_no_such_view_even_without_its_namespace(catalog: JavaCatalog, ns: str) -> None:
     with raises(NoSuchViewException, is_=f"View does not exist: {ns}.view"):
         catalog.load_view(ns, "view")
     with raises(NoSuchViewException, is_="View does not exist: non-existing.view"):
@@ -102,7 +102,7 @@ def test_a_missing_view_is_a_missing_view_whatever_else_is_missing(catalog: Java
     assert not catalog.drop("views", "non-existing", "view")
 
 
-def test_a_view_over_a_view_or_a_table_already_exists(catalog: JavaCatalog, view: JavaView) -> None:
+def test_view_with_the_name_of_a_view_or_table_already_exists(catalog: JavaCatalog, view: JavaView) -> None:
     (ns,) = view.namespace
     catalog.create_table(ns, "table")
     for name in ("view", "VIEW"):
@@ -114,7 +114,7 @@ def test_a_view_over_a_view_or_a_table_already_exists(catalog: JavaCatalog, view
     assert catalog.load_view(ns, "view").metadata == view.metadata
 
 
-def test_of_two_who_create_a_view_one_wins(catalog: JavaCatalog, ns: str) -> None:
+def test_one_of_two_concurrent_view_creations_succeeds(catalog: JavaCatalog, ns: str) -> None:
     def create(wanted: Any) -> str:
         try:
             catalog.create_view(ns, "view", wanted=wanted)
@@ -152,8 +152,8 @@ def _without(member: str) -> dict[str, Any]:
         "no history", "endless history", "neither true nor false", "a codec nobody writes",
     ],
 )  # fmt: skip
-def test_a_view_that_cannot_be_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:
-    """The client refuses the first few of them itself."""
+def test_invalid_view_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:
+    """The client rejects the first few of them itself."""
     with raises(BadRequestException):
         catalog.create_view(ns, "view", **more)
     assert not catalog.exists("views", ns, "view")
@@ -173,7 +173,7 @@ def test_two_queries_of_one_dialect_are_an_illegal_argument(
     assert _now(view) == view.metadata
 
 
-def test_queries_of_several_dialects_are_kept_as_they_are_spelled(catalog: JavaCatalog, ns: str) -> None:
+def test_queries_of_several_dialects_are_stored_unchanged(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_view(ns, "view", **{"view-version": version(("Spark", "select 1"), ("TRINO", "select 2"))})
     made.replace(("spark", "select 3"), ("trino", "select 4"))
     told = [[each["dialect"] for each in v["representations"]] for v in _now(made)["versions"]]
@@ -183,7 +183,7 @@ def test_queries_of_several_dialects_are_kept_as_they_are_spelled(catalog: JavaC
 # ---- listing ---------------------------------------------------------------------------------------------------------
 
 
-def test_views_and_tables_are_listed_apart_and_each_in_its_namespace(catalog: JavaCatalog, world: World) -> None:
+def test_views_and_tables_are_listed_separately_in_their_namespaces(catalog: JavaCatalog, world: World) -> None:
     one, two = world.namespace(), world.namespace()
     catalog.create_table(one, "table")
     assert (catalog.list("tables", one), catalog.list("views", one), catalog.list("views", two)) == (["table"], [], [])
@@ -202,7 +202,7 @@ def test_views_and_tables_are_listed_apart_and_each_in_its_namespace(catalog: Ja
 
 
 def test_a_replaced_view_has_a_second_version_schema_and_entry_of_its_history(view: JavaView) -> None:
-    """Create-or-replace of a view that exists is the same commit."""
+    """Create-or-replace of an existing view is the same commit."""
     before = view.current
     replaced = view.replacement(("trino", "select 1"), schema=OTHER_SCHEMA)
     view.commit(ANY_DIALECT, *replaced, set_properties(replacedProp1="val1"))
@@ -217,7 +217,7 @@ def test_a_replaced_view_has_a_second_version_schema_and_entry_of_its_history(vi
     assert now["properties"]["replacedProp1"] == "val1"
 
 
-def test_a_version_that_is_replaced_by_an_equal_one_is_the_same_version(view: JavaView) -> None:
+def test_replacement_by_an_equal_version_keeps_the_version(view: JavaView) -> None:
     view.replace(SQL, ("trino", "select 2"))
     view.replace(SQL, ("trino", "select 2"))
     now = _now(view)
@@ -225,14 +225,14 @@ def test_a_version_that_is_replaced_by_an_equal_one_is_the_same_version(view: Ja
     assert [each["version-id"] for each in now["version-log"]] == [1, 2]
 
 
-def test_one_dialect_is_updated_and_the_others_stay(catalog: JavaCatalog, ns: str) -> None:
+def test_one_dialect_can_be_updated_while_the_other_dialects_stay(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_view(ns, "view", **{"view-version": version(SQL, TRINO)})
     made.replace(ANOTHER_SQL, TRINO)
     texts = [[(each["dialect"], each["sql"]) for each in v["representations"]] for v in _now(made)["versions"]]
     assert texts == [[SQL, TRINO], [ANOTHER_SQL, TRINO]]
 
 
-def test_a_dialect_is_lost_only_where_the_view_says_so(catalog: JavaCatalog, ns: str) -> None:
+def test_dialect_is_dropped_only_if_the_view_property_allows_it(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_view(ns, "view", **{"view-version": version(SQL, TRINO)})
     with raises(BadRequestException, contains="Cannot replace view due to loss of view dialects"):
         made.replace(SQL)
@@ -256,14 +256,14 @@ def test_a_dialect_is_lost_only_where_the_view_says_so(catalog: JavaCatalog, ns:
     ],
     ids=lambda updates: f"{updates[0]['action']} {list(updates[0].values())[1]}"[:60],
 )
-def test_a_replacement_that_cannot_be_is_refused(view: JavaView, updates: list[dict[str, Any]]) -> None:
+def test_invalid_view_replacement_is_refused(view: JavaView, updates: list[dict[str, Any]]) -> None:
     with raises(BadRequestException):
         view.commit(*updates)
     assert _now(view) == view.metadata
 
 
 @pytest.mark.parametrize("kept", ["1", "2"])
-def test_a_view_forgets_versions_beyond_its_history(catalog: JavaCatalog, ns: str, kept: str) -> None:
+def test_view_versions_beyond_the_history_size_are_removed(catalog: JavaCatalog, ns: str, kept: str) -> None:
     made = catalog.create_view(ns, "view", properties={"version.history.num-entries": kept})
     for number in range(3):
         made.replace(("spark", f"select {number}"))
@@ -287,7 +287,9 @@ def test_properties_of_a_view_change_without_a_new_version(view: JavaView) -> No
         assert now[same] == before[same]
 
 
-def test_a_view_moves_and_its_next_metadata_lies_there(catalog: JavaCatalog, world: World, view: JavaView) -> None:
+def test_moved_view_writes_its_next_metadata_at_the_new_location(
+    catalog: JavaCatalog, world: World, view: JavaView
+) -> None:
     location = f"s3://{world.bucket}/demo/{unique('moved')}"
     view.commit({"action": "set-location", "location": location})
     moved = catalog.load_view(*view.namespace, "view")
@@ -304,7 +306,7 @@ def test_a_view_is_created_and_replaced_with_a_location(catalog: JavaCatalog, wo
     assert _now(made)["location"] == second
 
 
-# ---- at the same time as others --------------------------------------------------------------------------------------
+# ---- concurrent changes ----------------------------------------------------------------------------------------------
 
 _COMMITS: list[tuple[str, Callable[[JavaView, str], object]]] = [
     ("properties", lambda view, at: view.commit(set_properties(a="1"))),
@@ -314,7 +316,7 @@ _COMMITS: list[tuple[str, Callable[[JavaView, str], object]]] = [
 
 
 @pytest.mark.parametrize(("_", "commit"), _COMMITS, ids=[each[0] for each in _COMMITS])
-def test_a_commit_to_a_view_that_was_dropped_finds_none(
+def test_commit_to_a_dropped_view_is_not_found(
     catalog: JavaCatalog, world: World, view: JavaView, _: str, commit: Callable[[JavaView, str], object]
 ) -> None:
     (ns,) = view.namespace
@@ -326,7 +328,7 @@ def test_a_commit_to_a_view_that_was_dropped_finds_none(
         commit(view, f"s3://{world.bucket}/demo/{unique('moved')}")
 
 
-def test_a_view_made_anew_under_the_name_is_another_view(catalog: JavaCatalog, view: JavaView) -> None:
+def test_commit_to_a_recreated_view_of_the_same_name_fails(catalog: JavaCatalog, view: JavaView) -> None:
     (ns,) = view.namespace
     catalog.drop("views", ns, "view")
     again = catalog.create_view(ns, "view", wanted=OTHER_SCHEMA)
@@ -335,7 +337,7 @@ def test_a_view_made_anew_under_the_name_is_another_view(catalog: JavaCatalog, v
     assert catalog.load_view(ns, "view").metadata == again.metadata
 
 
-def test_of_two_replacements_built_on_version_1_the_later_becomes_version_3(view: JavaView) -> None:
+def test_second_of_two_replacements_of_version_1_becomes_version_3(view: JavaView) -> None:
     late = view.stale()
     view.replace(("spark", "select 'first'"), ("trino", "select 'first'"), schema=OTHER_SCHEMA)
     late.replace(("spark", "select 'second'"), ("trino", "select 'second'"), schema=OTHER_SCHEMA)
@@ -348,7 +350,7 @@ def test_of_two_replacements_built_on_version_1_the_later_becomes_version_3(view
     assert now["versions"][2]["representations"][0]["sql"] == "select 'second'"
 
 
-def test_of_two_who_replace_a_view_alike_both_have_the_same_version(view: JavaView) -> None:
+def test_identical_concurrent_replacements_share_one_version(view: JavaView) -> None:
     late = view.stale()
     at: dict[str, Any] = {"timestamp-ms": int(time.time() * 1000)}
     for client in (view, late):
@@ -356,8 +358,8 @@ def test_of_two_who_replace_a_view_alike_both_have_the_same_version(view: JavaVi
     assert [each["version-id"] for each in _now(view)["versions"]] == [1, 2]
 
 
-def test_properties_and_replacements_of_two_clients_are_both_made(view: JavaView) -> None:
-    """Neither asserts more than that the view is the same one."""
+def test_concurrent_property_change_and_replacement_both_succeed(view: JavaView) -> None:
+    """Neither asserts more than the UUID of the view."""
     late = view.stale()
     view.commit(set_properties(a="1"))
     late.replace(ANOTHER_SQL)
@@ -365,8 +367,8 @@ def test_properties_and_replacements_of_two_clients_are_both_made(view: JavaView
     assert (now["properties"], now["current-version-id"]) == ({"a": "1"}, 2)
 
 
-def test_no_view_is_replaced_as_a_table(catalog: JavaCatalog, view: JavaView) -> None:
-    """Before a replacement of the other kind the client asks whether one exists, and refuses by the answer."""
+def test_table_replacement_of_a_view_fails(catalog: JavaCatalog, view: JavaView) -> None:
+    """Before a replacement of the other kind the client checks for existence, and rejects by the result."""
     (ns,) = view.namespace
     table = catalog.create_table(ns, "table")
     assert catalog.exists("views", ns, "view")
