@@ -48,7 +48,7 @@ def _required(example: Example) -> bool:
     return example.label != _OWN and any(demand.required for demand in example.operation.demands())
 
 
-async def test_of_everything_a_person_holds_nothing_counts_while_acting_as_an_empty_role() -> None:
+async def test_the_users_own_grants_do_not_count_while_acting_as_a_role_without_grants() -> None:
     house = House(judge=ByGuise())
     async with running(house) as app:
         closed = [each for each in _ASKED if _required(each)]
@@ -58,7 +58,7 @@ async def test_of_everything_a_person_holds_nothing_counts_while_acting_as_an_em
     assert {url for url, status in statuses.items() if status not in (403, 404)} == set()
 
 
-async def test_nothing_is_asked_about_the_person_but_whether_the_role_may_be_assumed() -> None:
+async def test_the_only_check_about_the_user_is_the_right_to_assume_the_role() -> None:
     judge = ByGuise(role_has=True)
     async with running(House(judge=judge)) as app:
         for example in _ASKED:
@@ -75,7 +75,7 @@ async def test_nothing_is_asked_about_the_person_but_whether_the_role_may_be_ass
                 assert app.spy.calls or not _required(example) or example.operation.is_catalog_mutation(), example
 
 
-async def test_policies_are_told_of_the_role_by_every_operation() -> None:
+async def test_policies_receive_the_assumed_role_with_every_operation() -> None:
     house = House(judge=ByGuise(role_has=True))
     async with running(house) as app:
         for example in _ASKED:
@@ -86,7 +86,7 @@ async def test_policies_are_told_of_the_role_by_every_operation() -> None:
             assert {each.actor.assumed_role for each in others} <= {str(world.ROLE_ID)}, example
 
 
-async def test_what_needs_no_right_and_changes_something_is_not_done_as_a_role() -> None:
+async def test_open_operations_that_change_data_are_refused_for_an_assumed_role() -> None:
     house = House(judge=ByGuise(role_has=True))
     free = [each for each in _ASKED if each.operation.changes() and not _required(each)]
     async with running(house) as app:
@@ -102,7 +102,7 @@ async def test_what_needs_no_right_and_changes_something_is_not_done_as_a_role()
     assert reached == {RegisterSelf.__name__, "UpdateUser", "DeleteUser"}
 
 
-async def test_an_exchange_that_was_meant_to_be_narrower_is_refused() -> None:
+async def test_a_token_exchange_with_an_assumed_role_is_refused() -> None:
     [example] = [each for each in EXAMPLES if each.operation.authenticates_itself]
     async with running() as app:
         assert (await app.send(example)).status_code != 400

@@ -37,5 +37,5 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("type", list(KNOWN))
-def test_each_kind_of_thing_has_the_actions_that_clients_know(type: ObjectType) -> None:
+def test_each_object_type_lists_the_actions_that_clients_know(type: ObjectType) -> None:
     assert {each.value.removeprefix("can_") for each in catalog_actions_of(type)} == set(KNOWN[type].split())

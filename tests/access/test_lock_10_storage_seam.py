@@ -56,14 +56,14 @@ def _folders() -> dict[str, Path]:
     return {each.name: each for each in STORAGE.iterdir() if (each / "__init__.py").exists()}
 
 
-def test_each_folder_is_a_provider_of_the_registry_and_has_its_words() -> None:
+def test_each_folder_is_a_registered_provider_with_listed_terms() -> None:
     assert set(_folders()) == {provider.tag for provider in PROVIDERS} == set(WORDS)
     assert len({name for provider in PROVIDERS for name in provider.scheme.names}) == sum(
         len(provider.scheme.names) for provider in PROVIDERS
     )
 
 
-def test_nothing_else_names_a_provider() -> None:
+def test_no_module_outside_a_provider_names_it() -> None:
     named: dict[str, set[str]] = {}
     for name, path in _modules():
         for provider, words in WORDS.items():
@@ -76,7 +76,7 @@ def test_nothing_else_names_a_provider() -> None:
     assert set(ALLOWED) - set(named) == set(), "no longer needed"
 
 
-def test_no_provider_knows_another_one_and_the_registry_alone_knows_them() -> None:
+def test_providers_are_imported_by_the_registry_alone() -> None:
     knowing: set[tuple[str, str]] = set()
     for name, path in _modules():
         for module in _imported(path):
@@ -97,7 +97,7 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.tag)
-def test_a_provider_consists_of_what_the_seam_asks_for(provider: object) -> None:
+def test_a_provider_implements_the_storage_interface(provider: object) -> None:
     each = next(known for known in PROVIDERS if known is provider)
     assert each.profile.provider == each.tag
     client = each.open(ClientOptions(rules=STRICTEST))

@@ -79,17 +79,17 @@ async def _options_only() -> str:
     ],
     ids=["route", "method", "with OPTIONS", "OPTIONS only", "controller", "router", "mount", "websocket"],
 )
-def test_a_smuggled_route_stops_the_start(smuggled: ControllerRouterHandler) -> None:
+def test_an_undeclared_route_prevents_startup(smuggled: ControllerRouterHandler) -> None:
     with pytest.raises(UndeclaredRoute, match="serves no declared operation"):
         _build(smuggled)
 
 
-def test_the_application_as_it_is_starts() -> None:
+def test_the_unchanged_application_starts() -> None:
     _build()
 
 
 @pytest.mark.usefixtures("registers")
-def test_a_declared_operation_without_a_handler_stops_the_start() -> None:
+def test_a_declared_operation_without_a_handler_prevents_startup() -> None:
     class Unserved(ReadOperation):
         endpoint: ClassVar[str] = "GET /unserved"
         open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -99,7 +99,7 @@ def test_a_declared_operation_without_a_handler_stops_the_start() -> None:
 
 
 @pytest.mark.parametrize("declared", [frozenset(), None, "operations"])
-def test_options_that_name_no_operation_are_no_declaration(declared: object) -> None:
+def test_handler_options_without_an_operation_prevent_startup(declared: object) -> None:
     @get("/empty", opt={"operations": declared})
     async def empty() -> str:
         return "open"

@@ -91,11 +91,11 @@ async def _computed(endpoint: str) -> Rows:
 
 
 @pytest.mark.golden
-def test_the_matrix_is_as_it_was(rows: Rows, golden: Golden) -> None:
+def test_the_matrix_equals_the_golden_file(rows: Rows, golden: Golden) -> None:
     golden.compare(MATRIX, matrix.render(rows))
 
 
-def test_the_matrix_can_be_read_in_a_review() -> None:
+def test_the_matrix_is_short_enough_to_review() -> None:
     assert len(MATRIX.read_bytes()) < 40_000
 
 
@@ -121,7 +121,7 @@ def _closed(rows: Rows, table: str, holder: str) -> set[str]:
 # What Lakekeeper's relationship model says; the golden file alone would also agree with a mistake.
 
 
-def test_select_on_a_table_reads_it_and_nothing_more(rows: Rows) -> None:
+def test_select_on_a_table_allows_only_reading_it(rows: Rows) -> None:
     table = _cells(rows, "table", "table: select")
     assert (table["load"], table["vend"], table["vend: write_data"]) == ("✓", "✓", "✗")
     assert (table["commit"], table["drop"], table["give select"]) == ("✗", "✗", "✗")
@@ -144,7 +144,7 @@ def test_describe_reads_no_data(rows: Rows) -> None:
         assert (table["load"], table["vend"], table["commit"]) == ("✓", "✗", "✗")
 
 
-def test_manage_grants_gives_no_visibility_and_pass_grants_nothing_to_pass(rows: Rows) -> None:
+def test_manage_grants_gives_no_visibility_and_pass_grants_no_other_right(rows: Rows) -> None:
     manager = _cells(rows, "table", "table: manage_grants")
     assert (manager["load"], manager["grants"], manager["give modify"]) == ("404", "✓", "✓")
     assert _cells(rows, "table", "warehouse: manage_grants")["give ownership"] == "✓"
@@ -152,7 +152,7 @@ def test_manage_grants_gives_no_visibility_and_pass_grants_nothing_to_pass(rows:
         assert _closed(rows, "table", f"{level}: pass_grants") <= {"404", "✗"}
 
 
-def test_a_server_admin_holds_no_right_on_data_and_an_operator_every_one(rows: Rows) -> None:
+def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -> None:
     assert _closed(rows, "table", "server: admin") <= {"404", "✗"}
     assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
     for table in ("warehouse", "namespace", "table"):
@@ -161,7 +161,7 @@ def test_a_server_admin_holds_no_right_on_data_and_an_operator_every_one(rows: R
         assert {said for title, said in held.items() if "delegate" not in title} == {"✓"}
 
 
-def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
+def test_owners_can_grant_every_privilege_and_data_admins_none(rows: Rows) -> None:
     given = [head.title for head in matrix.columns()["table"] if head.title.startswith("give ")]
     assert {_cells(rows, "table", "table: ownership")[title] for title in given} == {"✓"}
     assert {_cells(rows, "table", "project: data_admin")[title] for title in given} == {"✗"}
@@ -169,7 +169,7 @@ def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
     assert _cells(rows, "table", "project: security_admin")["commit"] == "✗"
 
 
-def test_nobody_can_do_nothing_but_what_is_open(rows: Rows) -> None:
+def test_a_user_without_grants_has_only_the_open_operations(rows: Rows) -> None:
     for table in rows:
         if table != "open":
             assert "✓" not in _closed(rows, table, "nobody")

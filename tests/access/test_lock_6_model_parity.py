@@ -90,13 +90,13 @@ def test_every_demanded_relation_exists_in_the_compiled_model_on_that_type() -> 
     assert missing == set()
 
 
-def test_serve_requires_of_the_model_every_action_that_can_be_asked_about() -> None:
+def test_serve_requires_every_checkable_action_in_the_model() -> None:
     """`ACTIONS` is what `serve` looks for in the model, and what `batch-check` takes."""
     told = {type.value: {each.value for each in names} for type, names in ACTIONS.items() if names}
     assert told == {type: names for type, names in actions_of(compiled_model()).items() if type in set(ObjectType)}
 
 
-def test_policies_are_asked_about_actions_by_operations_that_exist() -> None:
+def test_policy_operation_names_of_actions_are_existing_operations() -> None:
     """A rule about `drop_table` has to answer a question about `drop`; a name that no operation has meets no rule."""
     names = {operation.name() for operation in OPERATIONS.values()}
     for type, relations in _demanded().items():
@@ -117,7 +117,7 @@ def test_the_list_of_reserved_relations_only_shrinks() -> None:
     assert len(_reserved()) <= MOST_RESERVED
 
 
-def test_what_can_be_granted_is_what_the_model_lets_be_assigned() -> None:
+def test_grantable_privileges_equal_the_assignable_relations_of_the_model() -> None:
     """The other way round the model may know more: nobody can be given that yet."""
     assignable, demanded = grantable_of(compiled_model()), _demanded()
     for type, privileges in GRANTABLE.items():
@@ -133,7 +133,7 @@ def test_every_privilege_can_be_granted_somewhere() -> None:
     assert set(Privilege) >= TRAVERSE_REASONS
 
 
-def test_names_of_relations_are_used_only_as_members_of_can() -> None:
+def test_relation_names_appear_in_code_only_as_members_of_can() -> None:
     """A relation written as text would escape the tests above."""
     names = {each.value for each in Can}
     root = Path(gateway.__file__).parent
@@ -147,7 +147,7 @@ def test_names_of_relations_are_used_only_as_members_of_can() -> None:
     assert written == set()
 
 
-def test_a_check_of_what_the_model_does_not_decide_is_400_and_no_outage() -> None:
+def test_a_check_of_an_action_outside_the_model_is_400() -> None:
     with pytest.raises(BadRequestException, match="can_drop is not decided on a warehouse"):
         checks.Check(WarehouseRef(world.WAREHOUSE_ID), Can.DROP)
     for name in ACTIONS[ObjectType.TABLE]:
@@ -223,7 +223,7 @@ def _as_sent(request: PolicyRequest) -> Any:
 
 
 @pytest.mark.parametrize("absent", [False, True], ids=["there", "absent"])
-async def test_every_question_validates_against_the_schema_of_the_policies(schema: _Schema, absent: bool) -> None:
+async def test_every_policy_input_is_valid_by_the_policy_schema(schema: _Schema, absent: bool) -> None:
     for example in EXAMPLES:
         if example.operation.is_public():
             continue
@@ -248,7 +248,7 @@ async def test_every_question_validates_against_the_schema_of_the_policies(schem
         (("context", "time"), 1),
     ],
 )
-async def test_the_schema_refuses_what_no_rule_was_checked_against(
+async def test_the_policy_schema_rejects_unknown_fields_and_types(
     schema: _Schema, path: tuple[str | int, ...], value: Any
 ) -> None:
     plain = _as_sent(await _request(EXAMPLES[0].operation))

@@ -31,7 +31,7 @@ def _listed() -> dict[str, tuple[str, str]]:
     return {name: (kind, reason) for kind, name, reason in lines}
 
 
-def test_the_operations_that_are_open_are_the_listed_ones_with_their_reasons() -> None:
+def test_the_open_operations_equal_the_list_and_its_reasons() -> None:
     listed = _listed()
     assert {name for name, (kind, _) in listed.items() if kind == "all"} == {
         name for name, operation in OPERATIONS.items() if operation.is_public()
@@ -48,19 +48,19 @@ def test_the_operations_that_are_open_are_the_listed_ones_with_their_reasons() -
     }
 
 
-def test_the_list_only_shrinks() -> None:
+def test_the_list_of_open_operations_only_shrinks() -> None:
     kinds = [kind for kind, _ in _listed().values()]
     assert kinds.count("self") <= MOST_ABOUT_ONESELF
     assert len(kinds) - kinds.count("self") <= MOST_OPEN
 
 
-def test_who_reviews_the_gateway_is_told_of_each_of_them_with_its_reason() -> None:
+def test_security_md_lists_each_open_operation_with_its_reason() -> None:
     rows = [line.strip("| ").split(" | ") for line in SECURITY.read_text().splitlines() if line.startswith("| `")]
     told = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
     assert told == _listed()
 
 
-async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else() -> None:
+async def test_an_operation_open_for_the_caller_is_refused_for_another_user() -> None:
     """A handler that takes `UpdateSelf` for `UpdateUser` opens nothing."""
     house = House()
     named = {
@@ -80,7 +80,7 @@ async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else
         await house.door.admit(request_context(), operation)
 
 
-def test_what_requires_nothing_is_on_the_list() -> None:
+def test_every_operation_without_required_demands_is_listed() -> None:
     """An operation all of whose demands are optional is open, whatever it calls itself."""
     unrequired = {
         type(example.operation).__name__
@@ -91,7 +91,7 @@ def test_what_requires_nothing_is_on_the_list() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-async def test_the_door_refuses_what_requires_nothing_and_does_not_say_so() -> None:
+async def test_the_door_refuses_an_operation_with_undeclared_lack_of_demands() -> None:
     class Sly(ReadOperation):
         endpoint: ClassVar[str] = "GET /sly"
 

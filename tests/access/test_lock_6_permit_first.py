@@ -111,7 +111,7 @@ def test_every_use_case_takes_a_permit_first() -> None:
     assert set(EXEMPT) - without == set(), "these need no exemption"
 
 
-def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
+def test_the_walk_covers_every_use_case_that_handlers_can_reach() -> None:
     seen = {name.rsplit(".", 1)[0] for name, _, method in _offered() if method}
     reachable = {
         f"{hint.__module__.removeprefix('gateway.')}.{hint.__name__}"
@@ -122,7 +122,7 @@ def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
     assert reachable <= seen
 
 
-def test_handlers_reach_no_exempted_method_of_a_use_case() -> None:
+def test_handlers_cannot_reach_an_exempted_use_case_method() -> None:
     """The exempted ones live on classes that are not in `Services`, or are named here because they are."""
     parts = {hint.__name__ for hint in typing.get_type_hints(Services).values() if inspect.isclass(hint)}
     on_parts = {name for name in EXEMPT if name.split(".")[-2] in parts}
@@ -150,6 +150,6 @@ class _Samples:
         return 1
 
 
-def test_the_walk_recognizes_what_is_no_proof() -> None:
+def test_the_walk_recognizes_invalid_permit_parameters() -> None:
     for name in ("with_any", "second", "optional", "prop"):
         assert not _permit_first(vars(_Samples)[name], method=True), name

@@ -95,7 +95,7 @@ def _small_house(at: Path, planted: dict[str, tuple[str, str]]) -> str:
     return _lint(at, ROOT / "pyproject.toml")
 
 
-def test_the_contracts_hold() -> None:
+def test_the_import_contracts_hold() -> None:
     verdicts = _verdicts(_lint(ROOT, ROOT / "pyproject.toml"))
     assert len(verdicts) == len(PLANTED)
     assert [name for name, kept in verdicts.items() if not kept] == []
@@ -116,13 +116,13 @@ def test_a_planted_violation_breaks_each_contract(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beginning", ["Only the door mints permits", "Only use cases and the composition root"])
-def test_a_contract_falls_for_its_own_violation_alone(beginning: str, tmp_path: Path) -> None:
+def test_a_planted_violation_breaks_only_its_own_contract(beginning: str, tmp_path: Path) -> None:
     verdicts = _verdicts(_small_house(tmp_path, {beginning: PLANTED[beginning]}))
     assert [name for name, kept in verdicts.items() if not kept and not name.startswith(beginning)] == []
     assert False in verdicts.values()
 
 
-def test_the_small_house_without_a_violation_is_clean(tmp_path: Path) -> None:
+def test_the_sample_package_without_a_violation_is_clean(tmp_path: Path) -> None:
     verdicts = _verdicts(_small_house(tmp_path, {}))
     assert len(verdicts) == len(PLANTED)
     assert False not in verdicts.values()

@@ -63,7 +63,7 @@ def test_no_route_serves_an_unrouted_operation() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
+def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
     everybody = OpenTo(Audience.EVERYBODY)
     with pytest.raises(TypeError, match="names its system_tasks"):
         type("Idle", (SystemTask,), {})
@@ -94,7 +94,7 @@ def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> None:
+async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
@@ -111,7 +111,7 @@ async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> No
 
 
 @pytest.mark.usefixtures("registers")
-async def test_policies_bind_the_system_too() -> None:
+async def test_policies_apply_to_the_system_principal() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
@@ -121,7 +121,7 @@ async def test_policies_bind_the_system_too() -> None:
         await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
 
 
-async def test_the_system_may_do_nothing_that_has_a_route() -> None:
+async def test_the_system_principal_is_refused_every_routed_operation() -> None:
     house = House()
     for example in EXAMPLES:
         with pytest.raises(TypeError, match="is not for system~purge"):
@@ -129,7 +129,7 @@ async def test_the_system_may_do_nothing_that_has_a_route() -> None:
     assert house.audit.buffered == []
 
 
-async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
+async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
     house = House()
     with pytest.raises(TypeError, match="needs a remembered success"):
         await house.door.admit(request_context(), RepeatAnswer("drop_table"))
@@ -144,7 +144,7 @@ async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
 
 
-def test_every_change_with_a_body_says_how_its_answer_is_made_again() -> None:
+def test_every_change_with_a_response_body_declares_how_to_repeat_it() -> None:
     silent = {
         operation.__name__
         for operation, handler in SERVED.items()

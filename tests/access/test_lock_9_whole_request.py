@@ -93,7 +93,7 @@ def _use_cases() -> Iterator[tuple[str, Callable[..., Any], bool]]:
             yield name, function, method
 
 
-def test_use_cases_take_nothing_of_a_request_beside_permits() -> None:
+def test_use_cases_take_no_request_values_besides_permits() -> None:
     taking = {name: more for name, each, method in _use_cases() if (more := _more_than_permits(each, method=method))}
     assert set(taking) == set(NOT_OF_THE_REQUEST), taking
 
@@ -204,7 +204,7 @@ def _handlers() -> Iterator[tuple[str, _Module]]:
             yield path.stem, _Module(path.read_text(), frozenset(listed))
 
 
-def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
+def test_every_request_value_a_handler_reads_is_in_the_operation() -> None:
     found = {f"{stem}.{name}" for stem, module in _handlers() for name in module.undecided()}
     assert found == set(NOT_OF_THE_OPERATION)
 
@@ -223,7 +223,7 @@ def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
         ("permit = await ctx.admit(Get())\n    other(ctx._request.headers)", True),
     ],
 )
-def test_the_walk_tells_what_is_decided(body: str, undecided: bool) -> None:
+def test_the_walk_distinguishes_decided_values_from_undecided_ones(body: str, undecided: bool) -> None:
     reader = "def read(ctx):\n    return ctx.query('a'), ctx.query('b')\n\n"
     loader = "async def load(ctx, asked, more):\n    await ctx.services.x.get(await ctx.admit(asked), more)\n\n"
     module = _Module(f"{reader}{loader}@serves(Get)\nasync def handler(ctx):\n    {body}\n")

@@ -203,7 +203,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_policy_is_noticed(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
+def test_a_policy_mutant_fails_its_tests(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong = MUTANTS[name]
     copy = shutil.copytree(policies, tmp_path / "policies")
     text = (copy / file).read_text(encoding="utf-8")

@@ -277,7 +277,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_bridge_is_noticed(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
+def test_a_mutant_of_the_trino_bridge_fails_its_tests(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong, tests = MUTANTS[name]
     copy = shutil.copytree(policies / "trino", tmp_path / "trino")
     text = (copy / file).read_text(encoding="utf-8")
