@@ -22,7 +22,7 @@ async def _steps(number: int) -> None:
 
 
 @given(works=st.lists(WORK, max_size=30), total=st.integers(1, 4), each=st.integers(1, 3))
-def test_limits_hold_and_no_slot_is_lost_whatever_fails_or_is_cancelled(
+def test_limits_hold_and_no_slot_is_lost_after_failures_and_cancellations(
     works: list[tuple[str, int, bool, int | None]], total: int, each: int
 ) -> None:
     async def run() -> None:

@@ -14,7 +14,7 @@ from tests.access.examples import EXAMPLES, Example
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{type(each.operation).__name__}-{each.label}")
-def test_every_operation_has_a_number_of_questions(example: Example) -> None:
+def test_every_operation_has_a_number_of_checks(example: Example) -> None:
     assert example.operation.questions() >= 1
 
 

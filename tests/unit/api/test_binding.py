@@ -94,7 +94,7 @@ async def test_fields_without_a_value_keep_their_defaults() -> None:
     assert _ROLE in found["role"]
 
 
-async def test_every_marker_reads_its_place() -> None:
+async def test_every_marker_reads_its_part_of_the_request() -> None:
     query = (
         f"project-id=p&pageToken=t&pageSize=7&force=FALSE&purgeRequested=false&roleIds={_ROLE},{_ROLE}&words=a,b&words=c"
         "&shade=dark&numAttempts=2000"
@@ -147,7 +147,7 @@ def test_a_field_that_no_path_can_name_is_refused_when_it_is_declared() -> None:
         bind(Odd)
 
 
-def test_the_document_is_made_from_what_is_read() -> None:
+def test_the_documented_inputs_follow_the_markers() -> None:
     found: Any = inputs_of((Everything,), (Header("x-more"),))
     assert found.body is RenameRequest
     assert found.query["force"] == "boolean"

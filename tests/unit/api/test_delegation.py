@@ -24,7 +24,7 @@ from gateway.iceberg.errors import BadRequestException
         ("client-managed, vended-credentials", False),
     ],
 )
-def test_only_client_managed_alone_asks_for_no_credentials(header: str | None, managed: bool) -> None:
+def test_only_client_managed_alone_requests_no_credentials(header: str | None, managed: bool) -> None:
     assert client_manages_storage(header) is managed
 
 

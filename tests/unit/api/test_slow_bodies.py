@@ -67,7 +67,7 @@ async def test_a_prompt_body_keeps_its_slot() -> None:
         await made.enter(ALICE)
 
 
-async def test_a_body_that_comes_while_the_share_is_in_use_is_refused() -> None:
+async def test_a_body_that_arrives_while_the_share_is_in_use_is_refused() -> None:
     made, reading = await _reading(0.3)
     await asyncio.sleep(0.15)
     await made.enter(ALICE)

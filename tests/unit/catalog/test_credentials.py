@@ -64,9 +64,7 @@ class _Part:
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_committed_creation_answers_without_credentials_whatever_fails_then(
-    where: str, error: Exception
-) -> None:
+async def test_a_committed_creation_succeeds_without_credentials_if_vending_fails(where: str, error: Exception) -> None:
     part = _Part(where, error)
     credentials = Credentials(
         database=cast(Any, part), door=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part)

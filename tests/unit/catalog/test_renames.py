@@ -44,7 +44,7 @@ async def test_the_steps_of_a_move_are_delivered_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("error", [DecisionEngineUnavailable, DatabaseUnavailable])
-async def test_a_recorded_rename_that_openfga_does_not_know_yet_is_no_success_and_no_nothing_happened(
+async def test_a_recorded_rename_missing_in_openfga_is_an_unknown_commit_state(
     error: type[Exception],
 ) -> None:
     delivery = Delivery(fails_at=2, error=error)

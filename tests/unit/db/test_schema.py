@@ -12,7 +12,7 @@ CONTENT = {
 }
 
 
-def test_what_is_no_content_of_a_project_or_warehouse_goes_with_it() -> None:
+def test_non_content_rows_are_deleted_with_their_project_or_warehouse() -> None:
     for target, content in CONTENT.items():
         staying = {
             table.name

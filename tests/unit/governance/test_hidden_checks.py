@@ -62,7 +62,7 @@ def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
 
 
 @pytest.mark.parametrize("type", REFS)
-def test_who_holds_a_relation_holds_one_of_its_openings_by_the_model_that_ships(type: ObjectType) -> None:
+def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: ObjectType) -> None:
     """Otherwise a batch would say no where the door says yes.
 
     A verb above gives the verbs that it implies above: `selects above` gives `describes above`, as the same definition
@@ -109,7 +109,7 @@ async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> Non
     assert invisible[0], "something was asked"
 
 
-async def test_many_questions_about_an_invisible_table_are_one_about_its_visibility() -> None:
+async def test_many_checks_on_an_invisible_table_become_one_visibility_check() -> None:
     house = _house()
     assert await _asked(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
     [[question]] = house.judge.asked
@@ -128,7 +128,7 @@ async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_na
     assert await _asked(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
 
 
-async def test_what_is_held_without_seeing_the_object_is_still_answered() -> None:
+async def test_rights_on_an_invisible_object_are_still_reported() -> None:
     """Who manages grants may give rights on a table that stays invisible to them."""
     held = {Can.READ_ASSIGNMENTS, Can.GRANT_SELECT, Can.READ_GRANTS}
 
@@ -142,7 +142,7 @@ async def test_what_is_held_without_seeing_the_object_is_still_answered() -> Non
     assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
 
 
-async def test_a_visible_table_is_answered_as_before() -> None:
+async def test_every_right_on_a_visible_table_is_reported() -> None:
     house = House()
     ref = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     permit = await house.door.admit(request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))
