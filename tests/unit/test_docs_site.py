@@ -99,7 +99,7 @@ def test_a_block_inside_of_a_list_needs_four_spaces(text: str, lines: list[int])
         ('<pre class="mermaid">graph</pre>', "loads the script for diagrams"),
     ],
 )
-def test_a_page_that_loads_from_another_server_is_faulty(html: str, fault: str) -> None:
+def test_a_page_that_loads_from_another_server_has_a_fault(html: str, fault: str) -> None:
     assert faults_of(html) == [fault]
 
 

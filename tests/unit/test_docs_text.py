@@ -66,7 +66,7 @@ _UNREADABLE = re.compile(
 )
 
 
-def test_the_source_cites_nothing_that_a_reader_cannot_open() -> None:
+def test_the_source_cites_only_available_documents() -> None:
     own = Path(__file__)
     files = [each for room in ("gateway", "tests") for each in (ROOT / room).rglob("*.py") if each != own]
     assert len(files) > 900
@@ -85,7 +85,7 @@ def test_actors_have_names(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", _BY_HAND)
-def test_only_documents_that_a_reader_has_are_cited(page: str) -> None:
+def test_only_available_documents_are_cited(page: str) -> None:
     assert _PRIVATE.findall(_written(page)) == []
 
 

@@ -54,7 +54,7 @@ async def test_policies_may_forbid_assuming_a_role() -> None:
         await house.door.assume(request_context(), world.ROLE)
 
 
-async def test_policies_receive_all_roles_of_a_user_who_assumes_one() -> None:
+async def test_policies_receive_all_roles_of_a_user_with_an_assumed_role() -> None:
     """Else a rule that binds the members of one role would be shed by acting as another."""
     house = House()
     house.resolver.roles = ("contractors", str(world.ROLE_ID))
@@ -76,7 +76,7 @@ async def test_an_assumed_role_sees_nothing_outside_its_project() -> None:
     assert (refused.value.code, refused.value.type) == (404, "NoSuchTableException")
 
 
-async def test_revalidation_refuses_a_user_who_left_the_assumed_role() -> None:
+async def test_revalidation_refuses_a_former_member_of_the_assumed_role() -> None:
     house = House()
     visit = request_context()
     await house.door.assume(visit, world.ROLE)

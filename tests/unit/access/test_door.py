@@ -104,7 +104,7 @@ async def test_an_allow_on_the_placeholder_id_does_not_reveal_an_absent_object()
     assert (await refusal(house, LOAD)).code == 404
 
 
-async def test_a_policy_reason_is_shown_only_to_callers_who_see_the_object() -> None:
+async def test_a_policy_reason_is_shown_only_to_callers_with_visibility() -> None:
     blind, seeing = House(judge=only()), House(judge=only(SEES, Can.DROP))
     blind.rules.answer = seeing.rules.answer = DENIED
     assert "closed" not in (await refusal(blind, DROP)).message

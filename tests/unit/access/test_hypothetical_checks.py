@@ -132,7 +132,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
         await house.door.hypothetical_checks.would(permit, [READ, DROP])
 
 
-async def test_a_role_is_checked_as_a_user_who_assumes_it() -> None:
+async def test_a_role_is_checked_as_a_user_with_that_role_assumed() -> None:
     house = House()
     permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
     house.rules.asked.clear()

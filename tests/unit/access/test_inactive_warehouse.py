@@ -61,7 +61,7 @@ async def test_catalog_operations_on_an_inactive_warehouse_are_refused_and_audit
     assert record.outcome == "hidden"
 
 
-async def test_inactivity_is_disclosed_only_to_callers_who_see_the_object() -> None:
+async def test_inactivity_is_disclosed_only_to_callers_with_visibility() -> None:
     house = House()
     deactivate(house)
     house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)

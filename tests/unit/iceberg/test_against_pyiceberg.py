@@ -45,7 +45,7 @@ def normal(members: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_library_reads_new_tables_as_we_wrote_them(table: Any, version: int, w: Any) -> None:
+def test_pyiceberg_reads_new_tables_as_written(table: Any, version: int, w: Any) -> None:
     fields = w.schema(
         w.column(9, "id", required=True, doc="key"),
         w.column(4, "l", {"type": "list", "element-id": 5, "element": "decimal(9,2)", "element-required": False}),
@@ -79,7 +79,9 @@ CASES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", CASES)
-def test_the_library_applies_updates_as_we_do(table: Any, commit: Any, w: Any, name: str, version: int) -> None:
+def test_pyiceberg_applies_updates_with_the_same_result(
+    table: Any, commit: Any, w: Any, name: str, version: int
+) -> None:
     named = {
         "snapshot": w.snapshot(10**15, seq=1 if version == 2 else 0),
         "ref": w.ref("main", 10**15),
@@ -99,7 +101,7 @@ def without_old_spec(members: dict[str, Any]) -> dict[str, Any]:
     return {name: v for name, v in members.items() if name != "partition-spec"}
 
 
-def test_we_read_what_the_library_writes(table: Any, commit: Any, w: Any) -> None:
+def test_metadata_written_by_pyiceberg_is_readable(table: Any, commit: Any, w: Any) -> None:
     made = commit(table(2), w.snapshot(10**15), w.ref("main", 10**15)).metadata
     written = TableMetadataUtil.parse_raw(encode_table_metadata(made).decode()).model_dump_json().encode()
     again = decode_table_metadata(written)
@@ -148,7 +150,7 @@ def every_update_and_requirement_of_the_library(w: Any) -> tuple[list[Any], list
     return updates, requirements
 
 
-def test_our_strict_bodies_take_everything_the_library_sends(w: Any) -> None:
+def test_strict_request_bodies_accept_every_pyiceberg_request(w: Any) -> None:
     updates, requirements = every_update_and_requirement_of_the_library(w)
     body = {"identifier": {"namespace": ["a", "b"], "name": "t"}, "requirements": requirements, "updates": updates}
     sent = CommitTableRequest.model_validate(body).model_dump_json().encode()
@@ -158,7 +160,7 @@ def test_our_strict_bodies_take_everything_the_library_sends(w: Any) -> None:
     assert request.identifier is not None and request.identifier.dotted == "a.b.t"
 
 
-def test_a_table_the_library_asks_for_is_created(w: Any) -> None:
+def test_a_table_requested_by_pyiceberg_is_created(w: Any) -> None:
     members = {
         "name": "t",
         "schema": {**w.schema(), "schema-id": 0},

@@ -91,7 +91,7 @@ def test_a_namespace_is_parsed_once_at_the_separator() -> None:
     assert Namespace.parse("a.b\x1fc", separator=".").levels == ("a.b", "c")
 
 
-def test_a_namespace_tells_parent_name_and_rendering() -> None:
+def test_a_namespace_has_a_parent_a_name_and_a_rendering() -> None:
     namespace = Namespace(("A", "b", "C"))
     assert (namespace.dotted, namespace.name, namespace.key) == ("A.b.C", "C", "a\x1fb\x1fc")
     assert namespace.parent == Namespace(("A", "b"))
@@ -104,7 +104,7 @@ def test_an_identifier_renders_with_dots_and_keys_without_case() -> None:
 
 
 @pytest.mark.threat("LG-POL-12")
-def test_a_level_cannot_smuggle_the_separator_into_a_key() -> None:
+def test_a_level_cannot_contain_the_key_separator() -> None:
     with pytest.raises(InvalidNamespace):
         Namespace(("a\x1fb",))
     with pytest.raises(InvalidTableName):
@@ -186,14 +186,14 @@ def test_a_new_table_name_is_accepted(name: str) -> None:
     validate_new_name(name)
 
 
-def test_messages_never_print_what_a_terminal_would_obey() -> None:
+def test_messages_contain_no_terminal_control_characters() -> None:
     with pytest.raises(InvalidTableName) as caught:
         validate_new_name("a\x1b[31m")
     assert "\x1b" not in caught.value.message
     assert len(str(caught.value)) < 200
 
 
-def test_names_that_can_exist_nowhere_are_not_even_asked_about() -> None:
+def test_names_beyond_the_length_and_depth_limits_are_refused() -> None:
     """Every record of a request repeats its names, so their length is not the caller's to choose."""
     with pytest.raises(InvalidNamespace):
         Namespace(("x" * 1025,))

@@ -66,7 +66,7 @@ GROWING = {
 
 
 @pytest.mark.parametrize("what", GROWING)
-def test_a_commit_may_fill_a_table_up_to_its_limit_and_not_beyond(what: str) -> None:
+def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(what: str) -> None:
     limits, update = GROWING[what]
     first = [snapshot(1)] if what == "refs" else []
     full = commit(table(), *first, *map(update, (1, 2, 3)), **limits)
@@ -92,7 +92,7 @@ def test_a_document_may_not_grow_beyond_its_size() -> None:
         commit(table(), {"action": "set-properties", "updates": {"k": "x" * 100}}, document_bytes=size + 50)
 
 
-def test_what_is_estimated_is_about_what_is_written() -> None:
+def test_the_estimated_size_is_close_to_the_written_size() -> None:
     full = commit(table(), *map(snapshot, range(1, 500)), *map(tag, range(1, 50)))
     written = len(encode_table_metadata(full))
     assert 0.8 * written < full.measured.size <= written
@@ -121,7 +121,7 @@ def test_a_new_table_and_a_new_view_have_the_same_limits() -> None:
         commit_view(view, (), change.updates, now_ms=2, limits=Limits(properties=10))
 
 
-def test_updates_that_multiply_are_refused_before_they_cost() -> None:
+def test_updates_with_quadratic_cost_are_refused_early() -> None:
     """Each new schema is compared with all there are: ten thousand in one commit are fifty million comparisons."""
     began = time.process_time()
     with pytest.raises(TooManyUpdatesInCommit, match="send them in several commits"):
@@ -129,7 +129,7 @@ def test_updates_that_multiply_are_refused_before_they_cost() -> None:
     assert time.process_time() - began < 30
 
 
-def test_thousands_of_snapshots_are_expired_by_an_update_each_as_by_one() -> None:
+def test_expiring_snapshots_one_update_each_equals_one_update_for_all() -> None:
     """As clients up to 1.8 do; looked through one by one it would be beyond what a commit may look at."""
     full = commit(table(), *map(snapshot, range(1, 5001)))
     removals = [{"action": "remove-snapshots", "snapshot-ids": [n]} for n in range(1, 5001)]
@@ -137,7 +137,7 @@ def test_thousands_of_snapshots_are_expired_by_an_update_each_as_by_one() -> Non
     assert encode_table_metadata(commit(full, *removals)) == encode_table_metadata(commit(full, one))
 
 
-def test_a_snapshot_that_is_there_is_found_however_many_are_added() -> None:
+def test_existing_snapshot_ids_are_detected_among_many_added_ones() -> None:
     base = commit(table(), *map(snapshot, range(100, 120)))
     for position in (1, 3, 9):
         updates = [snapshot(200 + n) for n in range(position)] + [snapshot(105)]
@@ -148,7 +148,7 @@ def test_a_snapshot_that_is_there_is_found_however_many_are_added() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[1,2,3,4]", b'{"a":{"b":{"c":{"d":{}}}}}', b"[[[[[1]]]]]", b'{"a":[{},{},{}]}'])
-def test_no_body_has_more_values_than_are_counted(body: bytes) -> None:
+def test_the_number_of_values_in_a_body_is_bounded(body: bytes) -> None:
     def values(value: object) -> int:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return 1 + sum(map(values, inner))

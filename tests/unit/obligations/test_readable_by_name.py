@@ -33,7 +33,7 @@ def _schema(**columns: int) -> tuple[NestedField, ...]:
         ({"a": 3}, {"a": 1}, {1, 3}, []),
     ],
 )
-def test_a_name_that_was_another_columns_is_left_out(
+def test_a_name_that_belonged_to_another_column_is_omitted(
     now: dict[str, int], before: dict[str, int], granted: set[int], names: list[str]
 ) -> None:
     assert Columns(_schema(**now), (_schema(**before), _schema(**now))).readable_by_name(granted) == names

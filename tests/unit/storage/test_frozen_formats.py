@@ -216,12 +216,12 @@ def as_of_now() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("part", ["profiles", "wrong profiles", "credentials", "locations"])
-def test_stored_and_published_formats_are_what_they_were(part: str) -> None:
+def test_stored_and_published_formats_are_unchanged(part: str) -> None:
     frozen = json.loads(FROZEN.read_text())
     assert as_of_now()[part] == frozen[part]
 
 
-def test_a_policy_that_fits_and_one_that_does_not_are_both_frozen() -> None:
+def test_the_frozen_formats_include_a_fitting_and_an_oversized_policy() -> None:
     policies = [
         policy for each in json.loads(FROZEN.read_text())["profiles"].values() for policy in each["policies"].values()
     ]

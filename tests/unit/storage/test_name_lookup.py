@@ -73,7 +73,7 @@ async def test_a_name_whose_lookup_has_timed_out_fails_at_once_until_it_ends(ser
     names.close()
 
 
-async def test_a_lookup_that_no_thread_has_begun_is_cancelled_at_its_time_limit(server: NameServer) -> None:
+async def test_a_lookup_waiting_for_a_thread_is_cancelled_at_its_time_limit(server: NameServer) -> None:
     names = NameLookup(seconds=0.3, threads=1)
     results = await asyncio.gather(
         *(names.addresses(host) for host in ("slow.example", "other.example")), return_exceptions=True
@@ -85,7 +85,7 @@ async def test_a_lookup_that_no_thread_has_begun_is_cancelled_at_its_time_limit(
     assert server.asked == ["slow.example"]
 
 
-async def test_addresses_need_no_lookup_and_unknown_names_are_an_error(server: NameServer) -> None:
+async def test_literal_addresses_need_no_lookup_and_unknown_names_are_an_error(server: NameServer) -> None:
     names = NameLookup(seconds=5)
     assert await names.addresses("127.0.0.7") == ["127.0.0.7"]
     assert await names.addresses("::1") == ["::1"]

@@ -22,7 +22,7 @@ PLACE = Location(SCHEME, "bucket", ("base", "place"))
 PROFILE = S3Profile(bucket="bucket", region="local-01", sts_enabled=False, key_prefix="base")
 
 
-async def test_a_run_that_lost_its_task_while_it_listed_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_purge_that_lost_its_task_during_listing_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # What it listed may be the files of the next table at this place.
     files = SimpleNamespace(list_keys=AsyncMock(return_value=["base/place/new.parquet"]), delete_below=AsyncMock())
     monkeypatch.setattr(purges, "report", AsyncMock(side_effect=TaskLost("another worker has it")))

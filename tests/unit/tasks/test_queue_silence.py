@@ -16,7 +16,7 @@ def _decode(seconds: float) -> SetQueueConfigRequest:
     return msgspec.json.decode(msgspec.json.encode(body), type=SetQueueConfigRequest)
 
 
-def test_no_silence_is_as_short_as_two_calls_of_the_store() -> None:
+def test_the_task_takeover_timeout_exceeds_two_storage_calls() -> None:
     assert STALE_SECONDS > 2 * TOTAL_SECONDS
     with pytest.raises(msgspec.ValidationError, match=r"max-seconds-since-last-heartbeat"):
         _decode(int(2 * TOTAL_SECONDS))
