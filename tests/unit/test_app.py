@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker is made of."""
+"""Creation of a worker process's application."""
 
 from __future__ import annotations
 

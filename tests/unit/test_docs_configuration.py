@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the documented configuration as the gateway, the pipeline and the engines do."""
+"""The documented configuration is accepted by the gateway, the pipeline and the engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN = ("uri", "warehouse", "token")
 
 
 def _properties(text: str) -> dict[str, str]:
-    """Read lines of a name and a value, apart by `=` or spaces."""
+    """Parse lines of a name and a value, separated by `=` or spaces."""
     return dict(re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in text.strip().splitlines())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits of one table take turns within a process, and with other processes where they meet."""
+"""Serialization of commits of one table, within a process and between processes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_transactions_over_the_same_tables_in_any_order_do_not_deadlock() 
 
 
 class Recorded(SharedTurns):
-    """Turns of other processes that are had or not, and are told of."""
+    """Advisory locks of other processes that are free or not; records each request for one."""
 
     def __init__(self, had: bool) -> None:
         self.had = had

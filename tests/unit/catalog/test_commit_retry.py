@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losing a race, and a COMMIT whose answer was lost."""
+"""Lost races, and a COMMIT without a response."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_failed_requirement_is_not_retried() -> None:
 
 
 class PendingAudit:
-    """Settled or not."""
+    """An audit record that is settled or not."""
 
     settled = False
 
@@ -71,7 +71,7 @@ class PendingAudit:
 
 
 class Database:
-    """Opens transactions, or is away."""
+    """A database that opens transactions, or is unavailable."""
 
     def __init__(self, *, away: bool = False) -> None:
         self._away = away
@@ -84,7 +84,7 @@ class Database:
 
 
 async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = False) -> bool:
-    """Whether the trail was settled, for a change from version 4 to the file `mine`."""
+    """Return True if the audit was settled, for a change from version 4 to the file `mine`."""
 
     async def nobody_writes(connection: Any, id: UUID) -> None:
         return None

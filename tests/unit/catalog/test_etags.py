@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entity tags: what confirms an answer, and what never may."""
+"""Entity tags: conditions under which a response is confirmed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_star_confirms_only_responses_without_expiry() -> None:
 
 
 def test_a_star_confirms_no_response_with_column_restrictions() -> None:
-    """The client may have been told before that nothing is."""
+    """The client may hold an earlier response without restrictions."""
     for access in (METADATA_ONLY, CLIENT_MANAGED):
         told = replace(ANSWER, access=access, restricted=True)
         assert told.confirmed(None, NOW) is None

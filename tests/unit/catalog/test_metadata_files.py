@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which metadata files stay: those that a pointer names or may name, and no others."""
+"""Metadata files that stay: those that a pointer names or may name, and no others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAREHOUSE = type(world.warehouse_row)(
 
 
 def table(number: int) -> TableMetadata:
-    """The metadata of a table of its own."""
+    """Return the metadata of a new table."""
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
     return new_table_metadata(
         decode(json.dumps(body).encode(), CreateTableRequest),
@@ -70,7 +70,7 @@ class Store:
 
 
 class Pending:
-    """The notes in memory."""
+    """Cleanup records in memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class Keys:
 
 
 class Narrowing:
-    """A vendor that tells its credential by what it reaches."""
+    """A vendor that records the location of each credential."""
 
     async def narrowed(self, *, location: Location, level: AccessLevel, credential: object, **_: Any) -> str:
         assert credential == "own"
@@ -187,7 +187,7 @@ async def test_the_error_of_a_missing_file_names_its_location() -> None:
 
 @pytest.mark.threat("LG-LOC-24")
 async def test_a_client_supplied_file_is_read_with_a_credential_for_its_folder() -> None:
-    """D07: what a file could make the gateway read is bounded by what the credential of this read reaches."""
+    """D07: the files that one read can reach are bounded by its credential."""
     store = Store()
     store.files[FILE.text] = b"{}"
     assert await files(store).read(WAREHOUSE, FILE, FOLDER) == b"{}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody's document is judged alike in this process and in one of its own, and that one is bounded."""
+"""Validation of client documents: equal results in this process and in its own, with bounded resources."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_validation_in_either_process_gives_the_same_error(
 
 
 def test_the_validation_process_imports_no_storage_client_or_other_adapter() -> None:
-    """Its address space is bounded, and what it reads is hostile: it must hold nothing that connects to anything."""
+    """Its address space is bounded and its input is hostile: it must not load a client of any service."""
     script = "import sys, gateway.storage.examine; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of filtered lists: together they are what the reader may see, and their sizes tell nothing about the rest."""
+"""Pages of filtered lists: complete for the reader, and silent about hidden rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose rights a view may hand out."""
+"""Owners that a view may name."""
 
 from __future__ import annotations
 

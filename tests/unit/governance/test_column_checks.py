@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `read_columns` answers in a batch, and that a thousand tables cost as many calls as one."""
+"""Batch answers of `read_columns`; a thousand tables need as many calls as one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.access.test_column_restrictions import DOCUMENT
 
 @dataclass
 class Reader:
-    """Reads all of the tables in `whole`, and the column 2 of those in `partly`."""
+    """A caller that reads the tables in `whole`, and column 2 of those in `partly`."""
 
     whole: frozenset[str] = frozenset()
     partly: frozenset[str] = frozenset()
@@ -47,12 +47,12 @@ class Reader:
 
 
 def tables(count: int) -> list[UUID]:
-    """Ids of so many tables."""
+    """Return the ids of `count` tables."""
     return [UUID(int=number + 1) for number in range(count)]
 
 
 def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]], document: bytes = DOCUMENT) -> House:
-    """A house with these tables, and grants on columns."""
+    """Return a house with these tables and column grants."""
     made = House(judge=judge)  # type: ignore[arg-type]  # the same port
     for id in ids:
         row = msgspec.structs.replace(world.table_row, id=id)
@@ -63,7 +63,7 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
 
 
 async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
-    """True for all columns, False for none, or the names."""
+    """Return True for all columns, False for none, or the names."""
     checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
     permit = await house.door.admit(request_context(), BatchCheck(checks))
     told = await Checks(door=house.door).batch(permit)

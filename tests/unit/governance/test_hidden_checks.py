@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks about oneself cost the same for absent and invisible objects, and little for many questions about one."""
+"""Checks of the caller's own rights: equal cost for absent and invisible objects, and few calls for many checks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ Terms = frozenset[frozenset[str]]
 
 
 def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
-    """The sets of grants, here or above, that each give a relation. A grant is named alike at every level above, and
-    what `but not` takes away counts as given.
+    """Return the sets of grants, on the object or above, each of which gives a relation.
+
+    A grant has the same name at every level above. An exclusion (`but not`) counts as given.
     """
     definitions = {each["type"]: each for each in model["type_definitions"]}
 
@@ -63,10 +64,10 @@ def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
 
 @pytest.mark.parametrize("type", REFS)
 def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: ObjectType) -> None:
-    """Otherwise a batch would say no where the door says yes.
+    """Otherwise a batch check would refuse what the door allows.
 
-    A verb above gives the verbs that it implies above: `selects above` gives `describes above`, as the same definition
-    one level higher says.
+    A computed relation at a parent implies the same relations as at the object: `selects above` gives `describes
+    above`.
     """
     model = compiled_model()
     implied = {"selects above", "modifies above", "creates above", "describes above"}
@@ -80,7 +81,7 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
 
 
 async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
-    """(the number of questions in each call to OpenFGA, in each to OPA, of tables in each statement about columns)."""
+    """Return the number of checks in each call to OpenFGA and to OPA, and of tables in each column statement."""
     permit = await house.door.admit(request_context(), BatchCheck(tuple(checks)))
     house.judge.asked.clear()
     house.rules.asked.clear()
@@ -129,7 +130,7 @@ async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_na
 
 
 async def test_rights_on_an_invisible_object_are_still_reported() -> None:
-    """Who manages grants may give rights on a table that stays invisible to them."""
+    """A holder of manage_grants may grant rights on a table that is invisible to that holder."""
     held = {Can.READ_ASSIGNMENTS, Can.GRANT_SELECT, Can.READ_GRANTS}
 
     def holds(question: Question) -> bool:

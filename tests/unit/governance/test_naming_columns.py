@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How requests about grants name a column, and that no grant is out of their reach."""
+"""Column names in grant requests; every grant on a column can be named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, columns_of
 from tests.unit.obligations.test_columns import column, document
 
-#: 2 was `name` and has a name that stands in no path, 3 was dropped, and 4 has its name now.
+#: 2 was called `name` and has a name unfit for paths, 3 was dropped, and 4 now has the name of 3.
 EVOLVED = columns_of(
     document(
         [column(1, "id"), column(2, "name"), column(3, "card")],
@@ -29,7 +29,7 @@ def test_a_column_name_is_taken_from_the_current_schema_before_dropped_columns()
 
 @pytest.mark.parametrize("id", [0, 2, 3, 4, 99, 2_147_483_447])
 def test_a_field_id_reads_and_revokes_grants_on_every_column(id: int) -> None:
-    """What is in no schema any more, too: a grant on it could come back to life with the schema."""
+    """This includes columns of no schema: their grants would apply again if the schema returned."""
     assert field_named(EVOLVED, f"field-id:{id}", dropped=True) == id
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose users a directory keeps, by which name, and in which version."""
+"""SCIM users of a directory: provider, name and version."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of hours and status codes that there are not."""
+"""Invalid time windows and status codes of statistics requests."""
 
 from __future__ import annotations
 

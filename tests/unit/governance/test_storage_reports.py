@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of a store that does not answer."""
+"""Validation of a store that does not respond."""
 
 from __future__ import annotations
 

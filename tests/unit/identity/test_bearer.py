@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C15: what the Authorization header may look like."""
+"""C15: the accepted forms of the Authorization header."""
 
 from collections.abc import Sequence
 

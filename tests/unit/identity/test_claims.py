@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a person out of claims: strict where it identifies, lenient where it describes."""
+"""Claims of a token: strict where they identify a principal, lenient where they describe it."""
 
 from typing import Any
 

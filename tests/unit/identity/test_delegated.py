@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway's own tokens: signed with a key that all processes share, for this server alone, for fifteen minutes."""
+"""Delegated tokens: signed with a shared key, valid for this server only and for fifteen minutes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVER = UUID("00000000-0000-4000-8000-000000000001")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as the database gives it."""
+    """A key as the database returns it."""
 
     kid: str
     public: bytes
@@ -36,7 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Table:
-    """The keys that all processes share."""
+    """The keys shared by all processes."""
 
     rows: list[Row] = field(default_factory=list)
     reads: int = 0
@@ -53,13 +53,13 @@ class Table:
             self.rows.insert(0, Row(kid=kid, public=public, private=private))
 
     def retire(self) -> None:
-        """No key signs any more; all verify still."""
+        """Stop signing with every key; all still verify."""
         self.rows = [msgspec.structs.replace(row, signs=False) for row in self.rows]
 
 
 @dataclass
 class Process:
-    """One gateway process at a table of keys."""
+    """A gateway process with a table of keys."""
 
     table: Table = field(default_factory=Table)
     server: UUID = SERVER
@@ -178,7 +178,7 @@ async def test_many_forged_key_ids_share_one_lookup() -> None:
 
 
 async def _signed(here: Process, claims: dict[str, Any], **header: Any) -> str:
-    """Whatever claims, under a good signature of the server's own key."""
+    """Return any claims with a valid signature of the server key."""
     row = here.table.rows[0]
     key = OKPKey.import_key(msgspec.json.decode(row.private))
     fields = {"typ": "lakegate-delegated+jwt", "alg": "Ed25519", "kid": row.kid, **header}

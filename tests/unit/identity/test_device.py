@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging in by a code, against a provider that follows RFC 8628 to the letter or not at all."""
+"""Device login (RFC 8628) with conforming and faulty providers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ISSUER = "https://id.example/realm"
 
 @dataclass
 class Provider:
-    """Answers as `answers` say, one after the other, at the token endpoint."""
+    """A provider whose token endpoint returns `answers` in order."""
 
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     discovery: dict[str, Any] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a login is kept: in a keyring, and in a file when that takes or gives nothing."""
+"""Storage of login tokens: in a keyring, and in a file if the keyring fails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOKENS = Tokens("secret", 1.0, "again")
 
 
 class Locked(Exception):
-    """What a backend raises; some repeat in it what they were given."""
+    """An error of a backend; some backends repeat their input in it."""
 
 
 class Keyring:
-    """A backend; while it is `locked` it raises, and it takes `longest` characters."""
+    """A backend that raises while it is `locked` and accepts at most `longest` characters."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str], str] = {}
@@ -44,21 +44,21 @@ class Keyring:
 
 
 class Forgetful(Keyring):
-    """As `keyring.backends.null`."""
+    """A backend like `keyring.backends.null`."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Kept nowhere."""
+        """Store nothing."""
 
 
 class Cutting(Keyring):
-    """Keeps the beginning."""
+    """A backend that truncates passwords."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
         super().set_password(service, username, password[:20])
 
 
 class Place:
-    """A directory of one's own, and what was said on the way."""
+    """A private directory, and the notices that were printed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path / "state" / "logins"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys through rotation, storms and outages of the provider."""
+"""Provider keys during rotation, load and outages."""
 
 import asyncio
 import json
@@ -140,7 +140,7 @@ async def test_c13_an_unknown_key_during_an_outage_is_unavailable_and_not_invali
 async def test_a_background_key_refresh_does_not_delay_requests(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
-    provider.documents.gate = asyncio.Event()  # a provider that does not answer
+    provider.documents.gate = asyncio.Event()  # a provider that does not respond
     provider.monotonic.at += 300
     async with asyncio.timeout(60):
         assert await ring.candidates("k1", "RS256")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service accounts without a network: what is asked, what is remembered, and that a storm costs the cluster little."""
+"""Service accounts without a network: reviews, their cache, and few requests under load."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ISSUER = "https://kubernetes.default.svc"
 
 
 class Server:
-    """An API server that knows everybody as one account; `gate` makes it wait."""
+    """An API server that reviews every token as one account; `gate` blocks it."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -40,11 +40,11 @@ class Server:
 
 class Unobserved:
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Not looked at here."""
+        """Ignored here."""
 
 
 def _accounts(server: Server, clock: Clock, provider: Provider) -> ServiceAccounts:
-    """Of a cluster that publishes the provider's keys."""
+    """Return accounts of a cluster that publishes the keys of the provider."""
     rules = ClusterRules(idp_id="lab", issuers=frozenset({ISSUER}), audiences=frozenset({"lake"}))
     keys = provider.ring()
     return ServiceAccounts(rules, server, keys, entries=10, seconds=60.0, observer=Unobserved(), clock=clock)
@@ -57,7 +57,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def _made_up(provider: Provider, number: int, *, kid: str) -> str:
-    """A token that nobody signed, and otherwise as it should be."""
+    """Return a token with a forged signature that is otherwise valid."""
     head, payload, signature = _token(provider, jti=f"made-up-{number}").split(".")
     header = {"alg": "RS256", "kid": kid}
     return f"{b64(json.dumps(header).encode())}.{payload}.{signature}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token requests that Authlib writes: what is sent, and which answers are no token."""
+"""Token requests through Authlib: the request, and responses that are refused."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_token_response_that_is_not_a_json_object_is_refused(body: bytes
 async def test_proxy_environment_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    # Nothing listens at either port; a proxied request would fail at the proxy, with a proxy mounted for its scheme.
+    # No server listens at either port; a proxied request would fail at the proxy of its scheme.
     oauth = OAuthClient("job")
     assert not oauth._client._mounts
     with pytest.raises(ProviderSilent):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that were verified a moment ago."""
+"""The cache of verified tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.identity.tokens import VerifiedToken
 
 @dataclass
 class Setting:
-    """A verifier that knows the tokens in `good`, and the clocks."""
+    """A verifier that accepts the tokens in `good`, and its clocks."""
 
     good: set[str] = field(default_factory=lambda: {"token"})
     verified: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several providers beside each other: each token is judged by exactly one, and nothing of one reaches another."""
+"""Several providers at once: each token is verified by exactly one of them."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ ONE, OTHER = "https://one.example", "https://other.example/tenant"
 
 class Unobserved:
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Not looked at here."""
+        """Ignored here."""
 
 
 class Party:
-    """A provider under an issuer of its own, with its documents and its link."""
+    """A provider with its own issuer, documents and keys."""
 
     def __init__(self, id: str, issuer: str, key: Key, *, now: Clock, **rules: Any) -> None:
         self.id, self.issuer = id, issuer
@@ -39,20 +39,20 @@ class Party:
         )
 
     def publish(self, key: Key) -> None:
-        """Offer this key alone."""
+        """Publish only this key."""
         uri = f"{self.issuer}/keys"
         self.documents.table[discovery_url(self.issuer)] = json.dumps({"issuer": self.issuer, "jwks_uri": uri}).encode()
         self.documents.table[uri] = json.dumps({"keys": [key.as_dict(private=False)]}).encode()
 
     def token(self, *, key: Key | None = None, kid: str = "k1", **changes: Any) -> str:
-        """A token of this provider, good for a thousand years."""
+        """Return a token of this provider that is valid for a thousand years."""
         claims = {"exp": NOW * 10, "iat": 1.0} | {"iss": self.issuer, "aud": "lakegate", "sub": "alice"} | changes
         return self.signer.sign(claims, key=key, kid=kid)
 
 
 @pytest.fixture(scope="module")
 def other_key() -> Key:
-    """A key with the id that the first provider's key has, too."""
+    """Return another key with the key id of the first provider."""
     return RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"})
 
 
@@ -185,7 +185,7 @@ async def test_a_rotated_key_is_valid_at_once_and_the_old_one_invalid(
 
 
 def _tenants(key: Key, now: Clock) -> tuple[Party, Party]:
-    """Two applications of one tenant: one issuer, an audience each."""
+    """Return two applications of one tenant: one issuer, two audiences."""
     first = Party("people", ONE, key, now=now, audiences=frozenset({"lake-people"}))
     second = Party("robots", ONE, key, now=now, audiences=frozenset({"lake-robots"}))
     return first, second

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a page sends people to sign in: only where the provider itself says, and nothing bends the page's policy."""
+"""The sign-in endpoint of the page: only the one that the provider publishes, within the content security policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ISSUER = "https://id.example/realm"
 
 
 class Provider:
-    """Answers with its document, or not at all while it is `down`; counts how often it was asked."""
+    """A provider that returns its document, or fails while it is `down`; counts requests."""
 
     def __init__(self, **changes: Any) -> None:
         self.changes = changes

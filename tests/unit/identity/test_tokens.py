@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The threat cases of authentication: each test is one way that systems like this were broken."""
+"""Threat cases of authentication: each test is a known way to break token verification."""
 
 import hmac
 import json
@@ -19,7 +19,7 @@ from .conftest import AUDIENCE, ISSUER, NOW, Provider, b64
 
 
 async def refused(provider: Provider, token: str, **rules: Any) -> str:
-    """The message of the refusal; also: a refusal never repeats any part of the token."""
+    """Return the message of the refusal; check that it repeats no part of the token."""
     with pytest.raises(AuthenticationFailed) as caught:
         await provider.verify(token, **rules)
     message = str(caught.value)
@@ -227,7 +227,7 @@ async def test_c08_a_token_cannot_bring_its_own_key(provider: Provider, new_key:
         "x5t": "abc",
     }
     await refused(provider, provider.sign(provider.claims(), key=stranger, header=own_key))
-    # Ignored is not refused: the same header on an honest token changes nothing, and nobody is asked but the provider.
+    # The header is ignored: on a valid token it changes nothing and causes no request beyond those to the provider.
     assert (await provider.verify(provider.sign(provider.claims(), header=own_key))).subject == "alice"
     assert {url for url in provider.documents.asked if "evil" in url} == set()
 
@@ -268,7 +268,7 @@ ACCEPTED, REFUSED = True, False
         ({"exp": True}, REFUSED),
         ({"exp": [NOW + 300]}, REFUSED),
         ({"exp": 10**11}, ACCEPTED),
-        ({"exp": 10**12}, REFUSED),  # milliseconds: a token that would live for 30,000 years
+        ({"exp": 10**12}, REFUSED),  # milliseconds: a token with a lifetime of 30,000 years
         ({"exp": 10**40}, REFUSED),
         ({"exp": 1e300}, REFUSED),
         ({"exp": -1}, REFUSED),

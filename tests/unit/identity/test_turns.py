@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process at a time, whatever becomes of the one before."""
+"""The file lock: one process at a time, also after a holder was killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ with turn(Path(sys.argv[1]), seconds=5):
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has its turn."""
+    """Start another process that holds the lock."""
     with subprocess.Popen(
         [sys.executable, "-c", _HOLDS, str(tmp_path / "made" / "lock")], stdout=subprocess.PIPE, text=True
     ) as process:

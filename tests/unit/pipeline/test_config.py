@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipeline's configuration: what is refused, and that its secrets stay where they are."""
+"""The configuration of the pipeline: refused values, and secrets that are never printed."""
 
 from __future__ import annotations
 

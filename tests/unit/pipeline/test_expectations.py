@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging counts: what passes, what warns, what stops a run."""
+"""Results of expectations: passed, warned and failed."""
 
 from __future__ import annotations
 

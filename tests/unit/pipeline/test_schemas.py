@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables as they are written down."""
+"""Table definitions of the pipeline."""
 
 from __future__ import annotations
 

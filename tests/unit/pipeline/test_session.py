@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which options go where: the engine's end up on a command line, the catalog's hold secrets."""
+"""Spark options: those of the engine appear on a command line, those of the catalog contain secrets."""
 
 from __future__ import annotations
 

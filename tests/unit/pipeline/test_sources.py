@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliveries: named by their content, found where they are, unpacked when they are packed."""
+"""Deliveries: identified by content, located, and unpacked if compressed."""
 
 from __future__ import annotations
 

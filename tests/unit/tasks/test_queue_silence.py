@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The silence after which a task is taken over, beside the calls that a worker may be in the middle of."""
+"""The heartbeat timeout of tasks, compared with the duration of storage calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is written down of an attempt that failed."""
+"""Stored errors of failed task runs."""
 
 from __future__ import annotations
 

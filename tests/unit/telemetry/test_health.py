@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health as load balancers and people read it."""
+"""Health reports for load balancers and operators."""
 
 import asyncio
 
@@ -133,7 +133,7 @@ def test_inconsistent_health_timings_are_refused() -> None:
 
 
 async def test_one_available_identity_provider_of_several_is_healthy() -> None:
-    """Each is shown as it is; a load balancer takes the gateway out only when nobody at all can sign in."""
+    """Each provider is reported; the gateway is unhealthy only if sign-in is impossible with every one."""
     monitor = HealthMonitor(clock=Clock())
     one, other, database = Dependency(), Dependency(), Dependency()
     monitor.register("identity", "oidc", one, alternative=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines: one object per line, context of the request, nothing a client can forge."""
+"""Log lines: one JSON object each, with request context, and without forgery by clients."""
 
 import ast
 import asyncio
@@ -22,7 +22,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJlc2lnbmF0dXJl"
 
 
 class Log(io.BytesIO):
-    """What was logged, line by line."""
+    """The logged lines."""
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ class Log(io.BytesIO):
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """All logging of the process goes here while a test runs, and back afterwards."""
+    """Redirect all logging of the process here during a test."""
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     stream = Log()
@@ -66,7 +66,7 @@ def test_library_log_lines_have_the_same_format(log: Log) -> None:
 def test_python_warnings_have_the_same_format(log: Log) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # pytest's own recorder would swallow it; this is the very function that captureWarnings installs.
+        # pytest's recorder would intercept it; this is the function that captureWarnings installs.
         warnings.showwarning = logging._showwarning  # type: ignore[attr-defined]  # typeshed leaves it out
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert [line["source"] for line in log.lines] == ["py.warnings"]
@@ -142,7 +142,7 @@ def test_log_context_is_cleared_after_a_request(log: Log) -> None:
 
 
 def test_a_malformed_library_log_call_is_logged_as_a_lost_record(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
-    # Handed to our handler alone: pytest's own handlers raise for a record like this.
+    # Passed to our handler only: pytest's handlers raise for such a record.
     (ours,) = [handler for handler in logging.getLogger().handlers if type(handler).__module__.startswith("gateway.")]
     ours.handle(logging.makeLogRecord({"name": "lib", "levelname": "WARNING", "msg": "%d", "args": (TOKEN,)}))
     assert [(line["event"], line["source"], line["reason"]) for line in log.lines] == [

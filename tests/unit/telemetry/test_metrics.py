@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics under the names operators build alerts on, in one process and in several."""
+"""Metrics with the names that operators use in alerts, in one process and in several."""
 
 import os
 import subprocess

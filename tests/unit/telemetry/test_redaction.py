@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets thrown at the last fence, in every shape they have been seen in logs."""
+"""Redaction of secrets in log lines, in every form that was seen in logs."""
 
 import dataclasses
 import enum
@@ -194,7 +194,7 @@ def test_everything_can_be_encoded_after_redaction(value: Any) -> None:
 
 @given(before=st.text(max_size=30), after=st.text(max_size=30))
 def test_a_jwt_is_hidden_in_any_surrounding_text(before: str, after: str) -> None:
-    # A letter right before makes it part of a longer word, which is no header of a JWT any more.
+    # A letter directly before makes it part of a longer word, which is not a JWT header.
     assert JWT[20:60] not in redact_text(f"{before} {JWT}{after}")
 
 
@@ -218,7 +218,7 @@ def test_redaction_time_is_bounded_for_every_text(unit: str) -> None:
     text = (unit * MAX_TEXT_CHARACTERS)[:MAX_TEXT_CHARACTERS]
     took = []
     for _ in range(3):
-        started = time.process_time()  # not the clock on the wall: other processes are none of its business
+        started = time.process_time()  # CPU time, because other processes affect wall-clock time
         redact_text(text)
         took.append(time.process_time() - started)
     assert min(took) < 1

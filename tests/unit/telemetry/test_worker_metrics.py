@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum over worker processes: a worker that ended has no slots in use any more, and what it counted stays."""
+"""Sums over worker processes: an ended worker keeps its counters and loses its gauges."""
 
 from __future__ import annotations
 

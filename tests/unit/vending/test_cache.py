@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vended credentials that are handed out again."""
+"""The cache of vended credentials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = VendKey(
 
 @dataclass
 class Mint:
-    """STS: makes credentials that live an hour, and counts."""
+    """An STS that mints credentials valid for an hour, and counts them."""
 
     now: datetime = NOON
     made: list[S3TemporaryCredential] = field(default_factory=list)
@@ -116,7 +116,7 @@ async def test_a_failure_is_not_cached_and_the_next_request_retries() -> None:
 
 
 async def test_one_refused_request_does_not_refuse_concurrent_ones() -> None:
-    """The first of two is refused just before minting; the second was admitted and mints for itself."""
+    """The first of two requests is refused just before minting; the second was admitted and mints."""
     mint = Mint()
     cache = mint.cache()
 

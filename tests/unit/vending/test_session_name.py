@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role session names: always valid, never shared by two principals."""
+"""Role session names: always valid and unique to a principal."""
 
 import re
 

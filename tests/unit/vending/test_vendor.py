@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials for the gateway's own work at one place."""
+"""Credentials for internal work at one location."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def profile(*, sts: bool) -> S3Profile:
 
 
 class Store:
-    """STS that hands the policy back, or is away."""
+    """An STS that returns the policy in the credential, or is unavailable."""
 
     def __init__(self, *, away: bool = False) -> None:
         self._away = away
