@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting as a role: what is asked first, what counts afterwards, and when it ends."""
+"""Assumed roles: the first check, the rights that apply, and their expiry."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_policies_may_forbid_assuming_a_role() -> None:
 
 
 async def test_policies_receive_all_roles_of_a_user_with_an_assumed_role() -> None:
-    """Else a rule that binds the members of one role would be shed by acting as another."""
+    """Otherwise a user could evade a rule for members of one role by assuming another."""
     house = House()
     house.resolver.roles = ("contractors", str(world.ROLE_ID))
     visit = request_context()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit records are at most 64 KiB, and say what they left out."""
+"""The size limit of audit records (64 KiB), and the summary of omitted parts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict on a table of which some columns may be read: who is trusted, with what, and what it costs."""
+"""Decisions on tables with column grants: trusted engines, restrictions and cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DOCUMENT = json.dumps(
 
 @dataclass
 class Restricted:
-    """The user reads some columns; the engine holds what `engine_has` says."""
+    """A user with some readable columns; the engine holds the relations `engine_has`."""
 
     columns: frozenset[int] = frozenset({2})
     describes: bool = False
@@ -69,7 +69,7 @@ class Restricted:
 
 
 def house(judge: Restricted, *granted: int) -> House:
-    """A house with a table of three columns, on `granted` of which PostgreSQL has grants."""
+    """Return a house with a table of three columns; PostgreSQL has grants on those in `granted`."""
     house = House(judge=judge)  # type: ignore[arg-type]  # the same port
     house.resolver.documents[world.TABLE_ID] = DOCUMENT
     house.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
@@ -77,7 +77,7 @@ def house(judge: Restricted, *granted: int) -> House:
 
 
 def by_engine() -> Actor:
-    """Alice, for whom an engine acts by a token that says so."""
+    """Return Alice, for whom an engine acts with a delegated token."""
     return Actor.user("oidc~alice", engine=ENGINE)
 
 
@@ -210,7 +210,7 @@ async def test_keys_expire_when_the_trust_in_the_engine_ends() -> None:
 
 @pytest.mark.threat("LG-DEC-26")
 async def test_an_engine_named_by_a_header_or_the_settings_is_not_trusted() -> None:
-    """What is known of the engine otherwise (its audience, its user agent) opens views and nothing here."""
+    """Other marks of the engine (audience, user agent) count for views and not for column restrictions."""
     actor = msgspec.structs.replace(Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",))
     coming = replace(request_context(actor), user_agent="Trino/476 enforcer")
     with pytest.raises(ForbiddenException):

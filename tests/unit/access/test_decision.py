@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combining answers: a yes takes every required demand on a row that is there and seen, and the policies."""
+"""Combination of answers: every required demand on a visible object, and the policies, must allow."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deciding once more what was admitted, and what the door's questions carry so that answers may be cached."""
+"""Revalidation of permits, and the cache inputs of the door's checks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_revalidation_fails_if_the_name_now_denotes_another_object() -> No
 
 
 async def test_revalidation_fails_if_fewer_rights_are_held_than_before() -> None:
-    """A reader's keys are not minted with the level of the writer the caller was a moment ago."""
+    """A caller reduced from writer to reader does not get keys with the level of a writer."""
     house = House()
     permit = await house.door.admit(request_context(), VEND)
     assert permit.holds(Can.WRITE_DATA, world.TABLE)
@@ -101,7 +101,7 @@ async def test_revalidation_fails_if_the_obligations_changed() -> None:
     assert refused.value.code == 503
 
 
-# ---- what answers may be remembered by ----
+# ---- cache inputs ----
 
 
 async def test_checks_carry_the_warehouse_revision_and_the_server_revision() -> None:
@@ -145,14 +145,14 @@ async def test_a_list_of_warehouses_carries_no_warehouse_revision() -> None:
     assert {question.within for question in house.judge.asked[-1]} == {None}
 
 
-# ---- how long what is held is held ----
+# ---- expiry of rights ----
 
 
 @given(st.sets(st.integers(1, 50)), st.integers(1, 60), st.integers(0, 60))
 async def test_rights_expire_with_the_first_grant_expiry_that_removes_one(
     ends: set[int], first_loss: int, horizon: int
 ) -> None:
-    """Grants end at `ends` (seconds from now); from `first_loss` on something of what is held is missing."""
+    """Grants expire at `ends` (seconds from now); from `first_loss` on, a right is missing."""
     lost = world.NOW + timedelta(seconds=first_loss)
 
     class Ending(world.Judge):

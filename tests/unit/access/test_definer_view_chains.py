@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose rights count below a view, and who may say so."""
+"""Rights below definer views, and protection of their owner."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def named(view: bytes, caller: Actor = CAROL) -> str | None:
 
 
 class Asked(Judge):
-    """Remembers who was asked about."""
+    """Relationships that record the checked actors."""
 
     def __init__(self, no: frozenset[str] = frozenset()) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ LAST = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "last")
 
 
 def add(where: House, ref: ViewRef, properties: bytes) -> None:
-    """Another view, with these properties."""
+    """Add another view with these properties."""
     id = uuid4()
     where.resolver.rows[ref] = msgspec.structs.replace(world.view_row, id=id)
     where.resolver.documents[id] = properties
@@ -192,7 +192,7 @@ async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
 
 @pytest.mark.parametrize("lacking", [{"can_read_data"}, {"can_read_data", "can_read_columns"}])
 async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(lacking: set[str]) -> None:
-    """Of views within views the reader of the outer one need not know the inner one, nor whose it is."""
+    """The reader of an outer view need not know the inner view or its owner."""
     where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
     come = request_context(CAROL)
     await where.door.pass_through(come, [world.VIEW])
@@ -258,7 +258,7 @@ def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
     assert (owner.name, owner.application, owner.instance_admin) == (None, False, False)
 
 
-# ---- who may change the owner ----
+# ---- changes of the owner ----
 
 THE_ENGINE = msgspec.structs.replace(Actor.user("oidc~trino"), owner_properties=(PROPERTY,))
 NAMED = frozenset({PROPERTY})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that acts for a user: both are asked about, and what is refused to the engine is hidden from it."""
+"""Engines that act for users: both are checked, and refusals to the engine hide the object."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
 
 @dataclass
 class ByActor(Judge):
-    """Relationships that depend on who is asked about."""
+    """Relationships that depend on the checked actor."""
 
     user_has: bool = True
     engine_has: bool = True
@@ -152,9 +152,7 @@ async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> Non
 
 @pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
 async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case: str) -> None:
-    """Whatever is wrong with the role, the answer is that of what was asked for, as to a member of a role without
-    rights.
-    """
+    """For every fault of the role, the response equals that for a member of a role without rights."""
 
     class Members(ByActor):
         async def check(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies receive ids and former names of a target and of all that it lies in."""
+"""Ids and former names that policies receive, of a target and all its ancestors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door: what it asks, that it asks the same of what is there and what is not, and that no failure is a yes."""
+"""The door: its checks are equal for present and absent objects, and no failure allows a request."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ SEES = Can.INCLUDE_IN_LIST
 
 
 def only(*relations: Can) -> Judge:
-    """Somebody with exactly these relations on everything."""
+    """Return relationships in which every user has exactly these relations on everything."""
     return Judge(lambda question: question.relation in relations)
 
 
 async def refusal(house: House, operation: Operation) -> CatalogError:
-    """What `operation` is refused with; that it is refused, and that no permit and no trail are left of it."""
+    """Return the refusal of `operation`; check that it leaves no permit and no audit builder."""
     at = request_context()
     with pytest.raises(CatalogError) as raised:
         await house.door.admit(at, operation)
@@ -98,7 +98,7 @@ async def test_the_audit_records_the_reason_that_the_response_hides() -> None:
 
 
 async def test_an_allow_on_the_placeholder_id_does_not_reveal_an_absent_object() -> None:
-    """Should somebody ever hold something on the stand-in's id, absent things stay absent."""
+    """Absent objects stay hidden even if a caller holds a relation on the placeholder id."""
     house = House()
     house.resolver.rows.clear()
     assert (await refusal(house, LOAD)).code == 404
@@ -117,7 +117,7 @@ async def test_visibility_does_not_permit_the_operation() -> None:
 
 
 async def test_a_holder_of_the_demanded_relation_sees_the_object() -> None:
-    """`manage_grants` opens the grants of what is otherwise invisible."""
+    """`manage_grants` gives access to the grants of an otherwise invisible object."""
     house = House(judge=only(Can.READ_ASSIGNMENTS))
     operation = _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID))
     await house.door.admit(request_context(), operation)
@@ -128,7 +128,7 @@ async def test_a_holder_of_the_demanded_relation_sees_the_object() -> None:
 
 
 class Broken:
-    """A decision engine that gives the same wrong thing to every question."""
+    """A decision engine that returns the same wrong value for every check."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -197,7 +197,7 @@ async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
 
 
 async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
-    """A user id that OpenFGA has no room for is the caller's 400 and not a fault of the server."""
+    """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     house = House()
     house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # as above
     told = await refusal(house, LOAD)
@@ -362,7 +362,7 @@ async def test_obligations_apply_only_to_their_own_operation() -> None:
     )
 
 
-# ---- what a permit says ----
+# ---- permits ----
 
 
 async def test_an_optional_demand_does_not_decide_admission() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups in a token at the door: which roles they stand for, and what is asked with them."""
+"""Groups in a token at the door: their roles, and the checks that include them."""
 
 from __future__ import annotations
 

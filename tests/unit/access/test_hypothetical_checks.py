@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the door would say of somebody, in the words of both engines."""
+"""Hypothetical checks: decisions of the door about another principal, by both engines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_hypothetical_checks_of_another_user_omit_the_request_context() ->
     [
         (Principal(PrincipalType.USER, world.BOB_ID), True, False),
         (Principal(PrincipalType.USER, world.BOB_ID), False, True),
-        (None, True, True),  # anybody may say so of questions about themselves
+        (None, True, True),  # every caller may do so in checks about themselves
         (None, False, True),
     ],
 )

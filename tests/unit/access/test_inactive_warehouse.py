@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warehouse that is not active is no part of the catalog: not there, and only who sees what was asked is told why."""
+"""An inactive warehouse: hidden in the catalog; its state is disclosed only to callers with visibility."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.access.world import DENIED, House, request_context
 
 
 def deactivate(house: House) -> None:
-    """Make the world's warehouse inactive, wherever a row tells of it."""
+    """Make the world's warehouse inactive in every row that contains it."""
     shut = msgspec.structs.replace(world.warehouse_row, active=False)
     for ref, row in world.ROWS.items():
         match row:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that consist of several: each part is decided for itself, and one refusal refuses all."""
+"""Operations with several parts: each part is decided separately, and one refusal refuses all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.access.world import House, Judge, TableResolver, request_context
 
 
 def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
-    """A transaction over tables of one namespace; those of `create` are to be made."""
+    """Return a transaction over tables of one namespace; those of `create` are new."""
     changes = [
         {
             "identifier": {"namespace": list(world.INNER.levels), "name": name},
@@ -55,7 +55,7 @@ def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
 
 
 def house(*names: str, judge: Judge | None = None) -> House:
-    """A house in which these tables exist."""
+    """Return a house in which these tables exist."""
     resolver = TableResolver()
     for number, name in enumerate(names):
         id = world.TABLE_ID.__class__(int=world.TABLE_ID.int + 100 + number)
@@ -68,7 +68,7 @@ def house(*names: str, judge: Judge | None = None) -> House:
 
 
 class PerQuestion:
-    """Policies that deny by the name of the table."""
+    """Policies that deny by table name."""
 
     def __init__(self, *denied: str) -> None:
         self.denied = denied
@@ -178,7 +178,7 @@ _TASKS = [UUID(int=number) for number in range(1, 5)]
 
 
 def steering(*about: TableRef | ViewRef | None, by_all: bool = False) -> ControlTasks:
-    """Cancelling tasks that are about these."""
+    """Return the cancellation of tasks with these targets."""
     ids = _TASKS[: len(about)]
     body = {"action": {"action-type": "cancel"}, "task-ids": [str(id) for id in ids]}
     found = tuple(FoundTask(id, each) for id, each in zip(ids, about, strict=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an admitted request leaves in the audit, also when it fails."""
+"""Audit records of admitted requests, also of failed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.access.world import House, request_context
 
 
 async def test_a_failed_change_gets_a_separate_audit_record() -> None:
-    """The first record may have been committed by a transaction whose answer got lost; its id must not come again."""
+    """A transaction without a response may have committed the first record; its id must not be reused."""
     house = House()
     at = request_context()
     permit = await house.door.admit(at, DropTable(world.TABLE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A token whose audience is bound to a project is valid for that project and for nothing else."""
+"""Tokens with an audience bound to a project: valid for that project only."""
 
 from __future__ import annotations
 

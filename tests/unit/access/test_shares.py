@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares: what one principal uses up is refused to it with the time to retry, and to no other principal."""
+"""Shares: a principal that exceeds a limit is refused with a retry time, and other principals are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMITS = ShareLimits(
 
 @dataclass
 class Observer:
-    """The figures that metrics would receive."""
+    """An observer that records the figures for metrics."""
 
     used: dict[tuple[str, str], int] = field(default_factory=dict)
     waited: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Observer:
 
 
 class Clock:
-    """A clock that only sleeping moves."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -129,7 +129,7 @@ async def test_a_delegated_engine_does_not_wait_for_large_requests() -> None:
 
 
 async def test_the_concurrency_of_an_engine_is_bounded() -> None:
-    """A right on one warehouse suffices to be recognized, so no identity may hold the lane, or memory, alone."""
+    """Any right on one warehouse makes an identity a recognized engine, so its concurrency and memory are bounded."""
     made, observer, _ = shares(replace(LIMITS, wait=0.0))
     made.recognize(TRINO.id)
     first, second = await made.enter(TRINO), await made.enter(TRINO)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the delegation header asks for; a value nobody knows must not be taken for something wider (LG-DEC-08)."""
+"""Values of the delegation header; an unknown value must not grant more (LG-DEC-08)."""
 
 from __future__ import annotations
 

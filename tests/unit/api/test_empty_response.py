@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers without content have none: not the four bytes `null` either."""
+"""Responses without content: an empty body, and not the four bytes `null`."""
 
 from __future__ import annotations
 
 from litestar import post
 from litestar.testing import create_test_client
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.api.empty_response import EmptyResponse, answers_nothing
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED

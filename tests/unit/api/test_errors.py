@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one table from exceptions to answers."""
+"""The table from exceptions to responses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_exception_has_a_status_and_a_type_and_discloses_no_secret(error: E
 
 @pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("the store is away"), unavailable(False)])
 def test_an_outage_is_429_on_a_catalog_mutation_and_503_elsewhere(error: Exception) -> None:
-    """Clients read 5xx there as "state unknown" and keep their files for ever."""
+    """Clients read 5xx there as "state unknown" and never delete their files."""
     assert told_error(error, catalog_mutation=False).code == 503
     told = told_error(error, catalog_mutation=True)
     assert told.code == 429
@@ -76,7 +76,7 @@ def test_an_outage_is_429_on_a_catalog_mutation_and_503_elsewhere(error: Excepti
 
 
 def test_an_unknown_commit_state_is_not_429() -> None:
-    """The one case in which nothing may sound like "it did not happen"."""
+    """Here no status may suggest that the commit did not happen."""
     told = told_error(CommitUnknown("lost"), catalog_mutation=True)
     assert (told.code, told.type) == (500, "CommitStateUnknownException")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A form is read once, into one meaning, or not at all."""
+"""Form bodies: one unambiguous meaning, or an error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.api.forms import FORM, UnreadableForm, read_form
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A form of the tests."""
+    """A form of these tests."""
 
     grant_type: str
     scope: str = "catalog"

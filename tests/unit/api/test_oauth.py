@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom an engine may act for, as far as the two tokens say it; `tests/contract/test_token_exchange.py` has the rest."""
+"""Users that an engine may act for, by the two tokens; see also `tests/contract/test_token_exchange.py`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _verified(subject: str, **changes: Any) -> VerifiedToken:
 
 
 async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str = "a.b.c") -> str:
-    """For whom the engine would get a token."""
+    """Return the user that the engine would get a token for."""
 
     async def verify(_: str) -> VerifiedToken:
         assert subject is not None, "it is a name and no token"

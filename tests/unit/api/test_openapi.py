@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document is complete and true, and the page that shows it asks nobody else for anything."""
+"""The OpenAPI document is complete and correct, and its page loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
 from gateway.api.errors import OAuthError
@@ -40,7 +40,7 @@ def test_every_endpoint_is_in_the_openapi_document() -> None:
 
 
 def test_the_openapi_command_prints_the_whole_document() -> None:
-    """In a process of its own: what serves the operations must be imported by the command itself."""
+    """In a separate process: the command itself must import the modules that serve operations."""
     done = subprocess.run([sys.executable, "-m", "gateway.cli", "openapi"], capture_output=True, text=True, timeout=200)
     assert json.loads(done.stdout) == json.loads(json.dumps(DOCUMENT)), done.stderr
 
@@ -146,7 +146,7 @@ async def test_swagger_ui_is_served_without_other_servers() -> None:
         for path in loaded:
             part = await app.client.get(path)
             assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
-            # With `nosniff` a browser runs no script and heeds no style of another type.
+            # With `nosniff` a browser ignores scripts and styles with a wrong content type.
             assert part.headers["content-type"].split(";")[0] == TYPES[path.rsplit(".", 1)[1]], path
             assert len(part.content) > 80
             if path.endswith(".css"):

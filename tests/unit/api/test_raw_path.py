@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths are decoded once, from the client's own bytes, and by no rule can a name become two or another."""
+"""Paths are decoded once from the original bytes, so that no name becomes two segments or another name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ names = st.text(
 
 
 async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
-    """(the content type, the body) of the answer to a path that cannot be decoded."""
+    """Return (content type, body) of the response to an undecodable path."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -49,7 +49,7 @@ def test_names_encoded_by_python_clients_are_decoded(first: str, second: str) ->
 
 @given(names, names)
 def test_names_encoded_by_java_clients_are_decoded(first: str, second: str) -> None:
-    """`URLEncoder`: HTML forms, so a space is a plus sign and a plus sign `%2B`."""
+    """`URLEncoder` encodes as HTML forms do: a space is a plus sign, and a plus sign is `%2B`."""
     assert decode_path(f"/v1/{quote_plus(first)}/x/{quote_plus(second)}".encode()) == f"/v1/{first}/x/{second}"
 
 

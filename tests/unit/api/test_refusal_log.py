@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log tells of a refusal: of an outage which one it was, which no client is told."""
+"""Logged reasons of refusals: the outage behind a refusal, which the client does not receive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.iceberg.errors import NoSuchTableException
 
 
 def _behind(outage: Exception) -> Exception:
-    """A refusal that an outage led to."""
+    """Return a refusal caused by an outage."""
     refusal = unavailable(True)
     refusal.__cause__ = outage
     return refusal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Swagger UI comes with the package, as it was published, and brings no web framework along."""
+"""The packaged files of Swagger UI: unchanged, and without another web framework."""
 
 from __future__ import annotations
 

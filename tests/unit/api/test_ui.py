@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page to sign in on is whole in the package, keeps its token for one tab, and lets nothing foreign run."""
+"""The sign-in page: complete in the package, tokens stored per tab, no foreign script."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_page_loads_only_own_files_and_has_no_inline_script() -> None:
             assert part.headers["content-type"].split(";")[0] == types[path.rsplit(".", 1)[1]]
             assert part.headers["cross-origin-resource-policy"] == "same-origin"
             assert not re.search(r"\burl\(|@import|\bimport\b", part.text)
-            # The namespace of SVG is a name and no address.
+            # The SVG namespace is a name and not an address.
             assert "://" not in part.text.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -145,7 +145,7 @@ async def test_swagger_without_a_public_client_has_no_sign_in() -> None:
 
 
 def test_the_script_stores_tokens_per_tab_and_inserts_text_as_text() -> None:
-    """What a reader of the page would look for first."""
+    """A static check of the script for unsafe storage and unsafe insertion of text."""
     script = (FILES / "ui.js").read_text()
     for never in (
         "localStorage",

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit sink: nothing is told to be durable that was not written, nothing is lost, and nothing is taken that cannot
-be kept.
-"""
+"""The audit sink: records are reported as durable only after the write, none are lost, and the buffer is bounded."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from tests.access.world import NOW
 
 
 def record(number: int) -> AuditRecord:
-    """A record that is told by its number."""
+    """Return a record that is identified by its number."""
     return AuditRecord(
         id=UUID(int=number),
         format=1,
@@ -35,7 +33,7 @@ def record(number: int) -> AuditRecord:
 
 @dataclass
 class Store:
-    """What was written, in batches; fails or waits on demand."""
+    """A store that keeps the written batches; fails or blocks on demand."""
 
     batches: list[list[int]] = field(default_factory=list)
     failing: Exception | None = None
@@ -63,7 +61,7 @@ class Store:
 
 @asynccontextmanager
 async def sink(store: Store, **options: float | int) -> AsyncIterator[BufferedAudit]:
-    """A running sink; stopped at the end, and then everything is written."""
+    """Context manager. Run a sink; at the end it stops and all records are written."""
     made = BufferedAudit(store.write, counted=lambda durability, number: None, **options)  # type: ignore[arg-type]  # numbers of both kinds
     made.start()
     try:
@@ -77,7 +75,7 @@ async def sink(store: Store, **options: float | int) -> AsyncIterator[BufferedAu
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> float:
-    """Seconds until `condition` holds. Raises TimeoutError."""
+    """Return the seconds until `condition` holds. Raise TimeoutError."""
     started = time.perf_counter()
     async with asyncio.timeout(seconds):
         while not condition():
@@ -91,9 +89,9 @@ async def test_a_buffered_record_is_written_within_200_ms() -> None:
     async with sink(store) as audit:
         for number in range(5):
             audit.buffer(record(number))
-            took.append(await until(lambda: len(store.written) > number))  # noqa: B023 - waited for at once
+            took.append(await until(lambda: len(store.written) > number))  # noqa: B023 - awaited at once
     assert store.written == list(range(5))
-    # Of several, because the machine may stand still at any one of them.
+    # Several runs, because the machine may pause during any one of them.
     assert sorted(took)[1] < 0.2
 
 
@@ -236,7 +234,7 @@ async def test_a_cancelled_waiting_commit_does_not_affect_other_commits() -> Non
 
 
 async def test_one_record_that_the_database_refuses_does_not_stop_the_others() -> None:
-    """Else one caller with an odd name could stop every answer of the gateway."""
+    """Otherwise one caller with an invalid name could block every response of the gateway."""
     store = Store(refuses=lambda number: number == 13)
     async with sink(store, flush_seconds=0.01) as audit:
         audit.buffer(record(13))

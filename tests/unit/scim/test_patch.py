@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches in the shapes of both common providers, applied to values."""
+"""SCIM patches in the forms of both common providers."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_patch_and_body_sizes_are_bounded() -> None:
 
 
 def test_attributes_are_counted_across_all_operations() -> None:
-    """Each is worked off, by whoever has a token: in one operation or in many, and under any spelling of one name."""
+    """Each attribute costs work, in one operation or in many, and in any spelling of its name."""
     schema = "urn:ietf:params:scim:schemas:core:2.0:group:"
     spelled = [schema.upper()[:n] + schema[n:] + "members" for n in range(len(schema))]
     many = [{"op": "add", "value": dict.fromkeys(dict.fromkeys(spelled), [])}] * 40
