@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test that every fault of a page fails the build of the documentation site (`tests/docs_site.py`)."""
+"""The documentation site (`tests/docs_site.py`): every fault of a page fails the build."""
 
 from __future__ import annotations
 

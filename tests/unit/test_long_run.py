@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a long run (`tests/long_run.py`): a partial one is visible as such."""
+"""The record of a long run (`tests/long_run.py`): a partial run is marked as partial."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_failed_tests_run_again_with_their_seed_until_they_pass(tmp_path: Path) 
     code, found = _run(tmp_path, "--failed", "--seed", "6", fails=2)
     assert (code, [run["counts"] for run in found["repeated"]]) == (1, [{"failed": 1}])
     assert found["repeated"][0]["seed"] == full["seed"]
-    time.sleep(1)  # Runs are told apart by the second in which they started.
+    time.sleep(1)  # Runs are identified by the second in which they started.
     code, found = _run(tmp_path, "--failed")
     assert (code, [run["counts"] for run in found["repeated"]]) == (0, [{"failed": 1}, {"passed": 1}])
     assert (found["last-full"], found["latest"], still_failed(found)) == (full, full, [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks in `tests/conftest.py` that keep a run honest: unique ids, seeds, counted retries, kept logs."""
+"""The hooks of `tests/conftest.py`: unique ids, seeds, counted retries, kept logs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings: what is misspelt or does not fit is refused, and secrets stay hidden."""
+"""Settings: misspelt and invalid values are refused, and secrets stay hidden."""
 
 from __future__ import annotations
 

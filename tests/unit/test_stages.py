@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test the stages of the suite: each test is in one of them, and only a test of no weight may run again."""
+"""The stages of the suite: each test is in exactly one, and tests of security or races never run again."""
 
 from __future__ import annotations
 

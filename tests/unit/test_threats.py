@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each case of the register of threats (`docs/threats.md`) is named by a test, and each marker by the register."""
+"""The register of threats (`docs/threats.md`): each case is named by a test, and each marker names a case."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_marker_names_an_applicable_case() -> None:
 def test_each_case_id_is_unique_and_every_row_is_read() -> None:
     ids = [case.id for case in cases(_TEXT)]
     assert len(ids) == len(set(ids))
-    # A row that the pattern misses would be a case that nobody tests.
+    # A row that the pattern misses would be an untested case.
     assert ids == re.findall(r"^\|\s*(LG-[^ |]+)", _TEXT, re.MULTILINE)
 
 

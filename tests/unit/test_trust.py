@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is copied of certificates, and for how long."""
+"""Copies of certificates and their lifetime."""
 
 from __future__ import annotations
 

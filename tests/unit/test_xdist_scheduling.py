@@ -21,7 +21,7 @@ def _nodeid(file: Path) -> str:
 
 
 def _shares_the_stack(file: Path) -> bool:
-    """It asks for `stack` and neither makes nor imports one, so it gets the session's."""
+    """Return True if the file uses `stack` and neither makes nor imports one, so that it gets the session's."""
     tree = ast.walk(ast.parse(file.read_text()))
     asked, made = set(), set()
     for node in tree:
@@ -66,7 +66,7 @@ def test_a_group_is_assigned_as_a_whole() -> None:
 
 
 class Process:
-    """A process of the run, which takes tests and does none by itself."""
+    """A process of the run that receives tests and executes none."""
 
     def __init__(self) -> None:
         self.given: list[int] = []

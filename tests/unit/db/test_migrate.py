@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas a version knows, which a worker reads from the names of files and not from Alembic."""
+"""Known schema revisions, which a worker process reads from file names and not from Alembic."""
 
 from __future__ import annotations
 

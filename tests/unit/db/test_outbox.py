@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys one delivery takes."""
+"""Selection of the keys of one delivery."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealed credentials: opened with any configured key, sealed with the first, and silent about what is in them."""
+"""Sealed credentials: opened with any configured key, sealed with the first, and never disclosed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_missing_and_short_keys_are_refused(keys: list[str]) -> None:
 
 
 def _of_an_earlier_version(passphrase: str) -> bytes:
-    """What earlier versions stored: a Fernet token under a key that HKDF-SHA256 makes of the passphrase."""
+    """Return a secret of an earlier version: a Fernet token under a key derived from the passphrase by HKDF-SHA256."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"lakegate storage credentials").derive(
         passphrase.encode()
     )

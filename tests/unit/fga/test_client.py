@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the client refuses before anything is sent, and how long it waits."""
+"""Limits that the OpenFGA client enforces before a request, and its timeouts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _checks(count: int) -> list[FgaTuple]:
 
 
 async def test_a_long_check_may_take_the_time_of_all_its_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of ten thousand tables is two hundred batches: no single one is late, so nothing is wrong."""
+    """A list of ten thousand tables is two hundred batches, each of which is in time."""
 
     async def slowly(
         self: FgaClient, model_id: str, chunk: Sequence[FgaTuple], *_: object
@@ -82,7 +82,7 @@ async def test_a_hanging_batch_fails_the_check_within_one_batch_timeout(monkeypa
 
 
 async def test_a_client_without_a_model_sends_no_request_until_it_gets_one() -> None:
-    """Nobody listens on port 1, so an asked question would say that OpenFGA cannot be reached."""
+    """No server listens on port 1, so a sent request would fail with a connection error."""
     asked = client()
     asked.withhold("the model lacks table#can_drop")
     with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No id can become a wildcard, a userset, another type or a second name of a user."""
+"""Names in OpenFGA: no id becomes a wildcard, a userset, another type or a second name of a user."""
 
 from __future__ import annotations
 

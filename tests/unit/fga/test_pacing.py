@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large questions leave the decision engine to others, and are delayed by a bounded time."""
+"""Pacing of large checks: other users are served, and each delay is bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.fga.pacing import BURST_SECONDS, LONGEST_DELAY_SECONDS, RATE, Pacin
 
 
 class Clock:
-    """A clock that moves when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -35,7 +35,7 @@ async def ask(
     others: str | None,
     longest: float = LONGEST_DELAY_SECONDS,
 ) -> None:
-    """A large question whose batches take `seconds` together, while small questions about `others` are asked."""
+    """Run a large check with batches of `seconds` in total, while `others` send small checks."""
     pace = pacing.of(user, longest=longest)
     for _ in range(batches):
         if others is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists may read the rows of grants only, for the model that ships; for a model where that is not so they may not."""
+"""Lists read only the rows of grants if the model permits it, as the shipped model does."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ ANY_USER = {"type": "user", "wildcard": {}}
 
 
 class Edited:
-    """The shipped model, to be changed."""
+    """The shipped model, for modification."""
 
     def __init__(self) -> None:
         self.model: dict[str, Any] = copy.deepcopy(compiled_model())
         self._types = {each["type"]: each for each in self.model["type_definitions"]}
 
     def rule(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Define the relation anew, without subjects of its own unless it had some."""
+        """Define the relation again, without new subject types."""
         self._types[type]["relations"][relation] = rewrite
         self._types[type]["metadata"]["relations"].setdefault(relation, {})
         return self
 
     def also(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Another way to have the relation."""
+        """Add an alternative to the relation."""
         before = self._types[type]["relations"][relation]
         return self.rule(type, relation, {"union": {"child": [before, rewrite]}})
 
     def subject(self, type: str, relation: str, subject: Mapping[str, Any]) -> Edited:
-        """Another kind of subject of tuples of the relation."""
+        """Add a subject type to the relation."""
         about = self._types[type]["metadata"]["relations"].setdefault(relation, {})
         about.setdefault("directly_related_user_types", []).append(dict(subject))
         return self
@@ -61,7 +61,7 @@ def above(relation: str, edge: str = "parent") -> dict[str, Any]:
 
 
 def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
-    """Lock: a relation that shows rows in another way makes lists of that type ask about every row."""
+    """Otherwise lists of that type must check every row."""
     reaches = reaches_of(compiled_model())
     assert set(reaches) == set(LISTED)
     for type, reach in reaches.items():
@@ -81,7 +81,7 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
 
 
 def test_relations_that_show_a_whole_namespace_are_known_or_reported_unknown() -> None:
-    """A search reads what lies below a granted namespace, so another way to see all of it would be left out."""
+    """A search reads objects below granted namespaces; an unknown relation would omit rows."""
     reaches = reaches_of(compiled_model())
     assert reaches[T.NAMESPACE].inside == frozenset({"describe", "select", "create", "modify", "ownership"})
     assert {reach.inside for type, reach in reaches.items() if type is not T.NAMESPACE} == {None}
@@ -93,7 +93,7 @@ def test_relations_that_show_a_whole_namespace_are_known_or_reported_unknown() -
 
 
 def test_task_visibility_follows_target_grants_or_is_reported_unknown() -> None:
-    """A list of tasks reads those of what its reader was given, so another way to see one would be left out."""
+    """A list of tasks reads tasks of granted objects; an unknown relation would omit tasks."""
     leaves = (T.TABLE, T.VIEW, T.GENERIC_TABLE)
     shipped = reaches_of(compiled_model())
     assert {type for type, reach in shipped.items() if reach.tasks} == set(leaves)
@@ -128,10 +128,10 @@ async def test_a_warehouse_list_uses_grants_only_if_every_relation_is_known(
 
 
 def test_every_privilege_that_shows_a_leaf_shows_its_ancestors() -> None:
-    """Else a list of namespaces would leave out one with a table in it that its reader sees."""
+    """Otherwise a list of namespaces could omit one with a visible table."""
     reaches = reaches_of(compiled_model())
     for type in (T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW):
-        # Who reads some columns sees the way by the grants on these.
+        # Column grants show the ancestors of the table.
         assert reaches[type].own - {READ_COLUMNS} <= {each.value for each in TRAVERSE_REASONS}
 
 
@@ -149,10 +149,10 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().subject("table", "describe", ANY_USER), {T.TABLE}),
         (Edited().subject("view", "select", {"type": "table", "relation": "describes"}), {T.VIEW}),
         (Edited().subject("namespace", "traverse", {"type": "role", "wildcard": {}}), {T.NAMESPACE}),
-        # Shown by a relation of the parent that does not see everything.
+        # Visibility follows from a relation of the parent that does not see everything.
         (Edited().also("table", "can_include_in_list", above("traverse")), {T.TABLE}),
         (Edited().also("table", "can_include_in_list", above("manages_tags")), {T.TABLE}),
-        # Seeing everything does not follow from describing any more, so those who describe are not known before.
+        # Describe no longer implies full visibility, so its holders are not known in advance.
         (
             Edited().rule("namespace", "can_list_everything", computed("modifies")),
             {T.TABLE, T.VIEW, T.GENERIC_TABLE, T.NAMESPACE},
@@ -160,7 +160,7 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().also("warehouse", "can_include_in_list", computed("managed_access")), {T.WAREHOUSE}),
         (Edited().also("project", "describes", computed("server")), {T.PROJECT, T.WAREHOUSE}),
         (Edited().rule("table", "can_include_in_list", {"somethingNew": {}}), {T.TABLE}),
-        # Who is in a role is not recorded any more.
+        # Role membership is no longer recorded.
         (Edited().also("role", "assignee", above("describes", "project")), set(LISTED)),
         (Edited().subject("role", "assignee", ANY_USER), set(LISTED)),
     ],
@@ -217,7 +217,7 @@ def test_a_conditional_parent_edge_gives_no_inherited_relation(subject: dict[str
 
 
 class Serving:
-    """Stands for the client of a server with one model."""
+    """A client of a server with one model."""
 
     model_id = "m"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks and what is asked, in the words of the model."""
+"""Checks and lists in the terms of the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = ObjectKey(ObjectType.TABLE, "00000000-0000-4000-8000-000000000001")
 
 
 class Recorder:
-    """Stands for the client and keeps what it was asked."""
+    """A client that records its checks."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ class Recorder:
 
 
 class Lister(Recorder):
-    """Names some objects when it lists, and holds by a check what it is told to."""
+    """A client that returns some objects in lists and allows configured checks."""
 
     def __init__(self, named: set[str], held: set[tuple[str, str]]) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def listed(count: int, by: str | None) -> tuple[list[Question], list[str]]:
 
 
 async def test_many_hints_use_one_list_request_and_the_rest_is_checked() -> None:
-    """OpenFGA's list may be cut, so that it names nobody says nothing."""
+    """A list response of OpenFGA may be truncated, so a missing object means nothing."""
     questions, names = listed(150, "select")
     recorder = Lister(set(names[:140]), {("select", names[141]), ("can_include_in_list", names[142])})
     answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
@@ -78,7 +78,7 @@ async def test_many_hints_use_one_list_request_and_the_rest_is_checked() -> None
 
 
 async def test_many_columns_use_one_list_request_and_the_rest_is_checked() -> None:
-    """The same hint says nothing of what it is not enough for, in the same call."""
+    """A hint may suffice for one relation and not for another in the same call."""
     keys = [ObjectKey(ObjectType.COLUMN, f"t.{number}") for number in range(300)]
     questions = [Question(Can.READ_DATA, key, None, "select") for key in keys]
     questions += [Question(Can.GET_METADATA, keys[0], None, "select")]
@@ -102,7 +102,7 @@ async def test_few_hints_are_checked_and_a_wrong_hint_loses_no_row() -> None:
 
 
 async def test_hints_of_a_replaced_model_are_ignored() -> None:
-    """By another model a relation may not show a row any more: then the whole question is asked, by that model."""
+    """In another model the relation may not show a row; then the full check runs with that model."""
     questions, names = listed(120, "select")
     recorder = Lister(set(names), {("can_include_in_list", names[7])})
     recorder.model_id = "other"
@@ -132,14 +132,14 @@ async def test_a_list_request_names_the_role_member_and_the_current_time() -> No
 
 
 class Sure:
-    """Any hint is enough by the model `m`."""
+    """In the model `m` any hint suffices."""
 
     async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
         listed = (relation, type) == (Can.INCLUDE_IN_LIST, ObjectType.TABLE)
         return model_id == "m" and (listed or (relation, type, granted) == (Can.READ_DATA, ObjectType.COLUMN, "select"))
 
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
-        """What reads data of all tables in a namespace."""
+        """Return the relation that reads data of all tables in a namespace."""
         known = (model_id, type_name, relation, parent_name) == ("m", "table", "can_read_data", "namespace")
         return "selects" if known else None
 
@@ -157,7 +157,7 @@ def lying(count: int, space: ObjectKey, relation: Can = Can.READ_DATA) -> list[Q
 
 
 async def test_many_checks_below_one_container_become_one_check_of_the_container() -> None:
-    """Held in the first namespace and not in the second, of whose tables one is given by itself."""
+    """The right is held on the first namespace, and in the second one on a single table."""
     asked = [*lying(500, SPACES[0]), *lying(8, SPACES[1]), *lying(7, SPACES[2]), *lying(9, SPACES[0], Can.DROP)]
     own, drop = ("can_read_data", "table:n1-t3"), ("can_drop", "table:n0-t0")
     recorder = Lister(set(), {("selects", "namespace:n0"), own, drop})

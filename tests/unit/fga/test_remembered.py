@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of OpenFGA's answers, and above all what is not."""
+"""The cache of OpenFGA answers, above all the cases that are not cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROJECT = Question(Can.GET_METADATA, ObjectKey(ObjectType.PROJECT, "p"))
 
 @dataclass
 class Engine:
-    """OpenFGA: says yes to `allowed` and counts what it is asked."""
+    """An OpenFGA that allows `allowed` and counts its checks."""
 
     allowed: set[Question] = field(default_factory=set)
     asked: list[tuple[Question, ...]] = field(default_factory=list)
@@ -212,7 +212,7 @@ async def test_the_cache_is_bounded_and_evicts_the_least_recently_used_entry() -
 
 @given(st.data())
 async def test_cache_and_engine_agree_under_changes_of_the_revision(data: st.DataObject) -> None:
-    """Any sequence of grants (which move nothing), revocations (which move a revision) and questions."""
+    """Any sequence of grants (no revision change), revocations (revision change) and checks."""
     questions = [
         Question(relation, ObjectKey(ObjectType.TABLE, name))
         for relation in (Can.READ_DATA, Can.WRITE_DATA)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuples found in OpenFGA: only those the gateway would have written in exactly this way are its own."""
+"""Tuples in OpenFGA: only those in the exact form of the gateway belong to it."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_a_tuple_of_another_model_is_unknown(raw: FgaTuple) -> None:
     ],
 )
 def test_a_condition_that_the_gateway_does_not_write_is_distinguished(condition: Condition) -> None:
-    """One that carries its own `current_time` would hold for ever."""
+    """A condition with its own `current_time` would hold forever."""
     found = read_back(FgaTuple(to_wire(OURS[0]).user, "select", f"table:{ID}", condition))
     assert (found.key, found.plain, found.expires_at) == (OURS[0], False, None)

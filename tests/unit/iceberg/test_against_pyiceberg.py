@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client library as a second opinion, for versions 1 and 2 and the updates where it applies a catalog's rules."""
+"""Comparison with PyIceberg for format versions 1 and 2, and for updates with the rules of a catalog."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MORE = {"source-id": 1, "transform": "bucket[4]", "name": "b", "field-id": 1000}
 
 
 def theirs(document: bytes) -> dict[str, Any]:
-    """The document as the library understands it, without what it only records for itself."""
+    """Return the document as PyIceberg reads it, without its internal fields."""
     return spaced(TableMetadataUtil.parse_raw(document.decode()).model_dump_json())
 
 
 def spaced(text: str) -> dict[str, Any]:
-    """Normalised; the library writes decimals with a space we do not add."""
+    """Return a normalized type; PyIceberg writes decimals with an additional space."""
     return normal(json.loads(text.replace("decimal(9, 2)", "decimal(9,2)")))
 
 
@@ -97,7 +97,7 @@ def test_pyiceberg_applies_updates_with_the_same_result(
 
 
 def without_old_spec(members: dict[str, Any]) -> dict[str, Any]:
-    """The library does not keep the version 1 copy of the default spec up to date; the specification wants it so."""
+    """Remove the version 1 copy of the default spec, which PyIceberg does not update as the specification requires."""
     return {name: v for name, v in members.items() if name != "partition-spec"}
 
 
@@ -110,7 +110,7 @@ def test_metadata_written_by_pyiceberg_is_readable(table: Any, commit: Any, w: A
 
 
 def every_update_and_requirement_of_the_library(w: Any) -> tuple[list[Any], list[Any]]:
-    """One instance of each class, made from wire JSON by the library itself."""
+    """Return one instance of each class, made from wire JSON by PyIceberg."""
     stats = {"snapshot-id": 1, "statistics-path": "s3://b/a", "file-size-in-bytes": 1}
     full = {**stats, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     updates = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits as a whole: creation, no-ops, logs and times, cost."""
+"""Whole commits: creation, no-ops, logs, times and cost."""
 
 import json
 import time
@@ -207,7 +207,7 @@ def test_a_commit_on_a_thousand_snapshots_stays_far_below_the_client_librarys_64
 ) -> None:
     data = document(table, 1000)
     best = 1.0
-    for _ in range(50):  # on a busy machine one of them runs undisturbed
+    for _ in range(50):  # on a busy machine at least one of the runs is not interrupted
         started = time.perf_counter()
         base = decode_stored_table_metadata(data)
         request = [w.snapshot(3051729675574597004, seq=1001, parent=1), w.ref("main", 3051729675574597004)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of documents: text kept, parsed late, never shared."""
+"""Parts of documents: stored as text, parsed on demand, never shared."""
 
 import json
 

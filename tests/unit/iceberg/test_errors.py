@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors: the wire type is the class name, and texts are those clients assert on."""
+"""Errors: the wire type is the class name, and the messages are those that clients match."""
 
 from gateway.iceberg import errors
 from gateway.iceberg.identifiers import Namespace, TableIdentifier

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a commit does, in the terms authorization decides on."""
+"""Kinds of changes in a commit, as authorization uses them."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is too much, and that what is too much already may shrink."""
+"""Limits of tables and commits; a table above a limit may shrink."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ GROWING = {
     "refs": ({"structures": 3}, tag),
     "properties": ({"properties": 4}, lambda n: {"action": "set-properties", "updates": {f"k{n}": "v"}}),
 }
-"""What grows: limits that let three more in, and what makes the nth."""
+"""Cases: limits that allow three more elements, and the function that makes the nth."""
 
 
 @pytest.mark.parametrize("what", GROWING)
@@ -72,7 +72,7 @@ def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(what: str) -> None:
     full = commit(table(), *first, *map(update, (1, 2, 3)), **limits)
     with pytest.raises(MetadataTooLarge, match=rf"There would be \d {what}, at most \d are allowed"):
         commit(full, update(4), **limits)
-    # What was let in when the limit was higher stays, and everything else goes on.
+    # Elements accepted under a higher limit stay, and all other changes continue.
     over = commit(full, update(4))
     lower = {name: 1 for name in limits}
     commit(over, {"action": "remove-properties", "removals": ["write.parquet.compression-codec"]}, **lower)
@@ -122,7 +122,7 @@ def test_a_new_table_and_a_new_view_have_the_same_limits() -> None:
 
 
 def test_updates_with_quadratic_cost_are_refused_early() -> None:
-    """Each new schema is compared with all there are: ten thousand in one commit are fifty million comparisons."""
+    """Each new schema is compared with all existing ones: ten thousand in one commit are fifty million comparisons."""
     began = time.process_time()
     with pytest.raises(TooManyUpdatesInCommit, match="send them in several commits"):
         commit(table(), *map(schema, range(2, 10_000)))
@@ -130,7 +130,7 @@ def test_updates_with_quadratic_cost_are_refused_early() -> None:
 
 
 def test_expiring_snapshots_one_update_each_equals_one_update_for_all() -> None:
-    """As clients up to 1.8 do; looked through one by one it would be beyond what a commit may look at."""
+    """Clients up to 1.8 send this; a search for each snapshot would exceed the limits of a commit."""
     full = commit(table(), *map(snapshot, range(1, 5001)))
     removals = [{"action": "remove-snapshots", "snapshot-ids": [n]} for n in range(1, 5001)]
     one = {"action": "remove-snapshots", "snapshot-ids": list(range(1, 5001))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents: round trips, old forms, and what is refused from elsewhere."""
+"""Metadata documents: round trips, old forms, and refused documents."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def members(data: bytes) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def rich(table: Any, commit: Any, w: Any) -> dict[str, Any]:
-    """A document with something in every member."""
+    """Return a document with every member set."""
     stats = {
         "snapshot-id": 1,
         "statistics-path": "s3://lake/a",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of metadata files, and compression that cannot be used as a weapon."""
+"""Names of metadata files, and bounded decompression."""
 
 import gzip
 import zlib

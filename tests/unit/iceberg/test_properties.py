@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which table properties may be set and removed."""
+"""Table properties that may be set and removed."""
 
 from __future__ import annotations
 

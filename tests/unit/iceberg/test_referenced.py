@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reduced view of `snapshots=refs`."""
+"""The reduced metadata of `snapshots=refs`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements: each kind holding, failing with the text clients look for, and the rules of a create commit."""
+"""Requirements: each kind satisfied and failed with the message clients match, and the rules of a create commit."""
 
 from typing import Any
 

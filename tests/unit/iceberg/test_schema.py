@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas: what is legal in which format version, sameness, fresh ids."""
+"""Schemas: validity by format version, equality and fresh ids."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which JSON values a type has."""
+"""JSON values that are valid for a type."""
 
 from __future__ import annotations
 

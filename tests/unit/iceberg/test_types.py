@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types and transforms by name."""
+"""Types and transforms and their names."""
 
 from __future__ import annotations
 

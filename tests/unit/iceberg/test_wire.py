@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies: kebab-case in and out, strict where silence would change a meaning, errors that name the place."""
+"""Request and response bodies: kebab-case, strict parsing, and errors with a path."""
 
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is held back when some columns are granted: of every schema that a table has had, and told in the protocol's
-words.
-"""
+"""Column restrictions: computed over every schema of a table, and encoded as in the protocol."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ from gateway.obligations.restrictions import read_restrictions
 
 
 def column(id: int, name: str = "", type: Any = "string", *, required: bool = False) -> dict[str, Any]:
-    """A column in the protocol's JSON."""
+    """Return a column in the JSON of the protocol."""
     return {"id": id, "name": name or f"c{id}", "type": type, "required": required}
 
 
 def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
-    """A metadata document with these schemas, the last one current."""
+    """Return a metadata document with these schemas, the last one current."""
     told = [{"type": "struct", "schema-id": n, "fields": fields} for n, fields in enumerate(schemas)]
     return json.dumps(
         {"format-version": 2, "snapshots": [{"a": 1}], "schemas": told, "current-schema-id": range(len(told))[current]}
@@ -34,7 +32,7 @@ def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
 
 
 def a_struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    """A struct type."""
+    """Return a struct type."""
     return {"type": "struct", "fields": list(fields)}
 
 
@@ -48,7 +46,7 @@ def test_ungranted_optional_columns_are_null_and_required_ones_a_fixed_value() -
 
 
 def test_a_column_of_an_older_schema_is_restricted() -> None:
-    """A reader of an old snapshot projects with the schema of that time."""
+    """A reader of an old snapshot uses the schema of that time."""
     columns = columns_of(document([column(1), column(2)], [column(1)]))
     assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which action is for which type: the protocol's table, line by line."""
+"""Mask actions by type, as in the table of the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRIMITIVES = (
 )  # fmt: skip
 TEMPORAL = {"date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 HASHED = {"string", "int", "long", "binary"}
-#: Action to the types it is for; what is not here is for all of them.
+#: The types of each action; an action that is not listed applies to all.
 FOR = {
     Action.MASK_ALPHANUM: {"string"},
     Action.SHOW_FIRST_4: {"string"},
@@ -30,7 +30,7 @@ FOR = {
 
 
 def struct(kind: Type) -> StructType:
-    """A struct with one field of the type."""
+    """Return a struct with one field of the type."""
     return StructType(fields=(NestedField(id=9, name="inner", required=False, type=kind),))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations merge to the strictest whatever their order, have one fingerprint, and are never ignored."""
+"""Obligations: they merge to the strictest in any order, have one fingerprint, and are never ignored."""
 
 from __future__ import annotations
 

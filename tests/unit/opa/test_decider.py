@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses of OPA are taken."""
+"""Accepted URLs of OPA."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which answers of the policies are remembered, and when they are not."""
+"""The cache of policy answers, and the cases that are not cached."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALLOWED = (PolicyAnswer(allow=True),)
 
 @dataclass
 class Policies:
-    """OPA: says what it is told to say, and counts."""
+    """An OPA that returns configured answers and counts requests."""
 
     answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1), revision="1")
     current: str | None = "1"
@@ -98,7 +98,7 @@ async def test_an_answer_without_a_promised_time_is_not_cached() -> None:
 
 
 def changed(request: PolicyRequest, path: tuple[str | int, ...], value: Any) -> PolicyRequest:
-    """The request with one member of it replaced, by its path in the JSON that is sent."""
+    """Return the request with one member replaced, by its path in the sent JSON."""
     tree = msgspec.to_builtins(request)
     inner = tree
     for step in path[:-1]:
@@ -180,7 +180,7 @@ async def test_an_answer_given_during_a_policy_change_is_not_cached() -> None:
 
 @pytest.mark.parametrize("by", ["2", None])
 async def test_an_answer_of_an_intermediate_policy_revision_is_not_cached(by: str | None) -> None:
-    """They were changed and changed back: each look finds the same ones."""
+    """The policies were changed and changed back: both revision checks return the same revision."""
     here = Policies()
     here.answers = msgspec.structs.replace(here.answers, revision=by)
     memory = await here.memory()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters say what equals what, or are refused: never a wider question than was asked."""
+"""SCIM filters: equality comparisons, or a refusal; a filter is never widened."""
 
 from __future__ import annotations
 

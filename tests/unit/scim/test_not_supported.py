@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What SCIM has and this server has not: 501 (RFC 7644 sections 3.11 and 3.12), as `ServiceProviderConfig` says."""
+"""Unsupported parts of SCIM: 501 (RFC 7644 sections 3.11 and 3.12), as in `ServiceProviderConfig`."""
 
 from __future__ import annotations
 

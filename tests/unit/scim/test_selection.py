@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes an answer has, and what is told of the server itself."""
+"""Selection of returned attributes, and the SCIM discovery documents."""
 
 from __future__ import annotations
 

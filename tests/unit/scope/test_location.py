@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations: what is refused, what is equal, what overlaps."""
+"""Locations: refused texts, equality and overlap."""
 
 import pytest
 from hypothesis import given

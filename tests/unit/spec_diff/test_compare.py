@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of two OpenAPI documents sees what differs, through references."""
+"""Comparison of two OpenAPI documents, including references."""
 
 from __future__ import annotations
 

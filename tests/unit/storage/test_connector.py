@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connector against servers on loopback: which addresses are connected to, and what a redirect becomes."""
+"""The connector with servers on loopback: allowed addresses and redirects."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_f06_a_malformed_sts_response_is_one_clear_error(connector: Connec
 async def test_d08_the_checked_address_is_the_connected_address(
     connector: Connector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that resolves to an allowed address first and to another one afterwards (DNS rebinding)."""
+    """A name that resolves to an allowed address first and to another one later (DNS rebinding)."""
     asked: list[str] = []
     resolve = socket.getaddrinfo
 
@@ -170,7 +170,7 @@ async def test_a_route_reaches_only_its_endpoint(connector: Connector) -> None:
         route = connector.route(mine.url)
         async with httpx.AsyncClient(proxy=route.proxy_url) as client:
             assert (await client.get(f"{mine.url}/a/b?c=d%2F")).content == b"mine"
-            assert mine.seen == [("GET", "/a/b?c=d%2F", None)]  # the store never sees the proxy's secret
+            assert mine.seen == [("GET", "/a/b?c=d%2F", None)]  # the proxy credential never reaches the store
             for url in (other.url, mine.url.replace("127.0.0.1", "127.0.0.2")):
                 assert (await client.get(url)).status_code == 400
             with pytest.raises(httpx.ProxyError):
@@ -239,7 +239,7 @@ async def test_a_closed_port_is_an_unavailable_store(connector: Connector) -> No
 
 
 def raw_request(connector: Connector, endpoint: str) -> tuple[int, bytes]:
-    """The port of the connector, and the bytes of a GET through it."""
+    """Return the port of the connector, and the bytes of a GET through it."""
     route = urlsplit(connector.route(endpoint).proxy_url)
     credentials = base64.b64encode(f"{route.username}:{route.password}".encode()).decode()
     head = f"GET {endpoint}/x HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {credentials}\r\n\r\n"
@@ -386,7 +386,7 @@ async def test_a_slow_name_server_does_not_delay_other_names(
 async def test_an_unresponsive_address_leaves_time_for_the_next_one(
     silent: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one address that answers is of the other family, and the last one of the name."""
+    """The only responsive address is of the other family, and the last one of the name."""
     answering = "127.0.0.1" if ":" in silent[0] else "::1"
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 1)) for address in (*silent, answering)]
     resolve: Any = socket.getaddrinfo

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the file adapter refuses before it speaks to any store."""
+"""Requests that the file adapter refuses before it contacts a store."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
 
 
 class Untouched:
-    """A client that fails the test as soon as a store is about to be asked."""
+    """A client that fails the test on any request to a store."""
 
     async def _ask(self, *_: Any) -> Any:
         raise AssertionError("the store was asked")

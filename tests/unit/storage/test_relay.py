@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Framing of HTTP/1.1 messages from stores that send odd, endless or ambiguous ones."""
+"""Framing of HTTP/1.1 messages from stores that send malformed, endless or ambiguous ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class Written:
-    """A writer that keeps what it gets; `undrained` is the largest number of bytes between two drains."""
+    """A writer that keeps its input; `undrained` is the largest number of bytes between two drains."""
 
     def __init__(self, *, stalls: bool = False) -> None:
         self.data = b""
@@ -36,7 +36,7 @@ class Written:
 
 
 async def answer(sent: bytes, written: Written) -> bool:
-    """Relay an answer from a store that keeps its connection open."""
+    """Relay a response of a store that keeps its connection open."""
     reader = asyncio.StreamReader(limit=relay.MAX_HEAD)
     reader.feed_data(sent)
     async with asyncio.timeout(5):

@@ -26,7 +26,7 @@ def partition_statistics(snapshot_id: int, path: str = "a.parquet") -> dict[str,
 
 @pytest.fixture(scope="module")
 def two(table: Any, commit: Any, w: Any) -> Any:
-    """A table with snapshots 1 and 2 on main and a tag on 1."""
+    """Return a table with snapshots 1 and 2 on main and a tag on 1."""
     one = commit(table(), w.snapshot(1), w.ref("main", 1), w.ref("first", 1, "tag")).metadata
     return commit(one, w.snapshot(2, seq=2, parent=1), w.ref("main", 2)).metadata
 
@@ -62,7 +62,7 @@ def test_a_snapshot_id_is_never_used_twice(two: Any, commit: Any, w: Any) -> Non
 
 
 def test_a_snapshot_id_with_digits_found_elsewhere_in_the_text_is_new(two: Any, commit: Any, w: Any) -> None:
-    """The digits of 170 occur in time stamps of the stored text; the search for digits must not decide alone."""
+    """The digits of 170 occur in timestamps of the stored text; a search for digits alone would be wrong."""
     assert commit(two, w.snapshot(170, seq=9)).changed
 
 

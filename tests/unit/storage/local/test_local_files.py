@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of local warehouses, in directories into which clients put whatever they like."""
+"""Files of local warehouses, in directories with arbitrary content from clients."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from gateway.storage.s3.credential import S3AccessKey
 
 SECRET = b"of another warehouse"
 
-# renameat2(2): both names change what they stand for in one step.
+# renameat2(2) exchanges both names atomically.
 _HERE, _EXCHANGE = -100, 2
 
 
 class Lake:
-    """Two warehouses in a listed directory; the second one holds a secret, and so does a directory beside the first."""
+    """Two warehouses in an allowed directory; a secret lies in the second one and in a directory beside the first."""
 
     def __init__(self, root: Path) -> None:
         self.listed = root / "listed"
@@ -89,7 +89,7 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    # The machine's own temporary directory may be a link, and nothing here follows one.
+    # The temporary directory of the machine may be a symlink, and symlinks are not followed here.
     yield Lake(Path(os.path.realpath(tmp_path)))
 
 
@@ -248,7 +248,7 @@ async def test_a_directory_replaced_by_a_symlink_during_use_is_not_followed(lake
 
 @pytest.mark.threat("LG-LOC-26")
 async def test_random_trees_of_links_never_expose_or_change_outside_files(lake: Lake) -> None:
-    """Trees drawn at random, with every operation at every path of them."""
+    """Random trees, with every operation at every path of them."""
     drawn = random.Random(20261121)
     for _ in range(30):
         paths = _tree(lake, drawn)
@@ -265,7 +265,7 @@ async def test_random_trees_of_links_never_expose_or_change_outside_files(lake: 
 
 
 def _tree(lake: Lake, drawn: random.Random) -> list[str]:
-    """Fill `t` with files, directories, links and pipes; some paths in it, also through the links."""
+    """Fill `t` with files, directories, links and pipes. Return some paths in it, including paths through the links."""
     top = lake.mine / "t"
     folders = [top]
     top.mkdir(exist_ok=True)

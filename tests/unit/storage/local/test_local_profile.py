@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local storage profiles: which directories are accepted, by whom, and what a warehouse in one hands out."""
+"""Local storage profiles: allowed directories, and responses of a warehouse in one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage profiles and credentials as they come over the wire."""
+"""Storage profiles and credentials in requests."""
 
 import json
 from typing import Any
@@ -151,7 +151,7 @@ def _decoded(host: str, rules: StorageRules = STORED) -> S3Profile:
 @pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize("host", _INNER)
 def test_d08_loopback_and_private_addresses_need_an_allowed_network(host: str) -> None:
-    assert _decoded(host).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
+    assert _decoded(host).endpoint == f"http://{host}:9000"  # a stored profile is checked at its use
     with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
         decode_profile(_named(host), rules=STRICTEST)
     other = parse_networks(["10.200.0.0/16", "fd99::/16"])

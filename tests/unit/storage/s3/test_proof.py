@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The evaluator against answers worked out by hand from the IAM user guide."""
+"""The policy evaluator, compared with results derived by hand from the IAM user guide."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def test_a_policy_variable_is_the_request_value_and_never_matches_if_absent() ->
     document = policy(allow("arn:aws:s3:::b/${aws:username}/*"))
     assert evaluate(document, "s3:GetObject", bucket="b", key="ann/x", context={"aws:username": "ann"})
     assert not evaluate(document, "s3:GetObject", bucket="b", key="x*/x", context={"aws:username": "x"})
-    # A pattern character inside of a variable's value is taken literally.
+    # A pattern character in the value of a variable is taken literally.
     assert not evaluate(document, "s3:GetObject", bucket="b", key="bob/x", context={"aws:username": "*"})
     assert not may_get(document, "${aws:username}/x")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The properties clients get."""
+"""Storage properties that clients receive."""
 
 from datetime import UTC, datetime
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy builder, judged by an evaluator that shares no code with it."""
+"""The builder of session policies, checked by an independent evaluator."""
 
 import json
 import random
@@ -22,7 +22,7 @@ SEGMENT = st.text(st.sampled_from(NASTY), min_size=1, max_size=14)
 
 
 def siblings(location: Location) -> list[str]:
-    """Keys that a careless pattern for the location would reach."""
+    """Return keys that an imprecise pattern for the location would match."""
     path = location.key_prefix[:-1]
     parent = path.rpartition("/")[0]
     own = [path, path + "0/f", path + "_x/f", path + "./f", path + "-", path + "*/f", path + "?", path + "%2ff"]
@@ -33,7 +33,7 @@ def siblings(location: Location) -> list[str]:
 
 
 def mutants(key: str, rng: random.Random, count: int) -> list[str]:
-    """Random neighbours of a key: one to three characters removed, doubled, replaced or moved."""
+    """Draw keys similar to a key: one to three characters removed, doubled, replaced or moved."""
     alphabet = "abtT01/*?$._-{}é"
     made = []
     for _ in range(count):
@@ -106,7 +106,7 @@ def test_b01_a_store_without_escapes_refuses_patterns_and_matches_literally(segm
             build_session_policy(location, AccessLevel.READ, escapes_known=False)
         return
     policy = build_session_policy(location, AccessLevel.READ, escapes_known=False)
-    # Twins by letter case are the one thing such a store opens too: no two tables may be twins (`Location.overlaps`).
+    # Such a store also opens keys that differ in letter case: no two tables may have them (`Location.overlaps`).
     inside = (location.key_prefix.lower(), location.key_prefix)
     keys = [key for key in siblings(location) if not key.lower().startswith(inside)]
     assert prove_scope(policy, location, AccessLevel.READ, keys, dialect=Dialect.CASE_BLIND) == []
@@ -202,7 +202,7 @@ def test_non_ascii_letters_count_once_against_the_policy_limit() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("base/ns/t1/*", "base/ns/t1*"),  # the slash dropped everywhere
+        ("base/ns/t1/*", "base/ns/t1*"),  # the slash removed everywhere
         ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":"base/ns/t1*"'),  # in the list condition only
         ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":["base/ns/t1","base/ns/t1/*"]'),  # the bare prefix added
         (',"Condition":{"StringLike":{"s3:prefix":"base/ns/t1/*"}}', ""),  # no condition
@@ -214,7 +214,7 @@ def test_non_ascii_letters_count_once_against_the_policy_limit() -> None:
         ("s3:ListBucket", "s3:List*"),
         ('"s3:GetObject"', '"s3:GetObject","s3:DeleteObject"'),
         ('"Effect":"Allow","Action":["s3:GetObject"]', '"Effect":"Deny","Action":["s3:GetObject"]'),
-        ("base/ns/t1/*", "base/ns/t1/data/*"),  # too narrow is wrong as well
+        ("base/ns/t1/*", "base/ns/t1/data/*"),  # too narrow is also wrong
         ('"Statement":[', '"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"},'),
     ],
 )

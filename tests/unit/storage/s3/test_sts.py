@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole without a store: what is sent, what is repeated, what is believed, and what leaves in an error."""
+"""AssumeRole with a scripted STS: requests, retries, checked responses and errors."""
 
 import asyncio
 import time
@@ -48,7 +48,7 @@ def refusal(code: str, status: int) -> botocore.exceptions.ClientError:
 
 
 class Scripted(Sts):
-    """Answers from a list; exceptions in it are raised. The last one repeats."""
+    """An STS that returns a list of responses and raises exceptions in it. The last one repeats."""
 
     def __init__(self, *answers: Any, **more: Any) -> None:
         super().__init__(**({"route": LOCAL} | more))
@@ -241,7 +241,7 @@ async def test_clients_are_reused_per_credential_and_bounded() -> None:
 
 
 async def test_all_clients_share_the_botocore_service_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once for each, it would be eight megabytes of a worker's memory for each credential that it uses."""
+    """A separate copy for each client would take eight megabytes of a worker's memory for each credential."""
     read: list[str] = []
     load = JSONFileLoader.load_file
 
