@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting as a role narrows, for every operation that there is: what the person holds beside the role counts nowhere.
+"""Assumed roles narrow every operation: the user's own rights do not count.
 
-`tests/contract/test_assumed_doors.py` asks the same of a running gateway, lists and searches included.
+`tests/contract/test_assumed_doors.py` tests the same with a running gateway, including lists and searches.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.access.world import House, Judge
 
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 
-#: Everything but what no token is needed for, and what tells by itself who asks: there the header is refused.
+#: All operations except those without a token, and those that authenticate the caller themselves: they refuse the header.
 _ASKED = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
 
-#: About the very role that is assumed, and so about oneself.
+#: Operations on the assumed role, and so on the caller itself.
 _OWN = "grants of role"
 
 
 @dataclass
 class ByGuise(Judge):
-    """The person holds everything; the role what `role_has` says. Remembers as what somebody was asked about."""
+    """The user holds everything; the role holds it if `role_has`. Records the identity of each check."""
 
     role_has: bool = False
     guises: list[tuple[Actor, tuple[Question, ...]]] = field(default_factory=list)
@@ -98,7 +98,7 @@ async def test_open_operations_that_change_data_are_refused_for_an_assumed_role(
             else:
                 assert answer.status_code == 403, example
     assert "Bootstrap" in {type(each.operation).__name__ for each in free}
-    # A record of oneself gives no right; what changes one's own is asked of the role, and so is somebody else's.
+    # Registration of the caller gives no right. Changes of any user record are checked for the role.
     assert reached == {RegisterSelf.__name__, "UpdateUser", "DeleteUser"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that `…/actions` tells of are those that clients of the reference system know, name by name."""
+"""The actions that `…/actions` returns equal those that Lakekeeper clients use."""
 
 from __future__ import annotations
 

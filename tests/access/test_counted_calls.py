@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests are counted as: by their route, their status, and where what they are about lies."""
+"""Request statistics: counts by route, status, and warehouse or project of the target."""
 
 from __future__ import annotations
 

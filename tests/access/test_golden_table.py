@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table is told the same everywhere: in the model's tests and in the documentation."""
+"""The golden table equals the model's tests and the documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEGIN, END = "<!-- golden table: generated -->\n", "<!-- end of the golden table
 
 
 def _around(text: str) -> tuple[str, str]:
-    """Return what comes before the marks of the table and what comes after them."""
+    """Return the text before and after the marks of the table."""
     assert text.count(BEGIN) == text.count(END) == 1, "the marks around the table"
     return text.split(BEGIN)[0], text.split(END)[1]
 
@@ -56,7 +56,7 @@ def test_every_grantable_privilege_has_a_row() -> None:
 
 
 def test_nothing_is_implied_that_the_reference_denies() -> None:
-    """The rows of appendix B that surprise, once more in words."""
+    """The exclusions that readers may not expect, checked separately."""
     by_title = {row.title: row for row in ROWS}
     column = {each.title: each for each in COLUMNS}
     assert not by_title["modify on W"].holds(column["N: create in it"]), "modify does not imply create"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what clients, policies and operators rely on with the golden files (ARCHITECTURE.md, "Golden files").
+"""Golden files of the interfaces for clients, policies and operators (ARCHITECTURE.md, "Golden files").
 
-The golden matrix and the golden table of the relationship model have tests of their own.
+The golden matrix and the golden table of the relationship model have separate tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.golden_files import Golden
 
 GOLDENS = Path(__file__).with_name("goldens")
 
-#: Imported while tests are collected, so that no test takes the time of it.
+#: Imported at collection, so that no test includes the import time.
 MODULES = golden_source.modules()
 
 pytestmark = pytest.mark.golden

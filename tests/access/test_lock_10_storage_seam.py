@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 10: a provider of storage is one folder and one line of the registry; nothing else names it.
+"""Lock 10: a storage provider is one folder and one line of the registry; no other module names it.
 
-The import contracts (lock 7) keep modules from importing a provider. This keeps its name and its words out of their
-text, so that the next provider needs no change there, and providers apart from each other.
+The import contracts (lock 7) keep modules from importing a provider. This test keeps provider names and terms out of
+their text, so that a new provider needs no change there and providers stay independent.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gateway.storage.registry import PROVIDERS
 GATEWAY = Path(__file__).parents[2] / "gateway"
 STORAGE = GATEWAY / "storage"
 
-#: By provider: what nobody else may write. Words of every day, such as "local", are those of the JSON alone.
+#: Terms that only the provider may use. Common words, such as "local", count only as JSON values.
 WORDS = {
     "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[sS]ts|STS|[bB]oto(?:core|3)?|[bB]uckets?|[mM]inio|arn|ARN)(?![a-z0-9])",
     "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
 }
 
-#: Who writes one all the same, and why. A line that is not needed fails.
+#: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
     "access/shares.py": "token buckets of principals",
     "access/token_buckets.py": "as above",
@@ -43,7 +43,7 @@ ALLOWED = {
     "telemetry/redaction.py": "logs are redacted before any provider is opened, and whatever provider a secret is of",
 }
 
-#: The stack on one machine has an object store, the demonstration attacks it, and migrations read stored profiles.
+#: The embedded stack has an object store, the demonstration attacks it, and migrations read stored profiles.
 ROOMS = ("embedded/", "db/migrations/")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 1: an operation that forgot to say what it demands cannot even be written down."""
+"""Lock 1: an operation without demands or a declared reason fails at class creation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_operation_without_a_kind_is_refused() -> None:
 
 def test_an_abstract_operation_is_not_registered() -> None:
     class Common(ReadOperation, abstract=True):
-        """What several operations have in common."""
+        """A base class of several operations."""
 
     assert "Common" not in OPERATIONS
 

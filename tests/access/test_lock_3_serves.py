@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 3: `@serves` makes the route from the operation, once."""
+"""Lock 3: `@serves` derives the route from the operation, once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_set_of_served_operations_is_the_set_of_declared_ones() -> None:
 
 
 def test_operations_that_share_a_handler_are_equally_open() -> None:
-    """The latch is content with any of them, so none may be open to all where another is not."""
+    """The latch accepts any of the operations, so none may be public if another is not."""
     for handler in SERVED.values():
         assert len({operation.is_public() for operation in handler.opt[OPERATIONS_OF]}) == 1
 
@@ -90,7 +90,7 @@ async def test_a_handler_reads_only_declared_parts_of_the_request() -> None:
 def test_a_use_case_missing_from_services_is_refused() -> None:
     class Orphans:
         async def get(self, permit: Permit[LoadTable]) -> None:
-            """A use case of a class that `Services` has no object of."""
+            """A use case of a class without an object in `Services`."""
 
     with pytest.raises(TypeError, match="no part has the use case"):
         serve(LoadTable, Orphans.get)

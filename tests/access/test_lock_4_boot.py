@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 4: an application with a route nobody declared, or a declared operation nobody serves, does not start."""
+"""Lock 4: an application with an undeclared route, or with a declared operation without a handler, does not start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _back() -> str:
 
 @route("/management/v1/whoami", http_method=[HttpMethod.DELETE], status_code=204)
 async def _second_method() -> None:
-    """A method the path has not been given."""
+    """A second, undeclared method of the path."""
 
 
 @route("/back", http_method=[HttpMethod.GET, HttpMethod.OPTIONS])
@@ -48,7 +48,7 @@ class _BackController(Controller):
 
 
 async def _mounted(scope: Scope, receive: Receive, send: Send) -> None:
-    """An ASGI application of its own."""
+    """A mounted ASGI application."""
 
 
 _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mounted)
@@ -56,7 +56,7 @@ _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mou
 
 @websocket("/socket")
 async def _socket(socket: WebSocket[Any, Any, Any]) -> None:
-    """A way past HTTP."""
+    """A WebSocket route."""
 
 
 @route("/whispered", http_method=[HttpMethod.OPTIONS])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 5: no success answer leaves a request that was not admitted, or whose audit record is not durable."""
+"""Lock 5: no success response is sent for a request that was not admitted, or whose audit record is not durable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTab
 
 
 async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
-    """The answer of a route with this handler that says it serves `operations`."""
+    """Return the response of a route with this handler that serves `operations`."""
     _inject_context(handler)
     route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
     async with running(house, extra_handlers=[route]) as app:
@@ -79,7 +79,7 @@ async def test_a_handler_without_any_context_is_withheld() -> None:
 
 
 async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
-    """A server would pass on whatever is sent after the end; the client of these tests would not show it."""
+    """A server would forward bytes sent after the end of a response; the client of these tests would not show them."""
     sent: list[Any] = []
 
     async def leaking(scope: Any, receive: Any, send: Any) -> None:
@@ -105,7 +105,7 @@ async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
 
 
 def test_a_route_without_operations_answers_only_options() -> None:
-    """The boot-time walk lets no such route in; the latch does not rely on that."""
+    """The boot-time walk refuses such a route; the latch does not rely on that."""
     assert _may_leave("OPTIONS", {}, None)
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
         assert not _may_leave(method, {}, None)

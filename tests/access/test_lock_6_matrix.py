@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6e: the golden matrix. A change of the model, of a demand or of what a grant writes shows as its diff."""
+"""Lock 6e: the golden matrix. A change of the model, of a demand or of the tuples of a grant appears in its diff."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.integration.parts import free_port
 MATRIX = Path(__file__).with_name("matrix.md")
 KEY = "key-of-the-test"
 
-#: Operations that have no column, each with its reason. A line that is not needed fails.
+#: Operations without a column, each with its reason. An unnecessary line fails.
 EXEMPT: dict[str, str] = {}
 
-#: All of the matrix is computed once, which takes minutes on a machine that does much else.
+#: The matrix is computed once, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 Rows = dict[str, dict[str, list[str]]]
@@ -35,7 +35,7 @@ Rows = dict[str, dict[str, list[str]]]
 
 @pytest.fixture(scope="module")
 def openfga() -> Iterator[str]:
-    """An OpenFGA with its tuples in memory."""
+    """Run an OpenFGA with its tuples in memory."""
     kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
@@ -50,7 +50,7 @@ def openfga() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
-        # Whether an answer is right does not depend on how busy the machine is.
+        # The answers do not depend on the load of the machine, so timeouts are long.
         "OPENFGA_REQUEST_TIMEOUT": "60s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "61s",
     }
@@ -77,7 +77,7 @@ def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def rows(openfga: str) -> Rows:
-    """The matrix as it is now."""
+    """Return the current matrix."""
     return asyncio.run(_computed(openfga))
 
 
@@ -111,14 +111,14 @@ def _cells(rows: Rows, table: str, holder: str) -> dict[str, str]:
 
 
 def _closed(rows: Rows, table: str, holder: str) -> set[str]:
-    """The cells of the operations that are not open to everybody."""
+    """Return the cells of the operations that are not open to everyone."""
     heads = matrix.columns()[table]
     return {
         cell for head, cell in zip(heads, rows[table][holder], strict=True) if head.example.operation.open_to is None
     }
 
 
-# What Lakekeeper's relationship model says; the golden file alone would also agree with a mistake.
+# Statements of Lakekeeper's relationship model; the golden file alone would also accept a mistake.
 
 
 def test_select_on_a_table_allows_only_reading_it(rows: Rows) -> None:
@@ -157,7 +157,7 @@ def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -
     assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
     for table in ("warehouse", "namespace", "table"):
         held = _cells(rows, table, "server: operator")
-        # To be told of others in the name of an engine is no right on data, and nobody has it by being an operator.
+        # Listing other users on behalf of an engine is no right on data, and operators do not have it implicitly.
         assert {said for title, said in held.items() if "delegate" not in title} == {"✓"}
 
 

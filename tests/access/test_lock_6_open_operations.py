@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6d: what needs no right is written down by hand, and the list may only shrink."""
+"""Lock 6d: operations without demands are listed by hand, and the list may only shrink."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST = Path(__file__).with_name("open_operations.txt")
 
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
-#: Lower these together with the list. Raising one is the decision that the list exists to make visible.
+#: Lower these numbers together with the list. Raising one must be a deliberate decision.
 MOST_OPEN = 13
 MOST_ABOUT_ONESELF = 12
 
@@ -61,7 +61,7 @@ def test_security_md_lists_each_open_operation_with_its_reason() -> None:
 
 
 async def test_an_operation_open_for_the_caller_is_refused_for_another_user() -> None:
-    """A handler that takes `UpdateSelf` for `UpdateUser` opens nothing."""
+    """A handler that admits `UpdateSelf` for `UpdateUser` gains nothing."""
     house = House()
     named = {
         type(example.operation).__name__: example.operation
@@ -81,7 +81,7 @@ async def test_an_operation_open_for_the_caller_is_refused_for_another_user() ->
 
 
 def test_every_operation_without_required_demands_is_listed() -> None:
-    """An operation all of whose demands are optional is open, whatever it calls itself."""
+    """An operation with only optional demands is open, regardless of its declaration."""
     unrequired = {
         type(example.operation).__name__
         for example in EXAMPLES

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6a and 6b: every declared operation is served and has an example, and no example gets past a door that refuses.
+"""Lock 6a and 6b: every declared operation is served and has an example, and no example passes a door that refuses.
 
-Each walk has a counterpart that shows the same requests getting through, so that none can pass by asking nothing.
+Each walk has a counterpart in which the same requests succeed, so that no walk can pass by sending nothing.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
 from tests.access.world import DENIED, House
 
-#: Operations of which no use case exists, so that a permit shows only in the audit.
+#: Operations without a use case; their permit shows only in the audit.
 WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi", "SignRequest"}
 
-#: Asked together with the operation of the same endpoint and never first.
+#: Optional operations, decided together with the operation of the same endpoint.
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
-#: One request, admitted as one and then as the other.
+#: Requests that are admitted as one operation and then as the other.
 IN_TURN = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
     ("FindTask", "GetTask"), ["FindTask", "GetTask"]
 )
 
-#: Paths of which nothing needs a token.
+#: Paths that need no token.
 OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -140,7 +140,7 @@ async def test_no_use_case_runs_while_a_decision_engine_or_the_audit_is_down(bro
     ]
     async with running(house) as app:
         if broken == "audit":
-            # The records of the others are written by the use case itself: it is reached, and its answer is not sent.
+            # In the other cases the use case writes the record: it is reached, and its response is not sent.
             guarded = [e for e in guarded if e.operation.durability is Durability.BUFFERED]
             guarded = [e for e in guarded if not isinstance(e.operation, LoadTable | LoadGenericTable)]
         for example in guarded:
@@ -177,14 +177,14 @@ async def test_every_undeclared_method_of_every_path_is_405() -> None:
                 answer = await app.client.request(method, path)
                 expected = {405}
                 if f"{method} {template}" in declared:
-                    # Who asks for a token is told what the form lacks before anything else.
+                    # A token request is checked for missing form fields before anything else.
                     expected = {200, 503} if path.startswith(OPEN) else {400 if path.endswith("/oauth/tokens") else 401}
                 assert answer.status_code in expected, (method, path)
         assert app.spy.calls == []
 
 
 def _older() -> dict[str, str]:
-    """Filled older path -> its template."""
+    """Return a filled legacy path and its template."""
     return {
         path: template
         for name, path in OLDER_PATHS
@@ -199,7 +199,9 @@ def test_every_legacy_path_has_an_example() -> None:
 
 @pytest.mark.parametrize(("name", "path"), OLDER_PATHS)
 async def test_a_legacy_path_is_the_same_operation_at_the_door(name: str, path: str) -> None:
-    """Whoever may reaches the use case with the same operation; who may not is refused as at the current path."""
+    """A permitted caller reaches the use case with the same operation; another caller is refused as at the current
+    path.
+    """
     [example] = [each for each in EXAMPLES if type(each.operation).__name__ == name]
     async with running() as app:
         await app.send(example, at=path)

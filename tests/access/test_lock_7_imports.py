@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 7: the import contracts hold, and each of them falls for what it is there against."""
+"""Lock 7: the import contracts hold, and each of them detects its violation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-#: A forbidden import in a small copy of the house, and the beginning of the name of the contract that has to fall.
+#: Forbidden imports for a sample package, by the beginning of the name of the contract that must fail.
 PLANTED = {
     "Rooms import downwards only": ("access/door.py", "import gateway.fga.client"),
     "Litestar is known to the api room alone": ("catalog/tables.py", "import litestar"),
@@ -30,7 +30,7 @@ PLANTED = {
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
-#: What the contracts name, so that the small house has it.
+#: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
     *("app", "assembly.adapters", "cli", "verbs.common", "serving", "settings"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
@@ -70,7 +70,7 @@ def _lint(where: Path, config: Path) -> str:
 
 
 def _verdicts(output: str) -> dict[str, bool]:
-    """Contract to whether it is kept."""
+    """Return for each contract if it is kept."""
     found = {}
     for line in output.splitlines():
         for word, kept in ((" KEPT", True), (" BROKEN", False)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 7b: the gateway's own tasks and repeated answers pass the door, and no request can ask for them."""
+"""Lock 7b: the gateway's own tasks and repeated responses pass the door, and no request can name them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gateway.access.operation import (
 from gateway.access.operations.idempotency import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.request_context import RequestContext
-from gateway.api.build import build_api  # noqa: F401 - importing it is what serves every operation
+from gateway.api.build import build_api  # noqa: F401 - the import serves every operation
 from gateway.api.empty_response import EmptyResponse
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
@@ -34,7 +34,7 @@ from tests.access.world import House, request_context
 
 REMEMBERED = Remembered(204, {}, 1)
 
-#: What has a body that is not made again, and why. A repetition is told 422 and has no effect.
+#: Operations with a response body that is not repeated, and why. A retry gets 422 and has no effect.
 NOT_REPEATED = {
     "UnregisterTable": "the table is gone, and with it every right that could be asked about its metadata",
 }
@@ -42,7 +42,7 @@ NOT_REPEATED = {
 
 @pytest.fixture
 def registers(registers: None) -> Iterator[None]:
-    """And the register of the unrouted as it was."""
+    """Restore the register of unrouted operations as well."""
     unrouted = dict(UNROUTED)
     yield
     UNROUTED.clear()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 8: what changes anything says so, and in read-only maintenance the door lets none of it in.
+"""Lock 8: every operation declares if it changes data, and the door refuses changes in read-only maintenance.
 
-The walk goes over every operation there is, so a new one is in it; one that forgets to say whether it changes anything
-cannot be written down.
+The walk covers all operations, including new ones. An operation without the declaration fails at class creation.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def _closed() -> House:
 
 @pytest.fixture
 def fresh(registers: None) -> Iterator[None]:
-    """The registers are put back afterwards."""
+    """Restore the registers after the test."""
     yield
 
 
@@ -147,7 +146,7 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
     ],
 )
 def test_an_operation_kind_has_only_its_own_methods(fresh: None, base: type[HttpOperation], method: str) -> None:
-    """Read-only maintenance lets an operation in by its kind, so no method may make a reader expect another one."""
+    """Maintenance admits an operation by its kind, so no subclass may override that decision."""
     with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
         type("Odd", (base,), {"endpoint": f"{method} /odd", "open_to": OpenTo(Audience.AUTHENTICATED, "why not")})
     assert "Odd" not in OPERATIONS
