@@ -23,7 +23,7 @@ from tests.access.world import House, Judge
 
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 
-#: All operations except those without a token, and those that authenticate the caller themselves: they refuse the header.
+#: All operations except public ones and those that authenticate the caller themselves and refuse the header.
 _ASKED = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
 
 #: Operations on the assumed role, and so on the caller itself.

@@ -157,7 +157,7 @@ def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -
     assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
     for table in ("warehouse", "namespace", "table"):
         held = _cells(rows, table, "server: operator")
-        # Listing other users on behalf of an engine is no right on data, and operators do not have it implicitly.
+        # Acting for users as an engine is no right on data, and operators do not have it implicitly.
         assert {said for title, said in held.items() if "delegate" not in title} == {"✓"}
 
 

@@ -199,10 +199,7 @@ class _Module:
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
     for path in sorted(_API.glob("*.py")):
-        if path.stem not in (
-            "binding",
-            "context",
-        ):  # the values they read end in fields of operations, and in the readers
+        if path.stem not in ("binding", "context"):  # values that they read end in fields of operations
             listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
             yield path.stem, _Module(path.read_text(), frozenset(listed))
 

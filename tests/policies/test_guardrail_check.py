@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate policy check` and the start of the stack refuse guardrails whose rules nothing reads or nothing defines."""
+"""Refusal of guardrails with rules that are never read or undefined, by `lakegate policy check` and stack startup."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ INVALID = {
 
 @pytest.fixture
 def binary(opa: Run) -> Path:
-    """The program that judges."""
+    """Return the OPA program."""
     return Path(opa("version").args[0])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relationship model: its own tests, and the rules its README states, read off the compiled model."""
+"""The relationship model: its tests, and the rules of its README checked on the compiled model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.fga.compiled import (
     same_model,
 )
 
-# Where each type stands in the hierarchy. Walking from a type to one with a larger number is walking down.
+# The level of each type in the hierarchy. A step to a type with a larger number goes down.
 HEIGHT = {
     "server": 0,
     "project": 1,
@@ -50,7 +50,7 @@ def model() -> Model:
 
 
 def rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object in a relation's definition."""
+    """Yield every object in the definition of a relation."""
     if isinstance(node, Mapping):
         yield node
         for value in node.values():
@@ -61,7 +61,7 @@ def rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, Any]]:
-    """Who may be assigned directly."""
+    """Return the directly assignable subject types."""
     for each in model["type_definitions"]:
         if each["type"] == type_name:
             about = ((each.get("metadata") or {}).get("relations") or {}).get(relation) or {}
@@ -70,7 +70,7 @@ def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, A
 
 
 def downward_steps(model: Model) -> list[str]:
-    """Every `X from Y` in which Y may lead to something that does not stand higher."""
+    """Return every `X from Y` in which Y may lead to a type on the same level or below."""
     found = []
     for each in model["type_definitions"]:
         here = each["type"]
@@ -89,10 +89,10 @@ def downward_steps(model: Model) -> list[str]:
 
 
 def downward_subjects(model: Model) -> list[str]:
-    """Every relation that can be given to all who have a relation on some other object.
+    """Return every relation assignable to a userset of another object.
 
-    `select: [table#describe]` on a warehouse reaches down without any `X from Y`. Only the members of a role may be
-    named so.
+    `select: [table#describe]` on a warehouse would inherit from a descendant without any `X from Y`. Only the members
+    of a role are allowed.
     """
     return [
         f"{each['type']}#{relation} takes {subject['type']}#{subject['relation']}"
@@ -104,7 +104,7 @@ def downward_subjects(model: Model) -> list[str]:
 
 
 def stray_wildcards(model: Model) -> list[str]:
-    """Every relation that may be given to everybody, apart from the one that should."""
+    """Return every relation that allows a wildcard subject, except managed access."""
     return [
         f"{each['type']}#{relation}"
         for each in model["type_definitions"]
@@ -208,7 +208,7 @@ def test_a_wildcard_on_a_privilege_is_detected() -> None:
 
 
 def test_every_grantable_relation_takes_users_and_roles_with_and_without_expiry(model: Model) -> None:
-    # Membership of a role in a role has no end (fga_model/VERSIONS.md, "What the model costs").
+    # Membership of a role in a role has no expiry (fga_model/VERSIONS.md, "What the model costs").
     in_roles = [subject for subject in GRANTABLE_SUBJECTS if subject != GRANTABLE_SUBJECTS[-1]]
     for type_name, relations in grantable_of(model).items():
         wanted = in_roles if type_name == "role" else GRANTABLE_SUBJECTS
@@ -226,7 +226,7 @@ def test_no_grantable_relation_is_also_computed(model: Model) -> None:
         for relation, definition in (each.get("relations") or {}).items()
         if subjects(model, each["type"], relation) and definition != {"this": {}}
     ]
-    # Were a noun computed, a verb that names several nouns would walk up once for each of them.
+    # If a noun were computed, a verb that names several nouns would traverse the hierarchy once for each.
     assert computed == ["role#assignee"]
 
 
@@ -238,7 +238,7 @@ def test_no_action_is_assignable(model: Model) -> None:
 
 def test_each_grantable_relation_has_its_own_grant_permission(model: Model) -> None:
     for type_name, relations in grantable_of(model).items():
-        # What is granted on a column is handed out by who may hand it out on the table.
+        # The right to grant on a column is decided on its table.
         actions = actions_of(model)["table" if type_name == "column" else type_name]
         if type_name == "column":
             assert {f"can_grant_{relation}" for relation in relations} <= actions
@@ -267,7 +267,7 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
     }
 
 
-#: The actions that access checks of the reference system know, by type.
+#: The actions of access checks in Lakekeeper, by type.
 PUBLISHED = {
     "server": "create_project update_users delete_users list_users provision_users read_grants",
     "project": "create_warehouse delete rename get_metadata list_warehouses include_in_list create_role list_roles "
@@ -292,7 +292,7 @@ PUBLISHED = {
 
 
 def test_every_checkable_action_is_in_the_model(model: Model) -> None:
-    """Actions on users are rights on the server (`fga_model/user.fga`)."""
+    """Actions on users are relations of the server (`fga_model/user.fga`)."""
     for type_name, actions in PUBLISHED.items():
         asked = {f"can_{action}" for action in actions.split()}
         assert asked <= actions_of(model)[type_name], (type_name, asked - actions_of(model)[type_name])

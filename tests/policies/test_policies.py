@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies: their own tests, their form, and the schema they are checked against."""
+"""The policies: their tests, their form, and their input schema."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_each_package_is_named_by_its_path(policies: Path) -> None:
         if parts[-1] in ("main", "main_test"):
             parts = (*parts[:-2], parts[-2] + parts[-1].removeprefix("main"))
         if parts[:2] == ("gateway", "guardrails") and parts[-1].endswith("_test"):
-            # Every package below gateway.guardrails is a guardrail.
+            # Every package below gateway.guardrails is evaluated as a guardrail.
             parts = ("gateway_test", "guardrails", parts[-1].removesuffix("_test"))
         assert f"\npackage {'.'.join(parts)}\n" in file.read_text(encoding="utf-8"), file
 
@@ -73,9 +73,9 @@ def test_each_policy_has_a_test_file(policies: Path) -> None:
 
 
 def undescribed_rules(text: str) -> list[str]:
-    """The rules without a block of comments right above them that has METADATA and a description.
+    """Return the rules without a comment block directly above with METADATA and a description.
 
-    A rule may share the block of its `default`, which stands above it.
+    A rule may share the block of its `default`.
     """
     lines = text.splitlines()
     missing = []
@@ -117,8 +117,10 @@ def test_no_policy_makes_http_calls_or_reads_another_clock(policies: Path) -> No
 
 
 def asks_elsewhere(policies: Path) -> set[Path]:
-    """The bridge to Trino asks the gateway, in one file, and gets its token, in another; what it keeps of that in the
-    log is named in a third. The gateway's own OPA answers for none of them (`system/authz.rego`).
+    """Return True for the policies that may call the gateway, which belong to the Trino bridge.
+
+    One file calls the gateway, another fetches its token, and a third masks the token in the decision log. The
+    gateway's own OPA evaluates none of them (`system/authz.rego`).
     """
     asking = {policies / "trino" / name for name in ("gateway.rego", "log.rego", "settings.rego")}
     return asking | {file for file in rego_files(policies / "trino") if file.stem.endswith("_test")}
@@ -135,11 +137,11 @@ def test_only_authorization_revision_and_bridge_settings_read_the_opa_runtime(po
     bridge = [file for file in reading if file.parent.name == "trino"]
     readers = {file.name for file in reading if file not in bridge}
     assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego"}
-    # The bridge is told by its environment how it is set up.
+    # The bridge reads its settings from its environment.
     assert {file.name for file in bridge if not file.stem.endswith("_test")} == {
         "authz.rego",
         "settings.rego",
     }
-    # The environment, which holds the tokens, is nobody's business but the authorization's.
+    # The environment contains the tokens, so only the authorization policy may read them.
     text = (policies / "system/revision.rego").read_text(encoding="utf-8")
     assert re.findall(r"runtime\(\)[.\[]?(.*)", text) == ["env.LAKEGATE_OPA_REVISION"]
