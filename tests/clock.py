@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long something takes on a machine that is also busy with other things, and stands still for seconds at times."""
+"""Durations on a machine that is busy with other work, and may pause for seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 
 
 async def quickest(work: Callable[[], Awaitable[object]], *, of: int = 3) -> float:
-    """Seconds that the quickest of some runs took: what is slow by itself is slow each time."""
+    """Return the seconds of the quickest of several runs: code that is slow by itself is slow each time."""
     took = []
     for _ in range(of):
         began = time.perf_counter()
@@ -21,9 +21,9 @@ async def quickest(work: Callable[[], Awaitable[object]], *, of: int = 3) -> flo
 
 
 class Delay:
-    """Context manager. Measure for how long this machine did not let a waiting thread go on.
+    """Context manager. Measure the delay of a waiting thread by other load on this machine.
 
-    A bound that is kept by a clock is tested as `bound + delay.seconds`: on a quiet machine that is the bound.
+    Test a time limit as `bound + delay.seconds`: on an idle machine that is the bound.
     """
 
     _TICK = 0.005
@@ -48,7 +48,7 @@ class Delay:
         while not self._stop.is_set():
             time.sleep(self._TICK)
             ended = time.monotonic()
-            # A sleep ends a little late on any machine; only what is longer is a delay.
+            # A sleep ends slightly late on any machine; only a longer pause is a delay.
             late = ended - began - self._TICK
             self.seconds += late if late > self._TICK else 0.0
             began = ended

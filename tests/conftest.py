@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hook into every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
+"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
 
-No Lakegate setting of the developer's own environment reaches a test.
+No Lakegate setting of the developer's environment reaches a test.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """Return what compares golden files, or writes them with `--update-goldens`."""
+    """Return the object that compares golden files, or writes them with `--update-goldens`."""
     return Golden(update=request.config.getoption("--update-goldens"))
 
 
@@ -88,7 +88,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse ids that several tests share. In one of several processes, put long groups first."""
+    """Refuse ids that several tests share. With several processes, put long groups first."""
     if hasattr(config, "workerinput"):
         from tests.xdist_scheduling import position_of
 
@@ -103,7 +103,7 @@ def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
 
 
 def _refuse_shared_ids(ids: Iterable[str]) -> None:
-    """Raise UsageError if tests share an id. pytest-xdist hands out ids: of such tests a single one would run."""
+    """Raise UsageError if tests share an id. pytest-xdist distributes ids, so only one of such tests would run."""
     shared = [nodeid for nodeid, count in Counter(ids).items() if count > 1]
     if shared:
         raise pytest.UsageError(f"{len(shared)} ids belong to several tests each: {', '.join(shared[:5])}")
@@ -111,7 +111,7 @@ def _refuse_shared_ids(ids: Iterable[str]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write into the report how many requests its phase sent again."""
+    """Write into the report how many requests of its phase were retried."""
     report = yield
     RETRIES.attach(report)
     return report
@@ -124,7 +124,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail a run that passed, but had to send too many requests again."""
+    """Fail a run that passed, but retried too many requests."""
     if not hasattr(session.config, "workerinput") and exitstatus == 0 and RETRIES.beyond_outages() > BUDGET:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -141,7 +141,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """What a test logged or failed with may hold halves of characters, which cannot be sent between processes."""
+    """Serialize a report for another process. Logs and errors of a test may contain lone surrogates, which cannot be
+    encoded.
+    """
     return _sendable((yield))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the blocks and commands of the documentation, so that tests can run or parse every one of them.
 
-`tests/unit/test_docs_commands.py` parses all shell commands; `tests/contract/test_docs_requests.py` sends the requests
-to a gateway, and `tests/e2e/test_docs_clients.py` runs the blocks for PyIceberg and DuckDB. `docs/guide.md` has a test
-of its own (`tests/contract/test_guide.py`).
+`tests/unit/test_docs_commands.py` parses all shell commands. `tests/contract/test_docs_requests.py` sends the requests
+to a gateway, and `tests/e2e/test_docs_clients.py` runs the blocks for PyIceberg and DuckDB. `docs/guide.md` has its own
+test (`tests/contract/test_guide.py`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BLOCK = re.compile(
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _ASSIGNMENT = re.compile(r"\w+=")
 _SEPARATORS = frozenset(";|&()\n")
-#: Programs by which a block without a language is taken for shell commands.
+#: Programs that identify a block without a language as shell commands.
 _PROGRAMS = ("make", "lakegate", "python", "opa", "curl", ".venv/bin/")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Describe a fenced block of a page. `line` is that of its fence."""
+    """A fenced block of a page. `line` is the line of its fence."""
 
     page: str
     line: int
@@ -45,7 +45,9 @@ class Block:
 
     @property
     def script(self) -> str:
-        """Return its shell commands; empty when it holds none. Of a session at a terminal, what follows a prompt."""
+        """Return its shell commands, empty if there are none. In a terminal session, commands are the text after a
+        prompt.
+        """
         if self.language == "console":
             return _typed(self.text)
         if self.language == "sh" or (not self.language and self.text.startswith(_PROGRAMS)):
@@ -84,7 +86,7 @@ def blocks() -> tuple[Block, ...]:
 
 
 def block(page: str, holding: str) -> Block:
-    """Return the one block of a page that holds this text."""
+    """Return the only block of a page that contains this text."""
     [found] = [each for each in blocks() if each.page == page and holding in each.text]
     return found
 
@@ -98,14 +100,14 @@ def inline() -> tuple[tuple[str, str], ...]:
 
 
 def run_python(text: str, **names: Any) -> Any:
-    """Run an example with these names and return the value of its last line."""
+    """Run an example with these variables and return the value of its last line."""
     *before, last = text.rstrip().splitlines()
     exec(compile("\n".join(before), "documentation", "exec"), names)  # noqa: S102 - the repository's own text
     return eval(last, names)  # noqa: S307
 
 
 def commands(script: str) -> list[list[str]]:
-    """Return the simple commands of a script as words: without assignments before them, redirections and comments."""
+    """Return the simple commands of a script as words, without leading assignments, redirections and comments."""
     lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=";|&()<>\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -125,7 +127,7 @@ def commands(script: str) -> list[list[str]]:
 
 
 def _words(lexer: shlex.shlex) -> list[str]:
-    # shlex drops the end of a line that a comment ends, which would join two commands.
+    # shlex drops the newline after a comment, which would join two commands.
     lexer.commenters = ""
     words: list[str] = []
     comment = False

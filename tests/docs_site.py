@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the documentation as a site: `python -m tests.docs_site`, which `make docs` and `make check` call.
 
-The pages lie where readers of the repository expect them, beside the code. The build copies the pages that `mkdocs.yml`
-names to one directory, with the files that they link to, and runs Zensical on the copy. It fails on a broken link or
-anchor, on a page without a place in the navigation, on Markdown that became plain text, and on a page that loads
-anything from another server. The build itself needs no network.
+The pages are beside the code, for readers of the repository. The build copies the pages that `mkdocs.yml` names to one
+directory, with the files that they link to, and runs Zensical on the copy. It fails on a broken link or anchor, on a
+page without a place in the navigation, on Markdown that was rendered as plain text, and on a page that loads anything
+from another server. The build itself needs no network.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ CONFIG = "mkdocs.yml"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CODE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-#: Markdown that Python-Markdown left as text, because its block began without an empty line or four spaces.
+#: Markdown that Python-Markdown left as text, because its block has no empty line before it or lacks four spaces.
 _UNPARSED = re.compile(r"^\s*(?:[-*] |1\. |\|.*\||```)", re.MULTILINE)
 #: A block inside of a list with fewer than four spaces: Python-Markdown ends the list there, other renderers do not.
 _SHALLOW = re.compile(r"^ {1,3}(?:[-*] |\d+\. |\||```)")
 _FENCE = re.compile(r"^ *(```|~~~)")
-#: Tags that make a browser load the address in an attribute. Links to click are not among them.
+#: Tags that make a browser load the address in an attribute. Links are not among them.
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 
 class BuildFailed(Exception):
-    """Report that the site cannot be built. The message lists every reason, one a line."""
+    """The site cannot be built. The message lists every reason, one a line."""
 
 
 def pages_of(nav: list[Any]) -> list[str]:
@@ -102,7 +102,7 @@ def _copied(path: Path, to: Path) -> None:
 
 
 class _Rendered(HTMLParser):
-    """Collect from a rendered page what is loaded from other servers, and paragraphs that still hold Markdown."""
+    """A rendered page: resources loaded from other servers, and paragraphs that still contain Markdown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class _Rendered(HTMLParser):
             self._paragraph.append("x" if self._code else data)
 
     def handle_endtag(self, tag: str) -> None:
-        """Look at a paragraph that is complete."""
+        """Check a complete paragraph."""
         self._code -= tag == "code"
         if tag == "p" and self._paragraph is not None:
             text = "".join(self._paragraph)
@@ -164,7 +164,7 @@ def build(root: Path = ROOT) -> Path:
     )
     if ran.returncode:
         output = _COLOUR.sub("", ran.stdout + ran.stderr)
-        # Zensical explains the faults, and ends with a traceback of its own that explains nothing.
+        # Zensical reports the faults and then ends with an unrelated traceback.
         raise BuildFailed(output.partition("Traceback (most recent call last)")[0].strip() or output)
     faults = [
         f"{page.relative_to(site)}: {fault}"
@@ -177,7 +177,7 @@ def build(root: Path = ROOT) -> Path:
 
 
 def main() -> int:
-    """Build the site and print its directory, or what is wrong."""
+    """Build the site and print its directory, or the faults."""
     try:
         site = build()
     except BuildFailed as failed:

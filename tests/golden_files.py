@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare text with a golden file, and write the file anew with `--update-goldens`.
+"""Compare text with a golden file, and rewrite the file with `--update-goldens`.
 
-A golden file holds what clients, policies and operators rely on. Its test carries the marker `golden`.
+A golden file contains interfaces that clients, policies and operators use. Its test has the marker `golden`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-#: Lines of a difference that a failed test shows.
+#: The number of lines of a difference that a failed test prints.
 _SHOWN_LINES = 60
 
 UPDATE = "python -m pytest tests/access -m golden --update-goldens"
 
 
 def add_option(parser: pytest.Parser) -> None:
-    """Add `--update-goldens` to pytest's options. A flag, so that no golden file is ever written by accident."""
+    """Add `--update-goldens` to pytest's options. It is a flag, so that no golden file is written by accident."""
     parser.addoption("--update-goldens", action="store_true", help="write the golden files anew")
 
 
@@ -36,7 +36,7 @@ class Golden:
             file.write_text(text, encoding="utf-8")
         kept = file.read_text(encoding="utf-8") if file.is_file() else ""
         if kept != text:
-            # No assertion on the texts: pytest takes minutes to explain how two long texts differ.
+            # No assertion on the texts: pytest takes minutes to explain the difference of two long texts.
             pytest.fail(_difference(file.name, kept, text), pytrace=False)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs of stacks that a failed test used, kept in `.lakegate/test-logs/` after their stack is gone."""
+"""Logs of stacks that a failed test used, kept in `.lakegate/test-logs/` after the stack was removed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 PLACE = Path(__file__).parent.parent / ".lakegate" / "test-logs"
 
-#: Older directories than the last ones are removed.
+#: The number of directories that are kept; older ones are removed.
 _KEPT = 20
 
 
 @dataclass
 class Failures:
-    """Failures of this process, and when its run began."""
+    """Failures of this process, and the start time of its run."""
 
     began: float = field(default_factory=time.time)
     count: int = 0
@@ -46,7 +46,7 @@ def keep(*logs: Path, place: Path = PLACE) -> Path | None:
 
 
 def summary(since: float, place: Path = PLACE) -> list[str]:
-    """Return the directories with logs of this run, also those that other processes of the run made."""
+    """Return the log directories of this run, including those of other processes of the run."""
     if not place.is_dir():
         return []
     return [str(each) for each in sorted(place.iterdir()) if each.stat().st_mtime >= since]

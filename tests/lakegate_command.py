@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run `lakegate` verbs in processes of their own without paying for the imports each time.
+"""Run `lakegate` commands in separate processes without repeating the imports.
 
-A fork server imports the command line and what its verbs need once for each process of pytest. Each verb runs in a fork
-of it, with its own environment, working directory, output and exit code. What a verb does at start-up, and a process
-that a test kills or sends signals to, needs a plain `subprocess` instead.
+A fork server imports the command line and its dependencies once for each process of pytest. Each command runs in a fork
+of it, with its own environment, working directory, output and exit code. Use a plain `subprocess` for start-up
+behaviour, and for a process that a test kills or signals.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _CONTEXT.set_forkserver_preload(
 def run_lakegate(
     *arguments: str, environment: Mapping[str, str], directory: str = os.sep, timeout: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    """Run a verb of the command line to its end; `environment` is all it has, `timeout` is in seconds.
+    """Run a command of the command line to its end.
 
-    Raises:
-        subprocess.TimeoutExpired: the verb did not end in time; it was killed.
+    `environment` is its whole environment, `timeout` is in seconds. Raise subprocess.TimeoutExpired if the command did
+    not end in time; it was killed.
     """
     with tempfile.TemporaryDirectory(prefix="lakegate-verb-") as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
@@ -55,7 +55,7 @@ def run_lakegate(
 
 
 def _verb(arguments: tuple[str, ...], environment: dict[str, str], directory: str, out: str, err: str) -> None:
-    """Become the verb: what a fresh process would have been given, then the command line's own entry point."""
+    """Set up the process as a fresh one, and call the entry point of the command line."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the long tests with a seed and record what ran: `python -m tests.long_run`, which `make test-long` calls.
+"""Run the long tests with a seed and record the run: `python -m tests.long_run`, which `make test-long` calls.
 
-Long are the tests marked `long`, and all that Hypothesis draws, here with other examples than in `make test`. The
-record (`tests/long_result.json`) is written after each test, so that a run that was stopped shows how far it came. The
-last full run stays in it until the next one is full. `--failed` runs again what failed in the last full run, with its
-seed, and adds what came of it.
+Long tests have the mark `long` or use Hypothesis, here with other examples than in `make test`. The record
+(`tests/long_result.json`) is written after each test, so that it is valid for an interrupted run. The last full run
+stays in it until the next full one. `--failed` runs the failed tests of the last full run again, with its seed, and
+adds the result.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import pytest
 _ROOT = Path(__file__).parent.parent
 RESULT = _ROOT / "tests" / "long_result.json"
 
-#: After so many minutes no further test is begun.
+#: No further test starts after this many minutes.
 MINUTES = 90.0
 
 SELECTED = "long or hypothesis"
 
-#: Files whose tests start and kill stacks of their own take longest, so they come last.
+#: Files with tests that start and kill their own stacks take longest, so they run last.
 _LAST = ("test_failing_parts", "test_killed_gateways", "test_killed_lifecycles", "test_kills")
 
 _WORST_FIRST = ("failed", "skipped", "passed")
@@ -42,7 +42,7 @@ _WORST_FIRST = ("failed", "skipped", "passed")
 
 @dataclass
 class Record:
-    """What a run did so far. `tests` maps an id to its outcome and its duration in seconds."""
+    """The progress of a run. `tests` maps an id to its outcome and its duration in seconds."""
 
     commit: str
     changed: bool
@@ -54,7 +54,7 @@ class Record:
     tests: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def note(self, nodeid: str, outcome: str, seconds: float) -> None:
-        """Add a phase of a test: the worst outcome of its phases counts, and the sum of their durations."""
+        """Add a phase of a test: its outcome is the worst of its phases, its duration their sum."""
         before, spent = self.tests.get(nodeid, ("passed", 0.0))
         worst = min(before, outcome, key=_WORST_FIRST.index)
         self.tests[nodeid] = (worst, round(spent + seconds, 2))
@@ -90,13 +90,13 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what is not to be run, and put the files that take longest last."""
+        """Deselect tests that are not to run, and put the files that take longest last."""
         if self._only:
             items[:] = [item for item in items if item.nodeid in self._only]
         items.sort(key=lambda item: item.path.stem in _LAST)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Store how many tests there are before the first one runs."""
+        """Store the number of selected tests before the first one runs."""
         self._selected = {item.nodeid for item in session.items}
         self._record.selected = len(self._selected)
         self._write()
@@ -109,12 +109,12 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        """Stop before the next test when the time is over."""
+        """Stop before the next test when the time limit is reached."""
         if time.monotonic() > self._until:
             item.session.shouldstop = "the time of this run is over; see --minutes"
 
     def pytest_sessionfinish(self) -> None:
-        """Store whether each test that was selected ran."""
+        """Store if each selected test ran."""
         self._record.complete = bool(self._selected) and self._selected <= set(self._record.tests)
         self._write()
 
@@ -132,7 +132,7 @@ def write(result: Path, latest: dict[str, Any]) -> None:
 
 
 def write_repetition(result: Path, repetition: dict[str, Any]) -> None:
-    """Add what ran again of the last full run, or replace what was written of the same repetition."""
+    """Add a repetition of the last full run, or replace the record of the same repetition."""
     before = _read(result)
     others = [each for each in before["repeated"] if each["started"] != repetition["started"]]
     _replace(result, before | {"repeated": [*others, repetition]})
@@ -163,7 +163,7 @@ def _git(*arguments: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the long tests; arguments that are unknown here go to pytest. Returns the exit code of pytest."""
+    """Run the long tests. Pass unknown arguments to pytest, and return the exit code of pytest."""
     parser = argparse.ArgumentParser(prog="python -m tests.long_run", description="Run the long tests with a seed.")
     parser.add_argument("--seed", type=int, default=None, help="repeat the run with this seed")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="begin no test after so many minutes")
@@ -184,7 +184,7 @@ def main(arguments: list[str]) -> int:
     store = partial(write_repetition if failed else write, given.result)
     code = int(pytest.main(options, plugins=[Recorder(record, store, given.minutes, failed)]))
     print(f"seed: {seed}; {'full' if record.complete else 'NOT FULL'}; recorded in {given.result}", flush=True)
-    # A run that left tests out has shown less than it was started for.
+    # A run without some of the tests proves less than it was started for.
     return code if record.complete or code else 1
 
 

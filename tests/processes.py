@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of processes that come and go while somebody looks at them.
+"""Properties of processes that may end at any time.
 
-Whoever lists processes and then asks each of them something meets some that ended in between: gone altogether, or
-waiting for a parent to notice (a zombie). psutil raises for both; here such a process has nothing left to tell.
+Between a listing and a query, a process may end or become a zombie. psutil raises for both; these functions skip such a
+process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Answer = TypeVar("_Answer")
 
 
 def processes(pids: Iterable[int]) -> list[psutil.Process]:
-    """Those of them that still are."""
+    """Return the processes that still exist."""
     found = []
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -26,7 +26,7 @@ def processes(pids: Iterable[int]) -> list[psutil.Process]:
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:
-    """A process and all below it; nothing of one that is gone."""
+    """Return a process and its descendants; empty if it has ended."""
     try:
         return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -34,20 +34,20 @@ def family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def told(ask: Callable[[psutil.Process], _Answer], processes: Iterable[psutil.Process]) -> list[_Answer]:
-    """What those answer that still are."""
+    """Return the results for the processes that still exist."""
     answers = []
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):  # of which ZombieProcess is one
+        with contextlib.suppress(psutil.NoSuchProcess):  # its subclass ZombieProcess included
             answers.append(ask(process))
     return answers
 
 
 def command_line(process: psutil.Process) -> str:
-    """How it was called, in one line; raises `psutil.NoSuchProcess` for one that ended."""
+    """Return the command line of a process. Raise `psutil.NoSuchProcess` if it has ended."""
     return " ".join(process.cmdline())
 
 
 def at_work(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Those that neither ended nor wait for a parent to notice that they did."""
+    """Return the processes that have not ended and are no zombies."""
     states = told(lambda process: (process, process.status()), processes)
     return [process for process, state in states if state != psutil.STATUS_ZOMBIE]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that a test helper sent again after 429 or 503, counted for the whole run.
+"""Requests that a test helper retried after 429 or 503, counted for the whole run.
 
-Sending them again hides a gateway that cannot keep up. So the run reports each of them, and fails when tests that take
-no component away needed more than a few. Counts travel in test reports, so the processes of pytest-xdist need nothing
-else.
+Retries can hide a gateway that is too slow. So the run reports them, and fails if tests without outages needed more
+than a few. Counts are part of test reports, so the processes of pytest-xdist need no other channel.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-#: Requests a run may send again outside of outage tests before it fails.
+#: The number of requests that a run may retry outside of outage tests before it fails.
 BUDGET = 25
 
-#: Words in the names of test files that stop, kill or overload components: retries there are no news.
+#: Words in the names of test files that stop, kill or overload components: retries are expected there.
 _OUTAGES = (
     "outage",
     "failing_parts",
@@ -34,13 +33,13 @@ _PROPERTY = "requests sent again"
 
 @dataclass
 class Retries:
-    """Retries of the test that runs, and of the whole run."""
+    """Retries of the running test, and of the whole run."""
 
     _current: int = 0
     by_test: Counter[str] = field(default_factory=Counter)
 
     def note(self) -> None:
-        """Count one request that is sent again, once however often it is."""
+        """Count one retried request, once for any number of retries."""
         self._current += 1
 
     def attach(self, report: pytest.TestReport) -> None:
@@ -50,17 +49,17 @@ class Retries:
             self._current = 0
 
     def read(self, report: pytest.TestReport) -> None:
-        """Add what a report carries to the counts of the run."""
+        """Add the counts of a report to those of the run."""
         self.by_test[report.nodeid] += sum(
             int(str(value)) for name, value in report.user_properties if name == _PROPERTY
         )
 
     def beyond_outages(self) -> int:
-        """Return how many requests were sent again by tests that take nothing away."""
+        """Return the number of retried requests of tests without outages."""
         return sum(count for nodeid, count in self.by_test.items() if not _is_outage(nodeid))
 
     def summary(self) -> list[str]:
-        """Return the lines of the report, none if no request was sent again."""
+        """Return the lines of the report, empty without retries."""
         found = [(nodeid, count) for nodeid, count in self.by_test.most_common() if count]
         if not found:
             return []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds of everything that tests draw at random.
+"""Seeds of random values in tests.
 
-Without `--seed` a run is the same everywhere: Hypothesis derives its examples from each test, and `random` starts from
-the test's id. `--seed N` draws other examples and numbers; the same N draws the same ones again.
+Without `--seed` every run is the same: Hypothesis derives its examples from each test, and `random` is seeded with the
+test's id. `--seed N` draws other examples and numbers; the same N repeats them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import hashlib
 import pytest
 from hypothesis import HealthCheck, settings
 
-#: The profile of `make test`, in CI and for people.
+#: The profile of `make test` and CI.
 SAME = "the same everywhere"
 #: The profile of `--seed N`.
 SEEDED = "seeded"
 
-# The duration of an example, and luck in drawing it, depend on the machine and not on the code.
+# The duration of an example, and the number of rejected ones, depend on the machine and not on the code.
 _MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
@@ -45,11 +45,11 @@ def load_profile(config: pytest.Config) -> None:
 
 
 def header(config: pytest.Config) -> str:
-    """Return the line of the report's header that says how to repeat this run."""
+    """Return the line of the report header with the command that repeats this run."""
     seed = config.option.seed
     return "seed: none, examples are the same in every run" if seed is None else f"seed: {seed} (repeat: --seed {seed})"
 
 
 def seed_of(nodeid: str, seed: int | None) -> int:
-    """Return what `random` is seeded with for one test of a run."""
+    """Return the seed of `random` for one test of a run."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{nodeid}".encode(errors="backslashreplace")).digest()[:8], "big")

@@ -28,7 +28,7 @@ from tests.retries import BUDGET, RETRIES
 _ROOT = Path(__file__).parent.parent
 PLACE = _ROOT / ".lakegate" / "tests"
 
-#: How many failed tests of a run may pass when they run again.
+#: The number of failed tests of a run that may pass when they run again.
 FLAKY = 3
 
 _WORST_FIRST = ("failed", "skipped", "passed")
@@ -36,7 +36,7 @@ _WORST_FIRST = ("failed", "skipped", "passed")
 
 @dataclass(frozen=True)
 class Stage:
-    """Describe a part of the suite: its files, the marks it selects, and the number of processes of pytest."""
+    """A part of the suite: its files, the marks it selects, and the number of processes of pytest."""
 
     paths: tuple[str, ...]
     marks: str
@@ -62,10 +62,15 @@ def may_run_again(nodeid: str) -> bool:
 
 @dataclass
 class Record:
-    """Record what a run did.
+    """The record of a run.
 
+<<<<<<< HEAD
     `tests` maps an id to its outcome and its duration in seconds, `causes` and `flaky` a failed id to the first line of
     its error, and `properties` what tests recorded with `record_property`.
+=======
+    `tests` maps an id to its outcome and its duration in seconds. `causes` and `flaky` map a failed id to the first
+    line of its error.
+>>>>>>> tests-unit
     """
 
     seed: int | None
@@ -75,7 +80,7 @@ class Record:
     properties: dict[str, str] = field(default_factory=dict)
 
     def note(self, nodeid: str, outcome: str, seconds: float) -> None:
-        """Add a phase of a test: the worst outcome of its phases counts, and the sum of their durations."""
+        """Add a phase of a test: its outcome is the worst of its phases, its duration their sum."""
         before, spent = self.tests.get(nodeid, ("passed", 0.0))
         self.tests[nodeid] = (min(before, outcome, key=_WORST_FIRST.index), round(spent + seconds, 3))
 
@@ -126,7 +131,7 @@ def cause_of(report: pytest.TestReport) -> str:
 
 
 def to_run_again(failed: Sequence[str]) -> list[str]:
-    """Return the failed ids that run once more: all of them, or none if one may not or there are too many."""
+    """Return the failed ids that run again: all, or none if one may not run again or they are too many."""
     if len(failed) > FLAKY or not all(may_run_again(nodeid) for nodeid in failed):
         return []
     return list(failed)
@@ -139,7 +144,9 @@ def _again(nodeid: str) -> bool:
 
 
 def run(name: str, rest: Sequence[str], *, processes: int | None = None, place: Path = PLACE) -> int:
-    """Run a stage and write its record. Return 0 if all passed, at once or when run again, and pytest's code if not."""
+    """Run a stage and write its record. Return 0 if all tests passed, at once or when run again, else pytest's exit
+    code.
+    """
     stage = STAGES[name]
     began = time.monotonic()
     place.mkdir(parents=True, exist_ok=True)
@@ -151,7 +158,7 @@ def run(name: str, rest: Sequence[str], *, processes: int | None = None, place: 
     if code == pytest.ExitCode.TESTS_FAILED:
         again = to_run_again(record.failed)
         record.flaky = {nodeid: record.causes.get(nodeid, "") for nodeid in again if _again(nodeid)}
-        # The run's own limit for requests that were sent again holds for a run with flaky tests, too.
+        # The limit of the run for retried requests also applies to a run with flaky tests.
         if again and len(record.flaky) == len(again) and RETRIES.beyond_outages() <= BUDGET:
             code = 0
     _report(record)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of object stores on loopback, which only an operator's setting opens."""
+"""Clients of object stores on loopback, which an operator's setting must allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def object_files(
     request_seconds: float = 15.0,
     total_seconds: float = 30.0,
 ) -> ObjectFiles:
-    """Return the files of S3 stores, which reach what `route` leads to."""
+    """Return the files of S3 stores that are reached through `route`."""
     stores = S3Stores(
         own_role=own_role,
         system_identities=False,
@@ -39,7 +39,7 @@ def object_files(
 
 
 def clients(sts: Sts | Any = None, files: FileClient | Any = None) -> StorageClients:
-    """Return clients whose S3 sessions are those of `sts`."""
+    """Return clients with the S3 sessions of `sts`."""
     s3 = StorageClient(files=files or object_files(), sessions=S3Sessions(sts), close=lambda: None)
     return StorageClients({"s3": s3})
 

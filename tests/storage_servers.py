@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP servers on loopback that stand where an object store or its STS is expected."""
+"""HTTP servers on loopback in place of an object store or its STS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that were cut off may leave without a word."""
+        """Ignore errors of clients that were disconnected."""
 
 
 class Handler(BaseHTTPRequestHandler):

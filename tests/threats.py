@@ -15,7 +15,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parent.parent
 REGISTER = _ROOT / "docs" / "threats.md"
 
-#: How the last column of a case begins that does not apply here; the reason follows.
+#: The beginning of the last column of a case that does not apply; the reason follows.
 NOT_APPLICABLE = "Not applicable: "
 #: The last column of a case that no test names yet.
 OPEN = "Open: no test yet"
@@ -34,7 +34,7 @@ class Case:
 
     @property
     def applies(self) -> bool:
-        """Return False if this version has nothing that the attack could use."""
+        """Return False if this version lacks the target of the attack."""
         return not self.tests.startswith(NOT_APPLICABLE)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distribute test files over the processes of pytest-xdist (`pytest -n 4`, which `make test` does).
 
-A group is what one process runs from its first test to its last: a single file, or the files that share the stack of
-`tests/integration/conftest.py`. A process that is done takes the next group; long ones begin first. Files whose bounds
-are fractions of seconds come last, in one process with none beside it. Only the duration of a run depends on groups: a
-file may run in any process, and alone.
+A group is the unit that one process runs: a single file, or the files that share the stack of
+`tests/integration/conftest.py`. An idle process takes the next group; long ones begin first. Files with limits of
+fractions of seconds run last, in one process with no other test beside it. Only the duration of a run depends on
+groups: a file may run in any process, and alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _integration(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/integration/test_{name}.py" for name in names)
 
 
-#: The beginnings of the files in each shared group, in the order in which groups are taken: those that
+#: The first files of each shared group, in the order in which groups are taken: those that
 #: use the stack of `tests/integration/conftest.py`, some of which compare all of it, and those with the Spark of
 #: `tests/e2e/conftest.py`. The files of a group run in this order: what compares all tuples, while there are few.
 _SHARED = {
@@ -39,10 +39,10 @@ _SHARED = {
     "engines": ("tests/e2e/",),
 }
 
-#: Files with a stack or a Spark of their own that take minutes, taken next; the others come as they were collected.
+#: Files with their own stack or Spark that take minutes, taken next; the others run as they were collected.
 _LONG = tuple(f"tests/e2e/test_{name}.py" for name in ("demo_real_data", "pipeline_run", "pipeline_transformations"))
 
-#: The group of tests that measure fractions of seconds, taken when nothing else is left.
+#: The group of tests that measure fractions of seconds, taken when no other group is left.
 QUIET = "quiet"
 
 _QUIET = (
@@ -66,7 +66,7 @@ def group_of(nodeid: str) -> str:
 
 
 def position_of(nodeid: str) -> tuple[int, int]:
-    """Return when the group of a test is taken and when its file runs in it, lowest first."""
+    """Return the position of a test's group and of its file in it, lowest first."""
     order = [*_SHARED, *_LONG]
     name = group_of(nodeid)
     if name == QUIET:
@@ -78,7 +78,7 @@ def position_of(nodeid: str) -> tuple[int, int]:
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Assign groups in the order in which their tests were collected, the quiet one to the last process left."""
+    """Assign groups in collection order, the quiet one to the last remaining process."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
@@ -88,10 +88,12 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships
         return group_of(nodeid)
 
     def _reschedule(self, node: WorkerController) -> None:
-        """End a process, and with it its stacks, that could only take the quiet group while another one still works."""
+        """End a process, and with it its stacks, that could only take the quiet group while another process still
+        works.
+        """
         others = any(other is not node and not other.shutting_down for other in self.nodes)
         if others and list(self.workqueue) == [QUIET]:
-            # Up to two tests are left to it, as when it would be given more; it ends after them.
+            # Up to two tests remain for it, as if it would get more; it ends after them.
             if self._pending_of(self.assigned_work[node]) <= 2 and not node.shutting_down:
                 node.shutdown()
             return

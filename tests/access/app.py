@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real API in this process, with a house of the tests behind it and use cases that only write down who came."""
+"""The real API in this process, with the tests' house and use cases that only record their permits."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ from tests.access.world import House
 
 
 class Reached(Exception):
-    """A use case was called."""
+    """Raised when a use case is called."""
 
 
 @dataclass
 class Spy:
-    """Stand for every use case: keep the permit it was called with and raise `failure`, or answers with the
-    operation that comes next.
-    """
+    """Replace every use case: record its permit, and raise `failure` or return the operation that follows."""
 
     calls: list[str] = field(default_factory=list)
     failure: Exception = field(default_factory=Reached)
@@ -60,7 +58,7 @@ class Spy:
 
 @dataclass
 class Running:
-    """The client of a running application and what stands behind it."""
+    """The client of a running application, and its dependencies."""
 
     client: httpx.AsyncClient
     house: House
@@ -70,7 +68,7 @@ class Running:
     async def send(
         self, example: Example, *, subject: str | None = "alice", at: str | None = None, **headers: str
     ) -> httpx.Response:
-        """The request of `example`, as `subject`, without a token if that is None; `at` another path than its own."""
+        """Send the request of `example` as `subject`, without a token if that is None; `at` overrides the path."""
         sent = dict(example.headers) | headers | ({} if subject is None else {"authorization": f"Bearer {subject}"})
         body: dict[str, Any] = {"json": example.body} if example.form is None else {"data": dict(example.form)}
         return await self.client.request(
@@ -91,7 +89,7 @@ LIMITS = ShareLimits(
 
 
 async def verify(token: str) -> VerifiedToken:
-    """What a token says that is the subject."""
+    """Return the verified token of the subject."""
     return VerifiedToken(
         idp_id="oidc",
         subject=token,
@@ -113,12 +111,12 @@ async def verify(token: str) -> VerifiedToken:
 
 
 async def authenticate(header_values: list[bytes]) -> Actor:
-    """The real reading of headers; the token is the subject. Raises 401 as the gateway does."""
+    """Read the request headers as the gateway does; the token is the subject. Raise 401 as the gateway does."""
     return Actor.user(f"oidc~{bearer_token(header_values)}")
 
 
 def parts(house: House, spy: Spy) -> Services:
-    """Parts of which only the door does anything."""
+    """Return parts in which only the door works."""
     real: dict[str, Any] = {
         "door": house.door,
         "shares": Shares(LIMITS, Metrics()),
@@ -145,7 +143,7 @@ async def running(
     extra_handlers: Sequence[ControllerRouterHandler] = (),
     calls: Calls | None = None,
 ) -> AsyncIterator[Running]:
-    """The application, started; `extra_handlers` are routes of the test's own, `calls` what counts requests."""
+    """Run the application; `extra_handlers` adds routes, `calls` counts requests."""
     house = house or House()
     spy = Spy()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that tests declare do not outlive them: the registers are the product's own."""
+"""Restore the product's registers after tests that declare operations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gateway.api.serves import SERVED
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Litestar 2 announces how handlers are to be written in version 3: ours are written so."""
+    """Treat the warning of Litestar 2 about handlers in a form that version 3 drops as an error."""
     config.addinivalue_line("filterwarnings", r"error:\[paths=:DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)
 def logged() -> Iterator[list[MutableMapping[str, Any]]]:
-    """What is logged, as a list: drawing the traceback of every provoked 500 would take longer than the tests."""
+    """Collect log events in a list: rendering the traceback of every provoked 500 would be slower than the tests."""
     with capture_logs() as events:
         yield events
 
 
 @pytest.fixture
 def registers() -> Iterator[None]:
-    """Both registers as they were, after a test that fills them."""
+    """Restore both registers after a test that fills them."""
     operations, served = dict(OPERATIONS), dict(SERVED)
     yield
     OPERATIONS.clear()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One or more examples of every operation: the value at the door, and the HTTP request that leads to it.
+"""One or more examples of every operation: the value at the door, and the HTTP request for it.
 
-Every test that walks all operations walks these; `test_served_set.py` fails for an operation without an example.
+All tests that walk over all operations use these. `test_lock_6_walks.py` fails for an operation without an example.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import gateway.api.build  # noqa: F401 - importing it declares every operation
+import gateway.api.build  # noqa: F401 - the import declares every operation
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
@@ -91,7 +91,9 @@ from tests.access import world
 
 @dataclass(frozen=True)
 class Example:
-    """An operation and its request. `label` heads its column of the matrix; `path` fills the endpoint's template."""
+    """An operation and its request. `label` is its column title in the matrix; `path` fills the template of the
+    endpoint.
+    """
 
     label: str
     operation: HttpOperation
@@ -103,18 +105,18 @@ class Example:
 
     @property
     def method(self) -> str:
-        """The HTTP method."""
+        """Return the HTTP method."""
         return self.operation.endpoint.split(" ", 1)[0]
 
     @property
     def url(self) -> str:
-        """The path with its parameters filled in."""
+        """Return the path with its parameters filled in."""
         template = self.operation.endpoint.split(" ", 1)[1]
         return template.format_map(self.path)
 
     @property
     def about(self) -> ObjectType | None:
-        """The type of what the operation is about first; None when it points at nothing."""
+        """Return the type of the first target; None for an operation without a target."""
         demands = self.operation.demands()
         return demands[0].on.type if demands else None
 
@@ -430,7 +432,7 @@ def _warehouses() -> list[Example]:
     ]
 
 
-#: Older paths of operations, each with what fills it: (the example's operation, the path).
+#: Legacy paths of operations, each with its parameters: (operation of the example, path).
 OLDER_PATHS: Sequence[tuple[str, str]] = (
     ("GetProject", f"/management/v1/project/{world.PROJECT_ID}"),
     ("GetProject", "/management/v1/default-project"),
@@ -546,7 +548,7 @@ def _checks() -> list[Example]:
     ]
 
 
-#: The objects that rights are held on: the word in the names of operations, the reference, and what fills the path.
+#: The objects that rights are held on: the word in operation names, the reference, and the path parameters.
 _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
     ("Server", world.SERVER, {}),
     ("DefaultProject", world.PROJECT, {}),
@@ -613,7 +615,7 @@ def _search_and_statistics() -> list[Example]:
 
 
 def _actions() -> list[Example]:
-    """The paths of `…/actions` name the warehouse of a namespace, and no project."""
+    """Return the path parameters of `…/actions`: with the warehouse of a namespace, without a project."""
     of_bob = {"principalUser": world.BOB_ID}
     made: list[Example] = []
     for name, on, path in _HELD_ON:
@@ -628,7 +630,7 @@ def _actions() -> list[Example]:
 
 
 def _grant_lists() -> list[Example]:
-    """The paths of the grants API name the warehouse of a namespace, and no project."""
+    """Return the path parameters of the grants API: with the warehouse of a namespace, without a project."""
     made = [
         Example("own grants", grant_lists.ListPrincipalGrants(world.PROJECT)),
         Example(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computing the matrix: one grant on one level at a time, every operation, the compiled model on a real OpenFGA.
+"""Compute the matrix: every operation for one grant on one level at a time, with the compiled model in OpenFGA.
 
-The tuples are those the gateway writes for a grant, `traverse` included, and the door decides with the answers. The
-policies allow everything: this is what the relationship model gives.
+The tuples are those that the gateway writes for a grant, `traverse` included, and the door decides with the answers.
+The policies allow everything, so the result shows the relationship model alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.access.world import House, request_context
 
 YES, NO, ABSENT, NOT_ASKED = "✓", "✗", "404", "401"
 
-#: Where a grant can be given: above, at and below what the operations are about.
+#: Levels of grants: above, at and below the objects of the operations.
 LEVELS: Sequence[tuple[str, ObjectKey]] = (
     ("server", world.server_row.key),
     ("project", world.project_row.key),
@@ -47,7 +47,7 @@ LEVELS: Sequence[tuple[str, ObjectKey]] = (
 
 _PATH = (world.project_row.key, world.warehouse_row.key, world.outer_row.key, world.inner_row.key)
 
-#: The containers above each level, where its holders' `traverse` belongs.
+#: The containers above each level, where holders get `traverse`.
 ABOVE = {
     "warehouse": _PATH[:1],
     "outer namespace": _PATH[:2],
@@ -72,7 +72,7 @@ HIERARCHY: Sequence[TupleKey] = (
 
 @dataclass(frozen=True)
 class Holder:
-    """Somebody who holds one grant, or none."""
+    """A holder of one grant, or of none."""
 
     name: str
     actor: Actor
@@ -80,7 +80,7 @@ class Holder:
 
 
 def holders() -> list[Holder]:
-    """Nobody, and one holder for each privilege on each level."""
+    """Return a holder without grants, and one holder for each privilege on each level."""
     found = [Holder("nobody", Actor.user("oidc~nobody"))]
     for level, key in LEVELS:
         for privilege in GRANTABLE[key.type]:
@@ -92,32 +92,32 @@ def holders() -> list[Holder]:
 
 
 def _written_for(id: str, privilege: Privilege, level: str, key: ObjectKey) -> Iterable[TupleKey]:
-    """What the gateway puts into OpenFGA for this grant."""
+    """Return the tuples that the gateway writes for this grant."""
     return grants._keys(key, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))])
 
 
 @dataclass(frozen=True)
 class Column:
-    """An operation, or with `optional` one of the demands that only say how it is done."""
+    """An operation, or with `optional` one of its demands that do not decide admission."""
 
     example: Example
     optional: int | None = None
 
     @property
     def operation(self) -> type[Operation]:
-        """What is tried."""
+        """Return the operation to admit."""
         return type(self.example.operation)
 
     @property
     def title(self) -> str:
-        """What heads the column."""
+        """Return the column title."""
         if self.optional is None:
             return self.example.label
         return f"{self.example.label}: {self.example.operation.demands()[self.optional].relation.removeprefix('can_')}"
 
 
 def columns() -> dict[str, list[Column]]:
-    """The columns of each table, by the type of what the operations are about."""
+    """Return the columns of each table, by the type of the operations' target."""
     tables: dict[str, list[Column]] = {}
     for example in EXAMPLES:
         about = str(example.about or "open")
@@ -130,7 +130,7 @@ def columns() -> dict[str, list[Column]]:
 
 
 class Known:
-    """Relationships of one actor, asked of OpenFGA at once and answered from memory."""
+    """Relationships of one actor, loaded from OpenFGA at once."""
 
     def __init__(self, answers: dict[Question, bool]) -> None:
         self._answers = answers
@@ -142,7 +142,7 @@ class Known:
 
 
 async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
-    """Table to holder to cells, in the order of `columns`; all tuples are written to the client's store."""
+    """Return table to holder to cells, in the order of `columns`; all tuples are written to the store of the client."""
     everybody = holders()
     tuples = [to_wire(key) for key in (*HIERARCHY, *(key for holder in everybody for key in holder.grants))]
     for start in range(0, len(tuples), 100):
@@ -165,7 +165,7 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
 
 
 async def _questions() -> list[Question]:
-    """Everything the door asks about any example."""
+    """Return all checks that the door sends for the examples."""
     house = House()
     await asyncio.gather(*(house.door.admit(request_context(), example.operation) for example in EXAMPLES))
     return list(dict.fromkeys(question for asked in house.judge.asked for question in asked))
@@ -180,7 +180,7 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
     for column in heads:
         operation = column.example.operation
         if column.optional is not None:
-            # The columns of an operation stand together, so the permit is that of the column before.
+            # The columns of an operation are adjacent, so the permit is that of the column before.
             demand = operation.demands()[column.optional]
             cells.append(YES if permit is not None and permit.holds(demand.relation, demand.on) else NO)
             continue
@@ -194,7 +194,7 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
 
 
 def _own(operation: Operation, actor: Actor) -> Operation:
-    """What is open to oneself, about the one who asks."""
+    """Return an operation that is open for the caller itself, with the caller as its target."""
     if not operation.is_open(Audience.SELF) or operation.whose() is None:
         return operation
     own: Operation = replace(cast(Any, operation), user=UserRef(actor.id))
@@ -202,7 +202,7 @@ def _own(operation: Operation, actor: Actor) -> Operation:
 
 
 def render(rows: dict[str, dict[str, list[str]]]) -> str:
-    """The matrix as Markdown: a table per type; who fares like nobody is listed below it."""
+    """Return the matrix as Markdown: a table for each type; holders equal to one without grants are listed below."""
     parts = [_HEAD]
     for table, heads in columns().items():
         like_nobody = [
@@ -222,7 +222,7 @@ def render(rows: dict[str, dict[str, list[str]]]) -> str:
 
 
 def _alike(heads: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[tuple[list[str], tuple[str, ...]]]:
-    """(titles, cells) of the columns, those with the same cells together: they need the same right."""
+    """Return (titles, cells) of the columns, with equal cells grouped: such columns need the same right."""
     found: dict[tuple[str, ...], list[str]] = {}
     for index, head in enumerate(heads):
         titles = found.setdefault(tuple(row[index] for row in rows), [])

@@ -63,16 +63,16 @@ that read and that change something, of the catalog and of the management API.
 _HEADERS = ("retry-after", "www-authenticate", "connection")
 _ERROR_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-#: (situation, the example that is sent, the answer).
+#: (situation, example that is sent, response)
 _Answer = tuple[str, Example, httpx.Response]
 
 
 class Placeholder(str):
-    """Stand for the value of a parameter: its name in braces."""
+    """A placeholder for the value of a parameter: its name in braces."""
 
     @property
     def dotted(self) -> str:
-        """Stand for the name of a namespace or of an identifier as well."""
+        """Return the placeholder of a namespace or an identifier."""
         return self
 
 
@@ -96,13 +96,13 @@ async def render() -> str:
 
 
 def _subclasses(kind: type[CatalogError]) -> set[type[CatalogError]]:
-    """Return the error types of the product; names that begin with an underscore are of no answer."""
+    """Return the error types of the product. Names with a leading underscore are never sent."""
     found = {each for direct in kind.__subclasses__() for each in (direct, *_subclasses(direct))}
     return {each for each in found if each.__module__.startswith("gateway.") and not each.type.startswith("_")}
 
 
 async def _type(kind: type[CatalogError]) -> list[str]:
-    """Return the line of a type: what its answer looks like."""
+    """Return the line of a type with its response."""
     error = cast(CatalogError, _called(kind, str))
     sent: list[MutableMapping[str, Any]] = []
 
@@ -124,7 +124,7 @@ async def _type(kind: type[CatalogError]) -> list[str]:
 
 
 def _form(kind: type[CatalogError], body: dict[str, Any]) -> str:
-    """Return the form of an answer's body. Raise AssertionError if the catalog's does not name type and status."""
+    """Return the format of a response body. Raise AssertionError if the catalog's body lacks type or status."""
     if "schemas" in body:
         return f"SCIM {body.get('scimType', '')}".strip()
     if "error_description" in body:
@@ -145,7 +145,7 @@ def _named(classes: Iterable[type[CatalogError]]) -> Iterator[tuple[str, str, st
 
 
 def _called(made_by: Callable[..., Any], text: type[str]) -> Any:
-    """Return what a class or constructor makes of its parameters' names in braces, those with a default left out."""
+    """Return the result of a class or constructor for its parameters' names in braces, without those with a default."""
     required = [each for each in inspect.signature(made_by).parameters.values() if each.default is each.empty]
     return made_by(**{each.name: text(f"{{{each.name}}}") for each in required})
 
@@ -177,7 +177,7 @@ async def _tried() -> AsyncIterator[_Answer]:
 
 
 async def _by_decision(app: Running) -> AsyncIterator[_Answer]:
-    """Send requests that the door refuses: each type of object once."""
+    """Send requests that the door refuses: one for each object type."""
     house = app.house
     each_type = [example for type in ObjectType for example in _examples(type)[:1]]
     yield "no token", each_type[0], await app.send(each_type[0], subject=None)
@@ -233,7 +233,7 @@ async def _by_failure(app: Running) -> AsyncIterator[_Answer]:
 
 
 async def _by_request(app: Running) -> AsyncIterator[_Answer]:
-    """Send requests that are wrong by themselves."""
+    """Send requests that are invalid by themselves."""
     (create,) = (each for each in EXAMPLES if each.label == "create table")
     headers = {"authorization": "Bearer alice", "content-type": "application/json"}
     yield "no such endpoint", create, await app.client.get("/catalog/v1/nothing", headers=headers)
@@ -252,7 +252,7 @@ async def _by_request(app: Running) -> AsyncIterator[_Answer]:
 
 
 def _examples(type: ObjectType, *, more_than_visible: bool = False) -> list[Example]:
-    """Return requests about an object of a type, in the form of the catalog's or the management API's errors."""
+    """Return requests for an object of a type, in the error format of the catalog or of the management API."""
     return [
         each
         for each in EXAMPLES

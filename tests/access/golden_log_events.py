@@ -57,7 +57,7 @@ def _events(scope: Scope) -> Iterator[tuple[str, str, str]]:
         given = {each.arg: each.value for each in call.keywords if each.arg is not None}
         match given.pop("event", None), call.args:
             case ast.Constant(value=str(event)), [ast.Constant(value=str(level))]:
-                # The handler of library lines writes events of its own past the loggers.
+                # The handler of library lines logs events without a logger.
                 yield event, level, _joined(given)
                 continue
         methods = [each for each in _methods(scope, call.func) if id(each) in uses]

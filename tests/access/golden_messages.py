@@ -29,10 +29,10 @@ completes; `(several)` are types that a function takes as a parameter.
 
 """
 
-#: Parameters of error types that clients see; an error type with none of them makes its message itself.
+#: Parameters of error types that are sent to clients; an error type with none of them builds its own message.
 _SHOWN = ("message", "description")
 
-#: Stands for the type of an error whose class is a parameter.
+#: A placeholder for an error type whose class is a parameter.
 _SEVERAL = "(several)"
 
 
@@ -44,7 +44,7 @@ def render() -> str:
 
 
 def _knows_errors(module: ModuleType) -> bool:
-    """Return True if a module has a name for an error type, or for a module that has one. The others make no errors."""
+    """Return True if a module imports an error type, or a module with one. Other modules raise no errors."""
     named = [value for value in vars(module).values() if inspect.isclass(value) or inspect.ismodule(value)]
     return any(
         _is_error(each) or (inspect.ismodule(each) and any(map(_is_error, vars(each).values()))) for each in named
@@ -73,7 +73,7 @@ def _is_error(kind: object) -> typing.TypeGuard[type[CatalogError]]:
 
 
 def _shown(scope: Scope, call: ast.Call, kind: type[CatalogError]) -> list[str]:
-    """Return the messages that a call of an error type gives to clients."""
+    """Return the messages that a call of an error type sends to clients."""
     shown = _parameter(kind)
     if shown is None:
         return []
@@ -99,5 +99,5 @@ def _returned(function: object) -> type[CatalogError] | None:
 
 
 def _texts_among(scope: Scope, call: ast.Call) -> list[str]:
-    """Return the arguments that are texts with a blank in them: messages, and no names of operations or fields."""
+    """Return the arguments that are texts with a blank: messages, not names of operations or fields."""
     return [text for each in call.args for text in scope.templates(each) if " " in text.strip()]

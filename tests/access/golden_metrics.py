@@ -40,5 +40,5 @@ def render() -> str:
 
 
 def _metrics(registry: CollectorRegistry) -> list[Any]:
-    """Return the metrics of a registry. The library shows label names of metrics without values nowhere else."""
+    """Return the metrics of a registry. The library has no public access to label names of metrics without values."""
     return list(registry._collector_to_names)

@@ -22,7 +22,7 @@ _TEXTS = frozenset({"description", "summary"})
 #: Keys below which `description` is data and no text.
 _DATA = frozenset({"example", "examples", "default", "enum", "const"})
 
-#: What stands in a shared part where a text was: an operation whose parameter loses its text has another part then.
+#: A mark for a removed text in a shared part: an operation whose parameter loses its text gets another part.
 _ELSEWHERE = "…"
 
 
@@ -38,9 +38,9 @@ def contract(document: Mapping[str, Any]) -> str:
 
 
 def texts(documents: Iterable[Mapping[str, Any]]) -> str:
-    """Return the texts of all documents as JSON, by where they stand.
+    """Return the texts of all documents as JSON, by their place.
 
-    A text that all operations share stands there once. Of several texts in one place each has the operations with it.
+    A text that all operations share appears once. Different texts in one place are listed with their operations.
     """
     found: dict[str, dict[str, set[str]]] = {}
     for document in documents:
@@ -59,7 +59,7 @@ class _Shared:
     by_kind: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def operation(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the operation with names in place of parameters, headers and refusals. Their order says nothing."""
+        """Return the operation with names for its parameters, headers and refusals, whose order has no meaning."""
         parameters: dict[str, list[str]] = {}
         for each in operation["parameters"]:
             parameters.setdefault(each["in"], []).append(self._named(f"{each['in']} parameters", each["name"], each))
@@ -90,7 +90,7 @@ class _Shared:
 
 
 def _without_texts(node: Any, key: str = "", *, keep_place: bool = False) -> Any:
-    """Return `node` without its texts, or with a mark in their place. `key` is the one that `node` stands under."""
+    """Return `node` without its texts, or with a mark in their place. `key` is the key of `node` in its parent."""
     match node:
         case dict() if key not in _DATA:
             texts = {name for name, value in node.items() if name in _TEXTS and isinstance(value, str)}

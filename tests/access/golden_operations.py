@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render every operation as policies receive it and as the audit records it, a table for each object type.
+"""Render every operation as policies receive it and as the audit records it, in a table for each object type.
 
-Each example of an operation passes a real door; what the door then sent is read off the policies' input and off the
-audit record. So the tables do not depend on how an operation is declared.
+Each example of an operation passes a real door; the policy input and the audit record that it sends are rendered. So
+the tables do not depend on the declaration of an operation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
@@ -36,7 +36,7 @@ from tests.golden_files import table
 
 _ID = UUID("00000000-0000-4000-8000-00000000000a")
 
-#: An example of each operation that no request names.
+#: An example of each operation without a request.
 _UNROUTED: Sequence[Operation] = (
     AssumeRole(world.ROLE),
     ReadThroughView(world.VIEW),
@@ -79,7 +79,7 @@ _HEADS = ("operation", "request", "demands", "facts", "audit", "record", "notes"
 
 @dataclass
 class _Line:
-    """Collect what was seen of one operation, over all its examples. Dictionaries stand for ordered sets."""
+    """The values seen for one operation, over all its examples. Dictionaries serve as ordered sets."""
 
     operation: Operation
     demands: dict[str, None] = field(default_factory=dict)
@@ -119,7 +119,7 @@ async def render() -> str:
 
 
 async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> None:
-    """Let an operation pass the door, and note what its policies and its audit record received."""
+    """Admit an operation at the door, and record the policy input and the audit record."""
     for actor in _actors(operation):
         house = House()
         context = RequestContext(actor=actor, request_id="request-1", remembered=_remembered(operation))
@@ -185,7 +185,7 @@ def _notes(operation: Operation) -> Iterable[str]:
 
 
 def _actions() -> str:
-    """Return the operation name that policies receive for each action that a caller can ask about."""
+    """Return the operation name in policies for each action that a caller can check."""
     of_model = actions_of(compiled_model())
     rows = [
         (type.value, action.value, policy_operation_name(type, action))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the product's source: its modules, and the templates of the texts in it."""
+"""Read the product's source: its modules, and templates of the texts in it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import gateway
 #: Spark jobs need PySpark and raise no error to clients; Alembic alone can import its environment.
 _LEFT_OUT = ("gateway.pipeline.", "gateway.db.migrations.")
 
-#: What a template has in place of a value.
+#: The placeholder for a value in a template.
 VALUE = "{}"
 
 
 @dataclass
 class Scope:
-    """Hold the code of a function, or of a module outside of its functions: the names in it mean the same.
+    """The code of a function, or of a module outside of its functions: one scope of names.
 
     `name` is the function's, and empty for a module.
     """
@@ -38,7 +38,7 @@ class Scope:
     assigned: dict[str, list[ast.expr]] = field(default_factory=dict)
 
     def add(self, node: ast.AST) -> None:
-        """Add a node to the lists that it belongs to."""
+        """Add a node to the lists of its kind."""
         match node:
             case ast.Attribute():
                 self.attributes.append(node)

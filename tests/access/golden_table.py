@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table: holders of one relation, and what follows from it, written after Lakekeeper's relationship model.
+"""The golden table: effects of each relation, after the relationship model of Lakekeeper.
 
-One source for three: the model's own tests (`fga_model/tests/golden.fga.yaml`), the table in
-`docs/relationship-model.md`, and the same cells tried over HTTP (`tests/contract/test_golden_matrix.py`). The first two
-are generated and compared by `test_golden_table.py`.
+One source for three uses: the model's tests (`fga_model/tests/golden.fga.yaml`), the table in `docs/relationship-
+model.md`, and requests over HTTP (`tests/contract/test_golden_matrix.py`). `test_golden_table.py` generates and
+compares the first two.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """One kind of effect: `on` is the letter of the object in the world below, `actions` all that must hold or not."""
+    """A kind of effect: `on` is the letter of an object below, `actions` are all allowed or all denied."""
 
     title: str
     on: str
     actions: tuple[str, ...]
 
 
-#: P project, W warehouse, N namespace in it, T a table in the namespace, T2 the table beside it, H what is held on (W
-#: where it is held on the project or the server).
+#: P project, W warehouse, N namespace in it, T a table in the namespace, T2 another table of it, H the object that the
+#: privilege is held on (W if it is held on the project or the server).
 COLUMNS: tuple[Column, ...] = (
     Column("see W", "W", ("can_get_metadata", "can_get_config", "can_include_in_list", "can_list_namespaces")),
     Column("see N", "N", ("can_get_metadata", "can_include_in_list", "can_list_tables")),
@@ -45,7 +45,7 @@ COLUMNS: tuple[Column, ...] = (
 
 @dataclass(frozen=True)
 class Row:
-    """Who holds `privileges` on the object of the letter `on`, and Y or - for each column."""
+    """The holder of `privileges` on the object of the letter `on`, and Y or - for each column."""
 
     on: str
     privileges: tuple[str, ...]
@@ -53,20 +53,20 @@ class Row:
 
     @property
     def title(self) -> str:
-        """What heads the row."""
+        """Return the title of the row."""
         return f"{' + '.join(self.privileges)} on {NAMES[self.on]}"
 
     @property
     def user(self) -> str:
-        """The name of the holder in the model's tests."""
+        """Return the name of the holder in the model's tests."""
         return f"{self.on.lower()}_{'_and_'.join(self.privileges)}"
 
     def holds(self, column: Column) -> bool:
-        """What the table says."""
+        """Return the expected value of a cell."""
         return self.cells[COLUMNS.index(column)] == "Y"
 
     def questions(self, column: Column) -> tuple[tuple[str, str], ...]:
-        """(letter of the object, action) behind a cell."""
+        """Return (letter of the object, action) of the checks behind a cell."""
         if column.title == "hand out the same":
             return ((self.on, granting(self.privileges[0])),)
         at = column.on if column.on != "H" else self.on if self.on in ("W", "N", "T") else "W"
@@ -77,7 +77,7 @@ NAMES = {"S": "the server", "P": "the project", "W": "W", "N": "N", "T": "T", "-
 
 
 def granting(privilege: str) -> str:
-    """The right that handing out `privilege` takes."""
+    """Return the right that granting `privilege` requires."""
     return "can_change_ownership" if privilege == "ownership" else f"can_grant_{privilege}"
 
 
@@ -145,7 +145,7 @@ def _rows() -> Iterator[Row]:
 
 ROWS: tuple[Row, ...] = tuple(_rows())
 
-# ---- the world in the model's tests ----
+# ---- the objects of the model's tests ----
 
 OBJECTS = {
     "S": "server:golden",
@@ -167,14 +167,16 @@ _REASONS = frozenset({"describe", "select", "create", "modify", "ownership"})
 
 
 def render_fga() -> str:
-    """`fga_model/tests/golden.fga.yaml`: each row by a user, by a member of a role within the role that holds it,
-    and by the owner of that role. All of them get the same answers.
+    """Return `fga_model/tests/golden.fga.yaml`.
+
+    Each row is tested for a user, for a member of a role within the role that holds it, and for the owner of that role.
+    All of them get the same answers.
     """
     lines = [_FGA_HEAD, "tuples:"]
     lines += [f"  - {_written(*edge)}" for edge in _EDGES]
     lines.append("tests:")
     for row in ROWS:
-        # Tuples of the row's own test: with those of all rows at once a check takes twenty times as long.
+        # Each test has only the tuples of its row: with all tuples a check takes twenty times as long.
         lines += [f"  - name: {row.title}", "    tuples:"]
         lines += [f"      - {_written(*each)}" for each in _tuples(row)]
         lines.append("    check:")
@@ -225,7 +227,7 @@ model_file: ../fga.mod"""
 
 
 def render_markdown() -> str:
-    """The table in `docs/relationship-model.md`."""
+    """Return the table in `docs/relationship-model.md`."""
     lines = [
         f"| held | {' | '.join(column.title for column in COLUMNS)} |",
         f"|--|{'--|' * len(COLUMNS)}",

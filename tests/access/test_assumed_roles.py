@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting as a role narrows, for every operation that there is: what the person holds beside the role counts nowhere.
+"""Assumed roles narrow every operation: the user's own rights do not count.
 
-`tests/contract/test_assumed_doors.py` asks the same of a running gateway, lists and searches included.
+`tests/contract/test_assumed_doors.py` tests the same with a running gateway, including lists and searches.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.access.world import House, Judge
 
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 
-#: Everything but what no token is needed for, and what tells by itself who asks: there the header is refused.
+#: All operations except public ones and those that authenticate the caller themselves and refuse the header.
 _ASKED = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
 
-#: About the very role that is assumed, and so about oneself.
+#: Operations on the assumed role, and so on the caller itself.
 _OWN = "grants of role"
 
 
 @dataclass
 class ByGuise(Judge):
-    """The person holds everything; the role what `role_has` says. Remembers as what somebody was asked about."""
+    """The user holds everything; the role holds it if `role_has`. Records the identity of each check."""
 
     role_has: bool = False
     guises: list[tuple[Actor, tuple[Question, ...]]] = field(default_factory=list)
@@ -48,7 +48,7 @@ def _required(example: Example) -> bool:
     return example.label != _OWN and any(demand.required for demand in example.operation.demands())
 
 
-async def test_of_everything_a_person_holds_nothing_counts_while_acting_as_an_empty_role() -> None:
+async def test_the_users_own_grants_do_not_count_while_acting_as_a_role_without_grants() -> None:
     house = House(judge=ByGuise())
     async with running(house) as app:
         closed = [each for each in _ASKED if _required(each)]
@@ -58,7 +58,7 @@ async def test_of_everything_a_person_holds_nothing_counts_while_acting_as_an_em
     assert {url for url, status in statuses.items() if status not in (403, 404)} == set()
 
 
-async def test_nothing_is_asked_about_the_person_but_whether_the_role_may_be_assumed() -> None:
+async def test_the_only_check_about_the_user_is_the_right_to_assume_the_role() -> None:
     judge = ByGuise(role_has=True)
     async with running(House(judge=judge)) as app:
         for example in _ASKED:
@@ -75,7 +75,7 @@ async def test_nothing_is_asked_about_the_person_but_whether_the_role_may_be_ass
                 assert app.spy.calls or not _required(example) or example.operation.is_catalog_mutation(), example
 
 
-async def test_policies_are_told_of_the_role_by_every_operation() -> None:
+async def test_policies_receive_the_assumed_role_with_every_operation() -> None:
     house = House(judge=ByGuise(role_has=True))
     async with running(house) as app:
         for example in _ASKED:
@@ -86,7 +86,7 @@ async def test_policies_are_told_of_the_role_by_every_operation() -> None:
             assert {each.actor.assumed_role for each in others} <= {str(world.ROLE_ID)}, example
 
 
-async def test_what_needs_no_right_and_changes_something_is_not_done_as_a_role() -> None:
+async def test_open_operations_that_change_data_are_refused_for_an_assumed_role() -> None:
     house = House(judge=ByGuise(role_has=True))
     free = [each for each in _ASKED if each.operation.changes() and not _required(each)]
     async with running(house) as app:
@@ -98,11 +98,11 @@ async def test_what_needs_no_right_and_changes_something_is_not_done_as_a_role()
             else:
                 assert answer.status_code == 403, example
     assert "Bootstrap" in {type(each.operation).__name__ for each in free}
-    # A record of oneself gives no right; what changes one's own is asked of the role, and so is somebody else's.
+    # Registration of the caller gives no right. Changes of any user record are checked for the role.
     assert reached == {RegisterSelf.__name__, "UpdateUser", "DeleteUser"}
 
 
-async def test_an_exchange_that_was_meant_to_be_narrower_is_refused() -> None:
+async def test_a_token_exchange_with_an_assumed_role_is_refused() -> None:
     [example] = [each for each in EXAMPLES if each.operation.authenticates_itself]
     async with running() as app:
         assert (await app.send(example)).status_code != 400

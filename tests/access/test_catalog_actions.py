@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that `…/actions` tells of are those that clients of the reference system know, name by name."""
+"""The actions that `…/actions` returns equal those that Lakekeeper clients use."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("type", list(KNOWN))
-def test_each_kind_of_thing_has_the_actions_that_clients_know(type: ObjectType) -> None:
+def test_each_object_type_lists_the_actions_that_clients_know(type: ObjectType) -> None:
     assert {each.value.removeprefix("can_") for each in catalog_actions_of(type)} == set(KNOWN[type].split())

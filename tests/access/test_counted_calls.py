@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests are counted as: by their route, their status, and where what they are about lies."""
+"""Request statistics: counts by route, status, and warehouse or project of the target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _example(name: str) -> Example:
     return next(each for each in EXAMPLES if type(each.operation).__name__ == name)
 
 
-async def test_a_request_counts_where_the_thing_lies_whether_it_is_allowed_or_not() -> None:
+async def test_allowed_and_refused_requests_count_for_the_container_of_the_object() -> None:
     load, calls, house = _example("LoadTable"), Calls(), House()
     async with running(house, calls=calls) as app:
         await app.send(load)
@@ -33,7 +33,7 @@ async def test_a_request_counts_where_the_thing_lies_whether_it_is_allowed_or_no
     assert not calls.take()
 
 
-async def test_what_is_absent_counts_where_it_would_lie() -> None:
+async def test_a_request_for_an_absent_object_counts_for_its_container() -> None:
     load, calls, house = _example("LoadTable"), Calls(), House()
     house.resolver.rows.pop(world.TABLE)
     house.resolver.standing = {"absent": {world.TABLE: Whereabouts(world.PROJECT_ID, ())}}
@@ -43,7 +43,7 @@ async def test_what_is_absent_counts_where_it_would_lie() -> None:
     assert [(call.project_id, call.warehouse_id) for call in calls.take()] == [(world.PROJECT_ID, world.WAREHOUSE_ID)]
 
 
-async def test_what_no_route_knows_and_what_is_open_to_all_is_not_counted() -> None:
+async def test_unrouted_and_public_requests_are_not_counted() -> None:
     calls = Calls()
     async with running(calls=calls) as app:
         await app.client.get("/health")
@@ -51,7 +51,7 @@ async def test_what_no_route_knows_and_what_is_open_to_all_is_not_counted() -> N
     assert not calls.take()
 
 
-def test_what_could_not_be_written_down_is_counted_on() -> None:
+def test_counts_that_could_not_be_stored_are_kept_for_the_next_write() -> None:
     calls, call = Calls(), Call("p", None, "GET /x", 200)
     calls.add(call)
     taken = calls.take()

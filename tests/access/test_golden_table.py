@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table is told the same everywhere: in the model's tests and in the documentation."""
+"""The golden table equals the model's tests and the documentation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ BEGIN, END = "<!-- golden table: generated -->\n", "<!-- end of the golden table
 
 
 def _around(text: str) -> tuple[str, str]:
-    """Return what comes before the marks of the table and what comes after them."""
+    """Return the text before and after the marks of the table."""
     assert text.count(BEGIN) == text.count(END) == 1, "the marks around the table"
     return text.split(BEGIN)[0], text.split(END)[1]
 
 
 @pytest.mark.golden
-def test_the_models_own_tests_are_the_golden_table(golden: Golden) -> None:
+def test_the_tests_of_the_model_equal_the_golden_table(golden: Golden) -> None:
     golden.compare(FGA, golden_table.render_fga())
 
 
 @pytest.mark.golden
-def test_the_documented_table_is_the_golden_table(golden: Golden) -> None:
+def test_the_documented_table_equals_the_golden_table(golden: Golden) -> None:
     before, after = _around(DOCUMENT.read_text())
     golden.compare(DOCUMENT, before + BEGIN + golden_table.render_markdown() + END + after)
 
 
-def test_every_cell_is_filled_and_asks_the_model_something() -> None:
+def test_every_cell_of_the_table_has_a_value_and_a_check() -> None:
     actions = actions_of(compiled_model())
     for row in ROWS:
         assert len(row.cells) == len(COLUMNS), row.title
@@ -48,7 +48,7 @@ def test_every_cell_is_filled_and_asks_the_model_something() -> None:
                 assert action in actions[OBJECTS[letter].split(":")[0]], (row.title, column.title, action)
 
 
-def test_everything_that_can_be_granted_has_a_row() -> None:
+def test_every_grantable_privilege_has_a_row() -> None:
     shown = {(OBJECTS[row.on].split(":")[0], row.privileges[0]) for row in ROWS if len(row.privileges) == 1}
     types = {OBJECTS[letter].split(":")[0] for letter in ("S", "P", "W", "N", "T")}
     grantable = {(type.value, each.value) for type, privileges in GRANTABLE.items() for each in privileges}
@@ -56,7 +56,7 @@ def test_everything_that_can_be_granted_has_a_row() -> None:
 
 
 def test_nothing_is_implied_that_the_reference_denies() -> None:
-    """The rows of appendix B that surprise, once more in words."""
+    """The exclusions that readers may not expect, checked separately."""
     by_title = {row.title: row for row in ROWS}
     column = {each.title: each for each in COLUMNS}
     assert not by_title["modify on W"].holds(column["N: create in it"]), "modify does not imply create"

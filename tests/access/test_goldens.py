@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what clients, policies and operators rely on with the golden files (ARCHITECTURE.md, "Golden files").
+"""Golden files of the interfaces for clients, policies and operators (ARCHITECTURE.md, "Golden files").
 
-The golden matrix and the golden table of the relationship model have tests of their own.
+The golden matrix and the golden table of the relationship model have separate tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.golden_files import Golden
 
 GOLDENS = Path(__file__).with_name("goldens")
 
-#: Imported while tests are collected, so that no test takes the time of it.
+#: Imported at collection, so that no test includes the import time.
 MODULES = golden_source.modules()
 
 pytestmark = pytest.mark.golden
@@ -39,11 +39,11 @@ async def _served(api: str) -> Any:
 
 
 @pytest.mark.parametrize("api", ["catalog", "management"])
-async def test_the_served_openapi_document_is_the_golden_one(api: str, golden: Golden) -> None:
+async def test_the_served_openapi_document_equals_the_golden_file(api: str, golden: Golden) -> None:
     golden.compare(GOLDENS / f"openapi-{api}.json", golden_openapi.contract(await _served(api)))
 
 
-async def test_the_texts_of_the_openapi_documents_are_the_golden_ones(golden: Golden) -> None:
+async def test_the_texts_of_the_openapi_documents_equal_the_golden_file(golden: Golden) -> None:
     documents = [await _served("catalog"), await _served("management")]
     golden.compare(GOLDENS / "openapi-texts.json", golden_openapi.texts(documents))
 
@@ -52,7 +52,7 @@ async def test_policies_and_audit_receive_the_golden_operations(golden: Golden) 
     golden.compare(GOLDENS / "operations.md", await golden_operations.render())
 
 
-async def test_errors_are_answered_with_the_golden_types_statuses_and_texts(golden: Golden) -> None:
+async def test_error_responses_have_the_golden_types_statuses_and_texts(golden: Golden) -> None:
     golden.compare(GOLDENS / "errors.md", await golden_errors.render())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 10: a provider of storage is one folder and one line of the registry; nothing else names it.
+"""Lock 10: a storage provider is one folder and one line of the registry; no other module names it.
 
-The import contracts (lock 7) keep modules from importing a provider. This keeps its name and its words out of their
-text, so that the next provider needs no change there, and providers apart from each other.
+The import contracts (lock 7) keep modules from importing a provider. This test keeps provider names and terms out of
+their text, so that a new provider needs no change there and providers stay independent.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gateway.storage.registry import PROVIDERS
 GATEWAY = Path(__file__).parents[2] / "gateway"
 STORAGE = GATEWAY / "storage"
 
-#: By provider: what nobody else may write. Words of every day, such as "local", are those of the JSON alone.
+#: Terms that only the provider may use. Common words, such as "local", count only as JSON values.
 WORDS = {
     "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[sS]ts|STS|[bB]oto(?:core|3)?|[bB]uckets?|[mM]inio|arn|ARN)(?![a-z0-9])",
     "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
 }
 
-#: Who writes one all the same, and why. A line that is not needed fails.
+#: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
     "access/shares.py": "token buckets of principals",
     "access/token_buckets.py": "as above",
@@ -43,7 +43,7 @@ ALLOWED = {
     "telemetry/redaction.py": "logs are redacted before any provider is opened, and whatever provider a secret is of",
 }
 
-#: The stack on one machine has an object store, the demonstration attacks it, and migrations read stored profiles.
+#: The embedded stack has an object store, the demonstration attacks it, and migrations read stored profiles.
 ROOMS = ("embedded/", "db/migrations/")
 
 
@@ -56,14 +56,14 @@ def _folders() -> dict[str, Path]:
     return {each.name: each for each in STORAGE.iterdir() if (each / "__init__.py").exists()}
 
 
-def test_each_folder_is_a_provider_of_the_registry_and_has_its_words() -> None:
+def test_each_folder_is_a_registered_provider_with_listed_terms() -> None:
     assert set(_folders()) == {provider.tag for provider in PROVIDERS} == set(WORDS)
     assert len({name for provider in PROVIDERS for name in provider.scheme.names}) == sum(
         len(provider.scheme.names) for provider in PROVIDERS
     )
 
 
-def test_nothing_else_names_a_provider() -> None:
+def test_no_module_outside_a_provider_names_it() -> None:
     named: dict[str, set[str]] = {}
     for name, path in _modules():
         for provider, words in WORDS.items():
@@ -76,7 +76,7 @@ def test_nothing_else_names_a_provider() -> None:
     assert set(ALLOWED) - set(named) == set(), "no longer needed"
 
 
-def test_no_provider_knows_another_one_and_the_registry_alone_knows_them() -> None:
+def test_providers_are_imported_by_the_registry_alone() -> None:
     knowing: set[tuple[str, str]] = set()
     for name, path in _modules():
         for module in _imported(path):
@@ -97,7 +97,7 @@ def _imported(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.tag)
-def test_a_provider_consists_of_what_the_seam_asks_for(provider: object) -> None:
+def test_a_provider_implements_the_storage_interface(provider: object) -> None:
     each = next(known for known in PROVIDERS if known is provider)
     assert each.profile.provider == each.tag
     client = each.open(ClientOptions(rules=STRICTEST))

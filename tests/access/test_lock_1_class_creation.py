@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 1: an operation that forgot to say what it demands cannot even be written down."""
+"""Lock 1: an operation without demands or a declared reason fails at class creation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_endpoint_is_not_inherited() -> None:
             pass
 
 
-def test_an_operation_that_demands_nothing_has_to_say_so() -> None:
+def test_an_operation_without_demands_must_declare_it() -> None:
     with pytest.raises(TypeError, match="Silent must define demands"):
 
         class Silent(ReadOperation):
@@ -55,7 +55,7 @@ def test_an_operation_that_demands_nothing_has_to_say_so() -> None:
     assert "Silent" not in OPERATIONS
 
 
-def test_an_operation_open_to_everybody_cannot_demand() -> None:
+def test_a_public_operation_cannot_have_demands() -> None:
     with pytest.raises(TypeError, match="Both is open to everybody"):
 
         class Both(ReadOperation):
@@ -66,21 +66,21 @@ def test_an_operation_open_to_everybody_cannot_demand() -> None:
                 return (Demand(Can.READ, SERVER),)
 
 
-def test_an_operation_of_no_kind_is_refused() -> None:
+def test_an_operation_without_a_kind_is_refused() -> None:
     for base in (Operation, HttpOperation):
         with pytest.raises(TypeError, match="Vague is of no kind: derive it from ReadOperation"):
             type("Vague", (base,), {"endpoint": "GET /vague", "open_to": OpenTo(Audience.EVERYBODY)})
     assert "Vague" not in OPERATIONS
 
 
-def test_an_abstract_operation_is_no_operation() -> None:
+def test_an_abstract_operation_is_not_registered() -> None:
     class Common(ReadOperation, abstract=True):
-        """What several operations have in common."""
+        """A base class of several operations."""
 
     assert "Common" not in OPERATIONS
 
 
-def test_a_family_declares_one_operation_for_each_target() -> None:
+def test_a_family_declares_one_operation_for_each_target_type() -> None:
     @dataclass(frozen=True)
     class Counting(ReadOperation, abstract=True):
         on: Ref
@@ -97,12 +97,12 @@ def test_a_family_declares_one_operation_for_each_target() -> None:
         one_for_each(Counting, (ROLE,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
 
 
-def test_a_name_is_taken_once() -> None:
+def test_an_operation_name_is_unique() -> None:
     with pytest.raises(TypeError, match="LoadTable is declared twice"):
         type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": OpenTo(Audience.EVERYBODY)})
 
 
-def test_slots_would_make_a_second_class_behind_the_register_and_are_refused() -> None:
+def test_an_operation_with_slots_is_refused() -> None:
     with pytest.raises(TypeError, match="declared twice"):
 
         @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ def test_slots_would_make_a_second_class_behind_the_register_and_are_refused() -
             open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
 
 
-def test_the_names_of_operations_are_snake_case_and_different() -> None:
+def test_operation_names_are_snake_case_and_unique() -> None:
     names = [operation.name() for operation in OPERATIONS.values()]
     assert len(set(names)) == len(names)
     assert OPERATIONS["LoadTable"].name() == "load_table"
 
 
-def test_what_counts_as_a_catalog_mutation_is_read_off_the_endpoint() -> None:
+def test_the_endpoint_determines_if_an_operation_is_a_catalog_mutation() -> None:
     mutations = {name for name, operation in OPERATIONS.items() if operation.is_catalog_mutation()}
     assert {"CreateTable", "CommitTable", "DropTable", "CreateNamespace"} <= mutations
     assert mutations.isdisjoint({"LoadTable", "TableExists", "GetConfig", "CreateWarehouse", "WriteTableAssignments"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 2: the type checker refuses a call without the right permit, on exactly the lines that say so, and no other."""
+"""Lock 2: the type checker refuses calls without the right permit, on exactly the marked lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error:", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def refused() -> set[tuple[str, int]]:
-    """(file, line) of each error, from one run over all files."""
+    """Return (file, line) of each error, from one run over all files."""
     root = HERE.parents[1]
     out, complaints, code = api.run(
         [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 3: `@serves` makes the route from the operation, once."""
+"""Lock 3: `@serves` derives the route from the operation, once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_operations_of_different_endpoints_do_not_share_a_handler() -> None:
         serves(LoadTable, LoadNamespace)
 
 
-def test_a_refused_handler_leaves_no_trace() -> None:
+def test_a_refused_handler_is_not_registered() -> None:
     class Fresh(ReadOperation):
         endpoint: ClassVar[str] = LoadTable.endpoint
         open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -63,13 +63,13 @@ def test_the_set_of_served_operations_is_the_set_of_declared_ones() -> None:
     assert all(OPERATIONS[operation.__name__] is operation for operation in SERVED)
 
 
-def test_operations_that_share_a_handler_are_no_wider_than_each_other() -> None:
-    """The latch is content with any of them, so none may be open to all where another is not."""
+def test_operations_that_share_a_handler_are_equally_open() -> None:
+    """The latch accepts any of the operations, so none may be public if another is not."""
     for handler in SERVED.values():
         assert len({operation.is_public() for operation in handler.opt[OPERATIONS_OF]}) == 1
 
 
-async def test_a_handler_reads_only_what_the_document_names() -> None:
+async def test_a_handler_reads_only_declared_parts_of_the_request() -> None:
     """`Ctx` refuses to read a query parameter, a header or a body that the handler does not declare."""
 
     async def curious(ctx: Ctx) -> str:
@@ -87,10 +87,10 @@ async def test_a_handler_reads_only_what_the_document_names() -> None:
             assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
 
 
-def test_a_use_case_that_no_part_offers_is_refused() -> None:
+def test_a_use_case_missing_from_services_is_refused() -> None:
     class Orphans:
         async def get(self, permit: Permit[LoadTable]) -> None:
-            """A use case of a class that `Services` has no object of."""
+            """A use case of a class without an object in `Services`."""
 
     with pytest.raises(TypeError, match="no part has the use case"):
         serve(LoadTable, Orphans.get)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 4: an application with a route nobody declared, or a declared operation nobody serves, does not start."""
+"""Lock 4: an application with an undeclared route, or with a declared operation without a handler, does not start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _back() -> str:
 
 @route("/management/v1/whoami", http_method=[HttpMethod.DELETE], status_code=204)
 async def _second_method() -> None:
-    """A method the path has not been given."""
+    """A second, undeclared method of the path."""
 
 
 @route("/back", http_method=[HttpMethod.GET, HttpMethod.OPTIONS])
@@ -48,7 +48,7 @@ class _BackController(Controller):
 
 
 async def _mounted(scope: Scope, receive: Receive, send: Send) -> None:
-    """An ASGI application of its own."""
+    """A mounted ASGI application."""
 
 
 _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mounted)
@@ -56,7 +56,7 @@ _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mou
 
 @websocket("/socket")
 async def _socket(socket: WebSocket[Any, Any, Any]) -> None:
-    """A way past HTTP."""
+    """A WebSocket route."""
 
 
 @route("/whispered", http_method=[HttpMethod.OPTIONS])
@@ -79,17 +79,17 @@ async def _options_only() -> str:
     ],
     ids=["route", "method", "with OPTIONS", "OPTIONS only", "controller", "router", "mount", "websocket"],
 )
-def test_a_smuggled_route_stops_the_start(smuggled: ControllerRouterHandler) -> None:
+def test_an_undeclared_route_prevents_startup(smuggled: ControllerRouterHandler) -> None:
     with pytest.raises(UndeclaredRoute, match="serves no declared operation"):
         _build(smuggled)
 
 
-def test_the_application_as_it_is_starts() -> None:
+def test_the_unchanged_application_starts() -> None:
     _build()
 
 
 @pytest.mark.usefixtures("registers")
-def test_a_declared_operation_without_a_handler_stops_the_start() -> None:
+def test_a_declared_operation_without_a_handler_prevents_startup() -> None:
     class Unserved(ReadOperation):
         endpoint: ClassVar[str] = "GET /unserved"
         open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
@@ -99,7 +99,7 @@ def test_a_declared_operation_without_a_handler_stops_the_start() -> None:
 
 
 @pytest.mark.parametrize("declared", [frozenset(), None, "operations"])
-def test_options_that_name_no_operation_are_no_declaration(declared: object) -> None:
+def test_handler_options_without_an_operation_prevent_startup(declared: object) -> None:
     @get("/empty", opt={"operations": declared})
     async def empty() -> str:
         return "open"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 5: no success answer leaves a request that was not admitted, or whose audit record is not durable."""
+"""Lock 5: no success response is sent for a request that was not admitted, or whose audit record is not durable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTab
 
 
 async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
-    """The answer of a route with this handler that says it serves `operations`."""
+    """Return the response of a route with this handler that serves `operations`."""
     _inject_context(handler)
     route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
     async with running(house, extra_handlers=[route]) as app:
@@ -44,14 +44,14 @@ def _assert_withheld(answer: httpx.Response) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_success_without_admission_is_withheld_before_the_first_byte() -> None:
+async def test_success_without_admission_sends_no_byte() -> None:
     async def forgot(ctx: Ctx) -> str:
         return SECRET
 
     _assert_withheld(await _ask(forgot, LoadTable))
 
 
-async def test_a_stream_without_admission_is_withheld_from_its_first_chunk() -> None:
+async def test_a_stream_without_admission_sends_no_chunk() -> None:
     async def chunks() -> AsyncIterator[str]:
         yield SECRET
         yield SECRET
@@ -78,8 +78,8 @@ async def test_a_handler_without_any_context_is_withheld() -> None:
     _assert_withheld(await _ask(alone, LoadTable))
 
 
-async def test_nothing_of_a_withheld_answer_follows_the_500() -> None:
-    """A server would pass on whatever is sent after the end; the client of these tests would not show it."""
+async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
+    """A server would forward bytes sent after the end of a response; the client of these tests would not show them."""
     sent: list[Any] = []
 
     async def leaking(scope: Any, receive: Any, send: Any) -> None:
@@ -104,8 +104,8 @@ async def test_nothing_of_a_withheld_answer_follows_the_500() -> None:
     assert SECRET.encode() not in sent[1]["body"]
 
 
-def test_a_route_that_serves_nothing_answers_options_alone() -> None:
-    """The boot-time walk lets no such route in; the latch does not rely on that."""
+def test_a_route_without_operations_answers_only_options() -> None:
+    """The boot-time walk refuses such a route; the latch does not rely on that."""
     assert _may_leave("OPTIONS", {}, None)
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
         assert not _may_leave(method, {}, None)
@@ -120,7 +120,7 @@ async def test_admission_for_another_operation_does_not_open_the_latch() -> None
     _assert_withheld(await _ask(mistaken, VendCredentials))
 
 
-async def test_an_admitted_and_recorded_answer_leaves() -> None:
+async def test_an_admitted_and_audited_response_is_sent() -> None:
     async def careful(ctx: Ctx) -> str:
         await ctx.admit(LOAD)
         return "metadata"
@@ -131,7 +131,7 @@ async def test_an_admitted_and_recorded_answer_leaves() -> None:
 
 
 @pytest.mark.parametrize("operation", [VEND, DROP], ids=["before answer", "with change"])
-async def test_success_with_an_unsettled_trail_is_withheld_and_told(operation: Operation) -> None:
+async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(operation: Operation) -> None:
     async def hasty(ctx: Ctx) -> str:
         await ctx.admit(operation)
         return SECRET
@@ -143,7 +143,7 @@ async def test_success_with_an_unsettled_trail_is_withheld_and_told(operation: O
     assert record.detail == {"result": "failed", "error": "answered 500"}
 
 
-async def test_one_unsettled_trail_among_settled_ones_withholds_the_answer() -> None:
+async def test_one_unsettled_audit_record_withholds_the_response() -> None:
     async def half(ctx: Ctx) -> str:
         await ctx.admit(LOAD)
         permit = await ctx.admit(VEND)
@@ -154,7 +154,7 @@ async def test_one_unsettled_trail_among_settled_ones_withholds_the_answer() -> 
     _assert_withheld(await _ask(half, LoadTable))
 
 
-async def test_a_committed_record_opens_the_latch() -> None:
+async def test_a_committed_audit_record_opens_the_latch() -> None:
     async def careful(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
         permit.trail.tell(vended="read")
@@ -171,7 +171,7 @@ async def test_a_committed_record_opens_the_latch() -> None:
 @pytest.mark.parametrize(
     ("error", "status"), [(NamespaceNotEmptyException("not empty"), 409), (RuntimeError(SECRET), 500)]
 )
-async def test_an_admitted_request_that_fails_is_in_the_audit_with_its_end(error: Exception, status: int) -> None:
+async def test_the_audit_records_the_outcome_of_an_admitted_request_that_fails(error: Exception, status: int) -> None:
     async def failing(ctx: Ctx) -> None:
         await ctx.admit(DROP)
         raise error
@@ -184,7 +184,7 @@ async def test_an_admitted_request_that_fails_is_in_the_audit_with_its_end(error
     assert record.detail == {"result": "failed", "error": f"answered {status}"}
 
 
-async def test_what_a_failed_request_settled_before_is_not_told_twice() -> None:
+async def test_a_failed_request_does_not_repeat_settled_audit_records() -> None:
     async def failing(ctx: Ctx) -> None:
         permit = await ctx.admit(DROP)
         permit.trail.settle()
@@ -195,7 +195,7 @@ async def test_what_a_failed_request_settled_before_is_not_told_twice() -> None:
     assert house.audit.buffered == []
 
 
-async def test_an_audit_that_cannot_be_written_keeps_the_keys_in() -> None:
+async def test_credentials_are_withheld_when_the_audit_cannot_be_written() -> None:
     async def vending(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
         ctx_audit.full = True
@@ -209,7 +209,7 @@ async def test_an_audit_that_cannot_be_written_keeps_the_keys_in() -> None:
     assert "retry-after" in answer.headers
 
 
-async def test_a_refused_request_is_no_success_and_leaves_as_it_is() -> None:
+async def test_a_refusal_passes_the_latch_unchanged() -> None:
     async def careful(ctx: Ctx) -> str:
         await ctx.admit(LOAD)
         return SECRET
@@ -221,14 +221,14 @@ async def test_a_refused_request_is_no_success_and_leaves_as_it_is() -> None:
     assert answer.json()["error"]["type"] == "NoSuchTableException"
 
 
-async def test_health_is_answered_without_a_token_and_without_admission() -> None:
+async def test_health_needs_no_token_and_no_admission() -> None:
     async with running() as app:
         answer = await app.client.get("/health")
     assert answer.status_code in (200, 503)
     assert SECRET not in answer.text
 
 
-async def test_options_tell_the_methods_of_a_path_and_nothing_else() -> None:
+async def test_an_options_response_lists_only_the_methods_of_the_path() -> None:
     async with running() as app:
         for example in EXAMPLES:
             answer = await app.client.options(example.url)
@@ -236,7 +236,7 @@ async def test_options_tell_the_methods_of_a_path_and_nothing_else() -> None:
             assert answer.content == b""
 
 
-async def test_the_request_id_is_never_the_callers_which_is_kept_beside_it_when_it_is_harmless() -> None:
+async def test_the_callers_request_id_never_replaces_our_own_and_is_kept_if_valid() -> None:
     for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
         house = House()
         async with running(house) as app:
@@ -254,7 +254,7 @@ async def test_the_request_id_is_never_the_callers_which_is_kept_beside_it_when_
         assert {record.client_request_id for record in records} == ({given} if kept else {None})
 
 
-async def test_each_answer_is_counted_under_its_operation_with_its_status() -> None:
+async def test_each_response_is_counted_by_operation_and_status() -> None:
     house = House()
     async with running(house) as app:
         await app.client.get("/management/v1/whoami")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6e: the golden matrix. A change of the model, of a demand or of what a grant writes shows as its diff."""
+"""Lock 6e: the golden matrix. A change of the model, of a demand or of the tuples of a grant appears in its diff."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.integration.parts import free_port
 MATRIX = Path(__file__).with_name("matrix.md")
 KEY = "key-of-the-test"
 
-#: Operations that have no column, each with its reason. A line that is not needed fails.
+#: Operations without a column, each with its reason. An unnecessary line fails.
 EXEMPT: dict[str, str] = {}
 
-#: All of the matrix is computed once, which takes minutes on a machine that does much else.
+#: The matrix is computed once, which takes minutes on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 Rows = dict[str, dict[str, list[str]]]
@@ -35,7 +35,7 @@ Rows = dict[str, dict[str, list[str]]]
 
 @pytest.fixture(scope="module")
 def openfga() -> Iterator[str]:
-    """An OpenFGA with its tuples in memory."""
+    """Run an OpenFGA with its tuples in memory."""
     kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
@@ -50,7 +50,7 @@ def openfga() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
-        # Whether an answer is right does not depend on how busy the machine is.
+        # The answers do not depend on the load of the machine, so timeouts are long.
         "OPENFGA_REQUEST_TIMEOUT": "60s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "61s",
     }
@@ -77,7 +77,7 @@ def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def rows(openfga: str) -> Rows:
-    """The matrix as it is now."""
+    """Return the current matrix."""
     return asyncio.run(_computed(openfga))
 
 
@@ -91,11 +91,11 @@ async def _computed(endpoint: str) -> Rows:
 
 
 @pytest.mark.golden
-def test_the_matrix_is_as_it_was(rows: Rows, golden: Golden) -> None:
+def test_the_matrix_equals_the_golden_file(rows: Rows, golden: Golden) -> None:
     golden.compare(MATRIX, matrix.render(rows))
 
 
-def test_the_matrix_can_be_read_in_a_review() -> None:
+def test_the_matrix_is_short_enough_to_review() -> None:
     assert len(MATRIX.read_bytes()) < 40_000
 
 
@@ -111,17 +111,17 @@ def _cells(rows: Rows, table: str, holder: str) -> dict[str, str]:
 
 
 def _closed(rows: Rows, table: str, holder: str) -> set[str]:
-    """The cells of the operations that are not open to everybody."""
+    """Return the cells of the operations that are not open to everyone."""
     heads = matrix.columns()[table]
     return {
         cell for head, cell in zip(heads, rows[table][holder], strict=True) if head.example.operation.open_to is None
     }
 
 
-# What Lakekeeper's relationship model says; the golden file alone would also agree with a mistake.
+# Statements of Lakekeeper's relationship model; the golden file alone would also accept a mistake.
 
 
-def test_select_on_a_table_reads_it_and_nothing_more(rows: Rows) -> None:
+def test_select_on_a_table_allows_only_reading_it(rows: Rows) -> None:
     table = _cells(rows, "table", "table: select")
     assert (table["load"], table["vend"], table["vend: write_data"]) == ("✓", "✓", "✗")
     assert (table["commit"], table["drop"], table["give select"]) == ("✗", "✗", "✗")
@@ -144,7 +144,7 @@ def test_describe_reads_no_data(rows: Rows) -> None:
         assert (table["load"], table["vend"], table["commit"]) == ("✓", "✗", "✗")
 
 
-def test_manage_grants_gives_no_visibility_and_pass_grants_nothing_to_pass(rows: Rows) -> None:
+def test_manage_grants_gives_no_visibility_and_pass_grants_no_other_right(rows: Rows) -> None:
     manager = _cells(rows, "table", "table: manage_grants")
     assert (manager["load"], manager["grants"], manager["give modify"]) == ("404", "✓", "✓")
     assert _cells(rows, "table", "warehouse: manage_grants")["give ownership"] == "✓"
@@ -152,16 +152,16 @@ def test_manage_grants_gives_no_visibility_and_pass_grants_nothing_to_pass(rows:
         assert _closed(rows, "table", f"{level}: pass_grants") <= {"404", "✗"}
 
 
-def test_a_server_admin_holds_no_right_on_data_and_an_operator_every_one(rows: Rows) -> None:
+def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -> None:
     assert _closed(rows, "table", "server: admin") <= {"404", "✗"}
     assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
     for table in ("warehouse", "namespace", "table"):
         held = _cells(rows, table, "server: operator")
-        # To be told of others in the name of an engine is no right on data, and nobody has it by being an operator.
+        # Acting for users as an engine is no right on data, and operators do not have it implicitly.
         assert {said for title, said in held.items() if "delegate" not in title} == {"✓"}
 
 
-def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
+def test_owners_can_grant_every_privilege_and_data_admins_none(rows: Rows) -> None:
     given = [head.title for head in matrix.columns()["table"] if head.title.startswith("give ")]
     assert {_cells(rows, "table", "table: ownership")[title] for title in given} == {"✓"}
     assert {_cells(rows, "table", "project: data_admin")[title] for title in given} == {"✗"}
@@ -169,7 +169,7 @@ def test_owners_hand_out_everything_and_data_admins_nothing(rows: Rows) -> None:
     assert _cells(rows, "table", "project: security_admin")["commit"] == "✗"
 
 
-def test_nobody_can_do_nothing_but_what_is_open(rows: Rows) -> None:
+def test_a_user_without_grants_has_only_the_open_operations(rows: Rows) -> None:
     for table in rows:
         if table != "open":
             assert "✓" not in _closed(rows, table, "nobody")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6f and 6g: what operations demand is what the model defines and what `serve` requires of it, and what they tell
-policies is what the policies are type-checked against.
+"""Lock 6f and 6g: demands of operations exist in the model and are required by `serve`, and policy inputs match the
+schema of the policies.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ RESERVED = Path(__file__).with_name("reserved_relations.txt")
 #: Lower this together with the list.
 MOST_RESERVED = 26
 
-#: Types whose lists are filtered row by row, by `Door.visible`.
+#: Types with lists that `Door.visible` filters by row.
 FILTERED = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, *sorted(TABULARS))
 
-#: What tasks may be about: what a task is about stands in it, so the use case asks, by `Door.visible` too.
+#: Types of task targets: the use case checks them with `Door.visible`.
 OF_TASKS = (ObjectType.TABLE, ObjectType.VIEW)
 
-#: Demanded beside something else, so that no operation is the one of this action.
+#: Demanded together with another relation, so that no operation has this action.
 UNNAMED = {
     ObjectType.PROJECT: {"can_include_in_list"},
     ObjectType.WAREHOUSE: {"can_include_in_list", "can_list_everything", "can_use"},
@@ -60,7 +60,7 @@ UNNAMED = {
 
 
 def _demanded() -> dict[str, set[str]]:
-    """What is asked at the door, by type: demands of the examples, what makes objects visible, the filter of lists."""
+    """Return the relations checked at the door, by type: demands of the examples, visibility, and list filters."""
     asked: dict[str, set[str]] = {}
     for example in EXAMPLES:
         for demand in example.operation.demands():
@@ -69,12 +69,12 @@ def _demanded() -> dict[str, set[str]]:
         asked.setdefault(type, set()).add(relation)
     for type in FILTERED:
         asked[type].add(Can.INCLUDE_IN_LIST)
-    asked[ObjectType.VIEW].add(Can.SELECT)  # by whoever reads something through it
-    asked[ObjectType.TABLE].add(Can.READ_COLUMNS)  # of who may not read all of it
-    asked.setdefault(ObjectType.COLUMN, set()).add(Can.READ_DATA)  # and then of its columns
-    asked[ObjectType.WAREHOUSE].add(Can.ENFORCE)  # and of the engine that acts for them
+    asked[ObjectType.VIEW].add(Can.SELECT)  # by a caller who reads through a view
+    asked[ObjectType.TABLE].add(Can.READ_COLUMNS)  # of a caller who may not read all columns
+    asked.setdefault(ObjectType.COLUMN, set()).add(Can.READ_DATA)  # and then on its columns
+    asked[ObjectType.WAREHOUSE].add(Can.ENFORCE)  # and of the engine that acts for the user
     for type in (ObjectType.PROJECT, ObjectType.WAREHOUSE):
-        asked[type].add(Can.DELEGATE)  # of an engine about itself, when it gets a token for somebody and with each use
+        asked[type].add(Can.DELEGATE)  # of an engine about itself, at a token exchange and at each use
     for type in OF_TASKS:
         asked[type] |= {Can.GET_TASKS, Can.CONTROL_TASKS}
     return asked
@@ -90,14 +90,14 @@ def test_every_demanded_relation_exists_in_the_compiled_model_on_that_type() -> 
     assert missing == set()
 
 
-def test_serve_requires_of_the_model_every_action_that_can_be_asked_about() -> None:
-    """`ACTIONS` is what `serve` looks for in the model, and what `batch-check` takes."""
+def test_serve_requires_every_checkable_action_in_the_model() -> None:
+    """`serve` requires `ACTIONS` in the model, and `batch-check` accepts them."""
     told = {type.value: {each.value for each in names} for type, names in ACTIONS.items() if names}
     assert told == {type: names for type, names in actions_of(compiled_model()).items() if type in set(ObjectType)}
 
 
-def test_policies_are_asked_about_actions_by_operations_that_exist() -> None:
-    """A rule about `drop_table` has to answer a question about `drop`; a name that no operation has meets no rule."""
+def test_policy_operation_names_of_actions_are_existing_operations() -> None:
+    """A rule for `drop_table` must apply to a check of `drop`; a name without an operation matches no rule."""
     names = {operation.name() for operation in OPERATIONS.values()}
     for type, relations in _demanded().items():
         unnamed = {each for each in relations if policy_operation_name(ObjectType(type), Can(each)) not in names}
@@ -117,13 +117,13 @@ def test_the_list_of_reserved_relations_only_shrinks() -> None:
     assert len(_reserved()) <= MOST_RESERVED
 
 
-def test_what_can_be_granted_is_what_the_model_lets_be_assigned() -> None:
-    """The other way round the model may know more: nobody can be given that yet."""
+def test_grantable_privileges_equal_the_assignable_relations_of_the_model() -> None:
+    """The model may define more relations, which cannot be granted yet."""
     assignable, demanded = grantable_of(compiled_model()), _demanded()
     for type, privileges in GRANTABLE.items():
         assert {privilege.value for privilege in privileges} <= assignable[type], type
         for privilege in privileges:
-            # Who may give something on a column is decided on its table.
+            # The right to grant on a column is decided on its table.
             on = ObjectType.TABLE if type is ObjectType.COLUMN else type
             assert granting(privilege) in demanded[on], (type, privilege)
 
@@ -133,8 +133,8 @@ def test_every_privilege_can_be_granted_somewhere() -> None:
     assert set(Privilege) >= TRAVERSE_REASONS
 
 
-def test_names_of_relations_are_used_only_as_members_of_can() -> None:
-    """A relation written as text would escape the tests above."""
+def test_relation_names_appear_in_code_only_as_members_of_can() -> None:
+    """A relation as literal text would escape the tests above."""
     names = {each.value for each in Can}
     root = Path(gateway.__file__).parent
     written: set[str] = set()
@@ -147,7 +147,7 @@ def test_names_of_relations_are_used_only_as_members_of_can() -> None:
     assert written == set()
 
 
-def test_a_check_of_what_the_model_does_not_decide_is_400_and_no_outage() -> None:
+def test_a_check_of_an_action_outside_the_model_is_400() -> None:
     with pytest.raises(BadRequestException, match="can_drop is not decided on a warehouse"):
         checks.Check(WarehouseRef(world.WAREHOUSE_ID), Can.DROP)
     for name in ACTIONS[ObjectType.TABLE]:
@@ -158,13 +158,13 @@ def test_a_check_of_what_the_model_does_not_decide_is_400_and_no_outage() -> Non
 
 
 class _Schema:
-    """As much of JSON Schema as `input.json` uses; anything else in it is an error."""
+    """The part of JSON Schema that `input.json` uses; any other keyword is an error."""
 
     def __init__(self, text: str) -> None:
         self._root = json.loads(text)
 
     def check(self, value: Any) -> None:
-        """Raise AssertionError naming the place where `value` does not fit."""
+        """Raise AssertionError with the path if `value` is invalid."""
         self._check(value, self._root, "$")
 
     def _check(self, value: Any, schema: dict[str, Any], at: str) -> None:
@@ -223,7 +223,7 @@ def _as_sent(request: PolicyRequest) -> Any:
 
 
 @pytest.mark.parametrize("absent", [False, True], ids=["there", "absent"])
-async def test_every_question_validates_against_the_schema_of_the_policies(schema: _Schema, absent: bool) -> None:
+async def test_every_policy_input_is_valid_by_the_policy_schema(schema: _Schema, absent: bool) -> None:
     for example in EXAMPLES:
         if example.operation.is_public():
             continue
@@ -248,7 +248,7 @@ async def test_every_question_validates_against_the_schema_of_the_policies(schem
         (("context", "time"), 1),
     ],
 )
-async def test_the_schema_refuses_what_no_rule_was_checked_against(
+async def test_the_policy_schema_rejects_unknown_fields_and_types(
     schema: _Schema, path: tuple[str | int, ...], value: Any
 ) -> None:
     plain = _as_sent(await _request(EXAMPLES[0].operation))

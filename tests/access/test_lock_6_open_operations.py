@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6d: what needs no right is written down by hand, and the list may only shrink."""
+"""Lock 6d: operations without demands are listed by hand, and the list may only shrink."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST = Path(__file__).with_name("open_operations.txt")
 
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
-#: Lower these together with the list. Raising one is the decision that the list exists to make visible.
+#: Lower these numbers together with the list. Raising one must be a deliberate decision.
 MOST_OPEN = 13
 MOST_ABOUT_ONESELF = 12
 
@@ -31,7 +31,7 @@ def _listed() -> dict[str, tuple[str, str]]:
     return {name: (kind, reason) for kind, name, reason in lines}
 
 
-def test_the_operations_that_are_open_are_the_listed_ones_with_their_reasons() -> None:
+def test_the_open_operations_equal_the_list_and_its_reasons() -> None:
     listed = _listed()
     assert {name for name, (kind, _) in listed.items() if kind == "all"} == {
         name for name, operation in OPERATIONS.items() if operation.is_public()
@@ -48,20 +48,20 @@ def test_the_operations_that_are_open_are_the_listed_ones_with_their_reasons() -
     }
 
 
-def test_the_list_only_shrinks() -> None:
+def test_the_list_of_open_operations_only_shrinks() -> None:
     kinds = [kind for kind, _ in _listed().values()]
     assert kinds.count("self") <= MOST_ABOUT_ONESELF
     assert len(kinds) - kinds.count("self") <= MOST_OPEN
 
 
-def test_who_reviews_the_gateway_is_told_of_each_of_them_with_its_reason() -> None:
+def test_security_md_lists_each_open_operation_with_its_reason() -> None:
     rows = [line.strip("| ").split(" | ") for line in SECURITY.read_text().splitlines() if line.startswith("| `")]
     told = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
     assert told == _listed()
 
 
-async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else() -> None:
-    """A handler that takes `UpdateSelf` for `UpdateUser` opens nothing."""
+async def test_an_operation_open_for_the_caller_is_refused_for_another_user() -> None:
+    """A handler that admits `UpdateSelf` for `UpdateUser` gains nothing."""
     house = House()
     named = {
         type(example.operation).__name__: example.operation
@@ -80,8 +80,8 @@ async def test_what_is_open_to_oneself_is_refused_when_it_is_about_somebody_else
         await house.door.admit(request_context(), operation)
 
 
-def test_what_requires_nothing_is_on_the_list() -> None:
-    """An operation all of whose demands are optional is open, whatever it calls itself."""
+def test_every_operation_without_required_demands_is_listed() -> None:
+    """An operation with only optional demands is open, regardless of its declaration."""
     unrequired = {
         type(example.operation).__name__
         for example in EXAMPLES
@@ -91,7 +91,7 @@ def test_what_requires_nothing_is_on_the_list() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-async def test_the_door_refuses_what_requires_nothing_and_does_not_say_so() -> None:
+async def test_the_door_refuses_an_operation_with_undeclared_lack_of_demands() -> None:
     class Sly(ReadOperation):
         endpoint: ClassVar[str] = "GET /sly"
 

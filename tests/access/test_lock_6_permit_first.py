@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6c: whatever the catalog and governance rooms offer takes a permit first."""
+"""Lock 6c: every public function of the catalog and governance rooms takes a permit first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
 from gateway.vending.vendor import Vendor
 
-#: What takes no permit, and why that is no way around the door. A line that is not needed fails.
+#: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.
 EXEMPT = {
     "catalog.metadata_files.MetadataFiles.write_one": "for use cases: it takes the row that their permit carries",
     "catalog.metadata_files.MetadataFiles.write_all": "as above",
@@ -63,14 +63,17 @@ def _is_value(kind: type) -> bool:
 
 
 def _reaches(function: Callable[..., Any]) -> bool:
-    """Whether a function is given anything that it could change the world with. A connection alone is part of a change
-    that a use case has begun.
+    """Return True if a function receives a dependency that can change data.
+
+    A connection alone does not count: it belongs to a change that a use case has begun.
     """
     return not set(typing.get_type_hints(function).values()).isdisjoint(REACH)
 
 
 def _offered() -> Iterator[tuple[str, Callable[..., Any], bool]]:
-    """(name, function, whether it is a method) of each public method, and of each public function with such a reach."""
+    """Yield (name, function, True for a method) of each public method, and of each public function with such a
+    dependency.
+    """
     for module in _modules():
         for name, value in vars(module).items():
             if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
@@ -85,7 +88,9 @@ def _offered() -> Iterator[tuple[str, Callable[..., Any], bool]]:
 
 
 def _permit_first(function: Callable[..., Any], *, method: bool) -> bool:
-    """Whether the first parameter (after `self`) is annotated with `Permit[...]` of operations, or a union of such."""
+    """Return True if the first parameter (after `self`) is annotated with a `Permit[...]` of operations, or a union of
+    them.
+    """
     if not inspect.isfunction(function):
         return False
     names = list(inspect.signature(function).parameters)[1 if method else 0 :]
@@ -99,7 +104,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _named(permit: Any) -> bool:
-    """Whether it names operations: `Permit[Operation]` would take any permit."""
+    """Return True if the annotation names operations: `Permit[Operation]` would accept any permit."""
     [argument] = typing.get_args(permit)
     members = typing.get_args(argument) if _is_union(argument) else (argument,)
     return all(issubclass(member, Operation) and member is not Operation for member in members)
@@ -111,7 +116,7 @@ def test_every_use_case_takes_a_permit_first() -> None:
     assert set(EXEMPT) - without == set(), "these need no exemption"
 
 
-def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
+def test_the_walk_covers_every_use_case_that_handlers_can_reach() -> None:
     seen = {name.rsplit(".", 1)[0] for name, _, method in _offered() if method}
     reachable = {
         f"{hint.__module__.removeprefix('gateway.')}.{hint.__name__}"
@@ -122,8 +127,8 @@ def test_the_walk_sees_every_use_case_that_handlers_can_reach() -> None:
     assert reachable <= seen
 
 
-def test_handlers_reach_no_exempted_method_of_a_use_case() -> None:
-    """The exempted ones live on classes that are not in `Services`, or are named here because they are."""
+def test_handlers_cannot_reach_an_exempted_use_case_method() -> None:
+    """Exempted methods belong to classes outside of `Services`, or are listed here."""
     parts = {hint.__name__ for hint in typing.get_type_hints(Services).values() if inspect.isclass(hint)}
     on_parts = {name for name in EXEMPT if name.split(".")[-2] in parts}
     assert on_parts == {
@@ -133,23 +138,23 @@ def test_handlers_reach_no_exempted_method_of_a_use_case() -> None:
 
 class _Samples:
     async def with_permit(self, permit: Permit[Any]) -> None:
-        """Any permit will do: no proof of this operation."""
+        """Invalid: any permit is accepted."""
 
     async def with_any(self, permit: Permit[Operation]) -> None:
-        """As above."""
+        """Invalid, as above."""
 
     async def second(self, name: str, permit: Permit[Operation]) -> None:
-        """The permit comes late."""
+        """Invalid: the permit is not the first parameter."""
 
     async def optional(self, permit: Permit[Operation] | None) -> None:
-        """None is a permit for everybody."""
+        """Invalid: None would be accepted."""
 
     @property
     def prop(self) -> int:
-        """No permit at all."""
+        """Invalid: no permit."""
         return 1
 
 
-def test_the_walk_recognizes_what_is_no_proof() -> None:
+def test_the_walk_recognizes_invalid_permit_parameters() -> None:
     for name in ("with_any", "second", "optional", "prop"):
         assert not _permit_first(vars(_Samples)[name], method=True), name

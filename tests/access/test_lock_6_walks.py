@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 6a and 6b: every declared operation is served and has an example, and no example gets past a door that refuses.
+"""Lock 6a and 6b: every declared operation is served and has an example, and no example passes a door that refuses.
 
-Each walk has a counterpart that shows the same requests getting through, so that none can pass by asking nothing.
+Each walk has a counterpart in which the same requests succeed, so that no walk can pass by sending nothing.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
 from tests.access.world import DENIED, House
 
-#: Operations of which no use case exists, so that a permit shows only in the audit.
+#: Operations without a use case; their permit shows only in the audit.
 WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi", "SignRequest"}
 
-#: Asked together with the operation of the same endpoint and never first.
+#: Optional operations, decided together with the operation of the same endpoint.
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
-#: One request, admitted as one and then as the other.
+#: Requests that are admitted as one operation and then as the other.
 IN_TURN = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
     ("FindTask", "GetTask"), ["FindTask", "GetTask"]
 )
 
-#: Paths of which nothing needs a token.
+#: Paths that need no token.
 OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -48,13 +48,13 @@ def test_every_operation_has_an_example() -> None:
     assert {type(example.operation).__name__ for example in EXAMPLES} == set(OPERATIONS)
 
 
-def test_every_example_is_found_under_the_route_of_its_operation() -> None:
+def test_every_example_is_routed_to_its_operation() -> None:
     for example in EXAMPLES:
         assert type(example.operation) in SERVED
         assert "{" not in example.url
 
 
-async def test_who_may_everything_reaches_every_use_case() -> None:
+async def test_a_caller_with_all_rights_reaches_every_use_case() -> None:
     async with running() as app:
         for example in EXAMPLES:
             app.spy.calls.clear()
@@ -74,7 +74,7 @@ async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
 
 
 @pytest.mark.threat("LG-DEC-01")
-async def test_nobody_without_relationships_reaches_a_use_case() -> None:
+async def test_a_caller_without_relationships_reaches_no_use_case() -> None:
     house = House()
     house.judge.answer = lambda _: False
     closed = [example for example in EXAMPLES if _required(example)]
@@ -88,7 +88,7 @@ async def test_nobody_without_relationships_reaches_a_use_case() -> None:
     assert len(house.audit.buffered) == len(closed)
 
 
-async def test_who_only_sees_is_told_403_and_reaches_no_use_case_that_demands_more() -> None:
+async def test_a_caller_with_visibility_alone_gets_403_and_reaches_no_use_case() -> None:
     house = House()
     house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
     closed = [
@@ -103,7 +103,7 @@ async def test_who_only_sees_is_told_403_and_reaches_no_use_case_that_demands_mo
 
 
 @pytest.mark.threat("LG-DEC-17")
-async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_one() -> None:
+async def test_a_policy_denial_stops_every_use_case_including_open_ones() -> None:
     house = House()
     house.rules.answer = DENIED
     guarded = [example for example in EXAMPLES if not example.operation.is_public()]
@@ -117,7 +117,7 @@ async def test_nobody_reaches_a_use_case_against_the_policies_not_even_an_open_o
 
 @pytest.mark.threat("LG-DEC-19")
 @pytest.mark.parametrize("broken", ["openfga", "opa", "audit"])
-async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str) -> None:
+async def test_no_use_case_runs_while_a_decision_engine_or_the_audit_is_down(broken: str) -> None:
     house = House()
 
     def no_answer(question: Question) -> bool:
@@ -140,7 +140,7 @@ async def test_nothing_happens_while_an_engine_or_the_audit_is_down(broken: str)
     ]
     async with running(house) as app:
         if broken == "audit":
-            # The records of the others are written by the use case itself: it is reached, and its answer is not sent.
+            # In the other cases the use case writes the record: it is reached, and its response is not sent.
             guarded = [e for e in guarded if e.operation.durability is Durability.BUFFERED]
             guarded = [e for e in guarded if not isinstance(e.operation, LoadTable | LoadGenericTable)]
         for example in guarded:
@@ -167,7 +167,7 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
     assert house.resolver.asked == [], "and nothing is looked up"
 
 
-async def test_every_method_of_every_path_is_declared_or_405() -> None:
+async def test_every_undeclared_method_of_every_path_is_405() -> None:
     declared = {f"{o.endpoint.split(' ', 1)[0]} {path}" for o in OPERATIONS.values() for path in o.paths()}
     paths = {example.operation.endpoint.split(" ", 1)[1]: example.url for example in EXAMPLES}
     paths |= {template: path for path, template in _older().items()}
@@ -177,14 +177,14 @@ async def test_every_method_of_every_path_is_declared_or_405() -> None:
                 answer = await app.client.request(method, path)
                 expected = {405}
                 if f"{method} {template}" in declared:
-                    # Who asks for a token is told what the form lacks before anything else.
+                    # A token request is checked for missing form fields before anything else.
                     expected = {200, 503} if path.startswith(OPEN) else {400 if path.endswith("/oauth/tokens") else 401}
                 assert answer.status_code in expected, (method, path)
         assert app.spy.calls == []
 
 
 def _older() -> dict[str, str]:
-    """Filled older path -> its template."""
+    """Return a filled legacy path and its template."""
     return {
         path: template
         for name, path in OLDER_PATHS
@@ -193,13 +193,15 @@ def _older() -> dict[str, str]:
     }
 
 
-def test_every_older_path_has_an_example() -> None:
+def test_every_legacy_path_has_an_example() -> None:
     assert set(_older().values()) == {path for operation in OPERATIONS.values() for path in operation.also_at}
 
 
 @pytest.mark.parametrize(("name", "path"), OLDER_PATHS)
-async def test_an_older_path_is_the_same_operation_for_the_door(name: str, path: str) -> None:
-    """Whoever may reaches the use case with the same operation; who may not is refused as at the current path."""
+async def test_a_legacy_path_is_the_same_operation_at_the_door(name: str, path: str) -> None:
+    """A permitted caller reaches the use case with the same operation; another caller is refused as at the current
+    path.
+    """
     [example] = [each for each in EXAMPLES if type(each.operation).__name__ == name]
     async with running() as app:
         await app.send(example, at=path)
@@ -212,12 +214,12 @@ async def test_an_older_path_is_the_same_operation_for_the_door(name: str, path:
         assert app.spy.calls == []
 
 
-async def test_an_open_path_with_a_bad_token_is_401_and_no_anonymous_visit() -> None:
+async def test_an_open_path_with_an_invalid_token_is_401_and_not_anonymous() -> None:
     async with running() as app:
         assert (await app.client.get("/health", headers={"authorization": "Bearer"})).status_code == 401
 
 
-def test_operations_served_together_all_demand_or_are_all_open() -> None:
+def test_operations_that_share_an_endpoint_are_never_public() -> None:
     for handler in set(SERVED.values()):
         operations: frozenset[type[Operation]] = handler.opt["operations"]
         if len(operations) > 1:

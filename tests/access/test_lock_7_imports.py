@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 7: the import contracts hold, and each of them falls for what it is there against."""
+"""Lock 7: the import contracts hold, and each of them detects its violation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-#: A forbidden import in a small copy of the house, and the beginning of the name of the contract that has to fall.
+#: Forbidden imports for a sample package, by the beginning of the name of the contract that must fail.
 PLANTED = {
     "Rooms import downwards only": ("access/door.py", "import gateway.fga.client"),
     "Litestar is known to the api room alone": ("catalog/tables.py", "import litestar"),
@@ -30,7 +30,7 @@ PLANTED = {
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
-#: What the contracts name, so that the small house has it.
+#: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
     *("app", "assembly.adapters", "cli", "verbs.common", "serving", "settings"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
@@ -70,7 +70,7 @@ def _lint(where: Path, config: Path) -> str:
 
 
 def _verdicts(output: str) -> dict[str, bool]:
-    """Contract to whether it is kept."""
+    """Return for each contract if it is kept."""
     found = {}
     for line in output.splitlines():
         for word, kept in ((" KEPT", True), (" BROKEN", False)):
@@ -95,7 +95,7 @@ def _small_house(at: Path, planted: dict[str, tuple[str, str]]) -> str:
     return _lint(at, ROOT / "pyproject.toml")
 
 
-def test_the_contracts_hold() -> None:
+def test_the_import_contracts_hold() -> None:
     verdicts = _verdicts(_lint(ROOT, ROOT / "pyproject.toml"))
     assert len(verdicts) == len(PLANTED)
     assert [name for name, kept in verdicts.items() if not kept] == []
@@ -116,13 +116,13 @@ def test_a_planted_violation_breaks_each_contract(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beginning", ["Only the door mints permits", "Only use cases and the composition root"])
-def test_a_contract_falls_for_its_own_violation_alone(beginning: str, tmp_path: Path) -> None:
+def test_a_planted_violation_breaks_only_its_own_contract(beginning: str, tmp_path: Path) -> None:
     verdicts = _verdicts(_small_house(tmp_path, {beginning: PLANTED[beginning]}))
     assert [name for name, kept in verdicts.items() if not kept and not name.startswith(beginning)] == []
     assert False in verdicts.values()
 
 
-def test_the_small_house_without_a_violation_is_clean(tmp_path: Path) -> None:
+def test_the_sample_package_without_a_violation_is_clean(tmp_path: Path) -> None:
     verdicts = _verdicts(_small_house(tmp_path, {}))
     assert len(verdicts) == len(PLANTED)
     assert False not in verdicts.values()

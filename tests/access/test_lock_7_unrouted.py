@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 7b: the gateway's own tasks and repeated answers pass the door, and no request can ask for them."""
+"""Lock 7b: the gateway's own tasks and repeated responses pass the door, and no request can name them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gateway.access.operation import (
 from gateway.access.operations.idempotency import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.request_context import RequestContext
-from gateway.api.build import build_api  # noqa: F401 - importing it is what serves every operation
+from gateway.api.build import build_api  # noqa: F401 - the import serves every operation
 from gateway.api.empty_response import EmptyResponse
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
@@ -34,7 +34,7 @@ from tests.access.world import House, request_context
 
 REMEMBERED = Remembered(204, {}, 1)
 
-#: What has a body that is not made again, and why. A repetition is told 422 and has no effect.
+#: Operations with a response body that is not repeated, and why. A retry gets 422 and has no effect.
 NOT_REPEATED = {
     "UnregisterTable": "the table is gone, and with it every right that could be asked about its metadata",
 }
@@ -42,7 +42,7 @@ NOT_REPEATED = {
 
 @pytest.fixture
 def registers(registers: None) -> Iterator[None]:
-    """And the register of the unrouted as it was."""
+    """Restore the register of unrouted operations as well."""
     unrouted = dict(UNROUTED)
     yield
     UNROUTED.clear()
@@ -63,7 +63,7 @@ def test_no_route_serves_an_unrouted_operation() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
+def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
     everybody = OpenTo(Audience.EVERYBODY)
     with pytest.raises(TypeError, match="names its system_tasks"):
         type("Idle", (SystemTask,), {})
@@ -94,7 +94,7 @@ def test_a_task_names_its_tasks_and_nothing_else_does() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> None:
+async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
@@ -111,7 +111,7 @@ async def test_a_task_is_admitted_for_its_own_worker_and_for_nobody_else() -> No
 
 
 @pytest.mark.usefixtures("registers")
-async def test_policies_bind_the_system_too() -> None:
+async def test_policies_apply_to_the_system_principal() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
@@ -121,7 +121,7 @@ async def test_policies_bind_the_system_too() -> None:
         await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
 
 
-async def test_the_system_may_do_nothing_that_has_a_route() -> None:
+async def test_the_system_principal_is_refused_every_routed_operation() -> None:
     house = House()
     for example in EXAMPLES:
         with pytest.raises(TypeError, match="is not for system~purge"):
@@ -129,7 +129,7 @@ async def test_the_system_may_do_nothing_that_has_a_route() -> None:
     assert house.audit.buffered == []
 
 
-async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
+async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
     house = House()
     with pytest.raises(TypeError, match="needs a remembered success"):
         await house.door.admit(request_context(), RepeatAnswer("drop_table"))
@@ -144,7 +144,7 @@ async def test_an_answer_is_repeated_only_where_one_is_remembered() -> None:
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
 
 
-def test_every_change_with_a_body_says_how_its_answer_is_made_again() -> None:
+def test_every_change_with_a_response_body_declares_how_to_repeat_it() -> None:
     silent = {
         operation.__name__
         for operation, handler in SERVED.items()

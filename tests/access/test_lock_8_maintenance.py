@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 8: what changes anything says so, and in read-only maintenance the door lets none of it in.
+"""Lock 8: every operation declares if it changes data, and the door refuses changes in read-only maintenance.
 
-The walk goes over every operation there is, so a new one is in it; one that forgets to say whether it changes anything
-cannot be written down.
+The walk covers all operations, including new ones. An operation without the declaration fails at class creation.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ def _closed() -> House:
 
 @pytest.fixture
 def fresh(registers: None) -> Iterator[None]:
-    """The registers are put back afterwards."""
+    """Restore the registers after the test."""
     yield
 
 
-async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on() -> None:
+async def test_maintenance_refuses_every_change_and_allows_everything_else() -> None:
     house = _closed()
     async with running(house) as app:
         for example in EXAMPLES:
@@ -81,26 +80,26 @@ async def test_whatever_changes_anything_is_refused_in_time_and_all_else_goes_on
     assert asked.isdisjoint(changing), "nobody is even asked"
 
 
-async def test_without_a_token_maintenance_is_not_told_of() -> None:
+async def test_maintenance_is_not_disclosed_without_a_token() -> None:
     changing = next(example for example in EXAMPLES if example.operation.changes())
     async with running(_closed()) as app:
         assert (await app.send(changing, subject=None)).status_code == 401
 
 
-def test_nothing_that_is_worth_waiting_for_is_refused_for_good() -> None:
+def test_only_metrics_reports_are_refused_without_a_retry_time() -> None:
     assert {name for name, operation in OPERATIONS.items() if getattr(operation, "refused_for_good", "")} == {
         "ReportMetrics"
     }
 
 
-async def test_an_idempotency_key_is_not_claimed() -> None:
+async def test_maintenance_does_not_claim_an_idempotency_key() -> None:
     keyed = next(example for example in EXAMPLES if type(example.operation).__name__ == "DropTable")
     async with running(_closed()) as app:
         answer = await app.send(keyed, **{"idempotency-key": "6f2a9d0e-0000-4000-8000-000000000001"})
         assert (answer.status_code, app.spy.calls) == (429, [])
 
 
-async def test_a_key_that_writes_is_not_even_asked_for() -> None:
+async def test_maintenance_does_not_check_the_optional_write_demand() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
     open_house, closed = House(), _closed()
     entered = RequestContext(actor=world.ALICE, request_id="r")
@@ -110,7 +109,7 @@ async def test_a_key_that_writes_is_not_even_asked_for() -> None:
     assert not permit.holds(Can.WRITE_DATA, vend.table)
 
 
-def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it() -> None:
+def test_optional_write_demands_of_reads_are_marked_as_changes() -> None:
     for example in EXAMPLES:
         if example.operation.changes():
             continue
@@ -120,7 +119,7 @@ def test_what_does_not_change_anything_and_may_hand_out_a_way_to_write_marks_it(
             assert not (demand.changes and demand.required), "what is required is asked in maintenance too"
 
 
-async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
+async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> None:
     purge = PurgeTable(world.WAREHOUSE, world.WAREHOUSE.warehouse_id, "s3://bucket/t")
     with pytest.raises(CatalogError, match="read-only maintenance"):
         await _closed().door.admit(RequestContext(actor=Actor.system("tabular_purge"), request_id="r"), purge)
@@ -146,14 +145,14 @@ async def test_tasks_that_change_things_pause_and_drift_is_mended() -> None:
         (VendingOperation, "PUT"),
     ],
 )
-def test_a_kind_has_its_methods_and_no_others(fresh: None, base: type[HttpOperation], method: str) -> None:
-    """Read-only maintenance lets an operation in by its kind, so no method may make a reader expect another one."""
+def test_an_operation_kind_has_only_its_own_methods(fresh: None, base: type[HttpOperation], method: str) -> None:
+    """Maintenance admits an operation by its kind, so no subclass may override that decision."""
     with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
         type("Odd", (base,), {"endpoint": f"{method} /odd", "open_to": OpenTo(Audience.AUTHENTICATED, "why not")})
     assert "Odd" not in OPERATIONS
 
 
-async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_none() -> None:
+async def test_the_database_refuses_a_change_under_a_read_permit() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
     permit = await House().door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
@@ -162,7 +161,7 @@ async def test_the_database_takes_no_change_under_a_permit_that_says_there_is_no
             pass
 
 
-async def test_who_comes_for_the_first_time_is_served_and_not_registered() -> None:
+async def test_maintenance_serves_a_first_time_user_without_registration() -> None:
     config = next(example for example in EXAMPLES if type(example.operation).__name__ == "GetConfig")
     async with running(_closed()) as app:
         await app.send(config, subject="a-stranger")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 9: what is decided is what is done. All that a request says is in the operation that the door admits.
+"""Lock 9: use cases execute exactly what the door decided. All request values are in the admitted operation.
 
-Two walks hold it. The first reads the signatures of all use cases: beside permits they take nothing of a request. The
-type checker then keeps handlers from giving them anything else. The second reads the source of the handlers: each value
-read from a request ends in an operation, or the handler is listed with its reason.
+Two walks prove it. The first reads the signatures of all use cases: beside permits they take no request values. The
+type checker then keeps handlers from passing any. The second reads the source of the handlers: each value read from a
+request ends in an operation, or the handler is listed with its reason.
 
-Limits: the second walk follows names within one module and functions that read for others. It does not follow a value
-through attributes, containers or other modules, and a value that is used in an operation may be used elsewhere as well.
+Limits: the second walk follows names within one module and functions that read for other functions. It does not follow
+a value through attributes, containers or other modules, and a value of an operation may have further uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gateway.access.permit import Permit
 from gateway.governance.tasks import Tasks
 from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 
-#: What use cases take beside permits, which no request says. A line that is not needed fails.
+#: Parameters of use cases beside permits, with values outside of the request. An unnecessary line fails.
 NOT_OF_THE_REQUEST = {
     "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
     "catalog.tabular_creation.creation_transaction": "for use cases: rows of the permit, and what they have just made",
@@ -36,7 +36,7 @@ NOT_OF_THE_REQUEST = {
     "governance.scim_resources.found": "for use cases: their collaborators, and how they read",
 }
 
-#: Handlers that read something of the request which is in no operation. A line that is not needed fails.
+#: Handlers that read a request value which is in no operation. An unnecessary line fails.
 NOT_OF_THE_OPERATION = {
     "docs.get_api_asset": "files that are public, by a name of a list",
     "docs.get_api_document": "as above",
@@ -81,7 +81,7 @@ def _of_no_request(hint: Any) -> bool:
 
 
 def _more_than_permits(function: Callable[..., Any], *, method: bool) -> list[str]:
-    """The parameters that could carry something of a request, by name."""
+    """Return the names of parameters that could carry a request value."""
     parameters = list(inspect.signature(function).parameters)[1 if method else 0 :]
     hints = typing.get_type_hints(function)
     return [name for name in parameters if not _of_no_request(hints.get(name))]
@@ -93,14 +93,14 @@ def _use_cases() -> Iterator[tuple[str, Callable[..., Any], bool]]:
             yield name, function, method
 
 
-def test_use_cases_take_nothing_of_a_request_beside_permits() -> None:
+def test_use_cases_take_no_request_values_besides_permits() -> None:
     taking = {name: more for name, each, method in _use_cases() if (more := _more_than_permits(each, method=method))}
     assert set(taking) == set(NOT_OF_THE_REQUEST), taking
 
 
 def test_the_walk_recognizes_a_value_of_the_request() -> None:
     async def given(self: object, permit: Permit[Any], if_match: str | None) -> None:
-        """As SCIM had it."""
+        """Invalid: a request value as a parameter."""
 
     assert _more_than_permits(given, method=True) == ["if_match"]
     assert _more_than_permits(Tasks.get, method=True) == []
@@ -110,7 +110,7 @@ def test_the_walk_recognizes_a_value_of_the_request() -> None:
 
 
 class _Module:
-    """The functions of one module of handlers, and what each reads."""
+    """The functions of one module of handlers, and the request values that each reads."""
 
     def __init__(self, source: str, listed: frozenset[str] = frozenset()) -> None:
         self.listed = listed
@@ -124,7 +124,7 @@ class _Module:
             self.readers |= found
 
     def _reads(self, function: ast.AST) -> list[ast.Call | ast.Attribute]:
-        """Where the function reads the request, by itself or by a function that reads for it."""
+        """Yield the places where the function reads the request, directly or through a reading function."""
         found: list[ast.Call | ast.Attribute] = []
         for node in ast.walk(function):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ctx":
@@ -145,7 +145,7 @@ class _Module:
             yield node
 
     def _is_decided(self, node: ast.AST, function: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
-        """Return True if the value is given to the door, or is kept under a name that is."""
+        """Return True if the value is passed to the door, or assigned to a name that is."""
         for above in self._ancestors(node):
             if above is function:
                 return False
@@ -158,7 +158,7 @@ class _Module:
         return False
 
     def _is_door(self, call: ast.Call, node: ast.AST, seen: frozenset[str]) -> bool:
-        """Return True for the door, and for a function of this module that gives this argument to the door."""
+        """Return True for the door, and for a function of this module that passes this argument to the door."""
         if isinstance(call.func, ast.Attribute):
             return call.func.attr in ("admit", "admit_with")
         if not isinstance(call.func, ast.Name) or call.func.id not in self.functions or call.func.id in seen:
@@ -178,7 +178,7 @@ class _Module:
         return any(self._is_decided(use, function, seen | {name}) for use in uses)
 
     def _returns_a_read(self, name: str) -> bool:
-        """Return True for a function that reads for the handlers, which then have to bring the value to the door."""
+        """Return True for a function that reads for handlers, which must then pass the value to the door."""
         function = self.functions[name]
         served = any("serves" in ast.unparse(each) for each in function.decorator_list)
         if served or name.startswith("replay") or name in self.listed:
@@ -189,7 +189,7 @@ class _Module:
         return not admits and bool(self._reads(function))
 
     def undecided(self) -> set[str]:
-        """The functions that read something which they neither give to the door nor return."""
+        """Return the functions that read a value and neither pass it to the door nor return it."""
         return {
             name
             for name, function in self.functions.items()
@@ -199,12 +199,12 @@ class _Module:
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
     for path in sorted(_API.glob("*.py")):
-        if path.stem not in ("binding", "context"):  # what they read ends in fields of operations, and in the readers
+        if path.stem not in ("binding", "context"):  # values that they read end in fields of operations
             listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
             yield path.stem, _Module(path.read_text(), frozenset(listed))
 
 
-def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
+def test_every_request_value_a_handler_reads_is_in_the_operation() -> None:
     found = {f"{stem}.{name}" for stem, module in _handlers() for name in module.undecided()}
     assert found == set(NOT_OF_THE_OPERATION)
 
@@ -223,7 +223,7 @@ def test_what_handlers_read_of_a_request_is_in_the_operation() -> None:
         ("permit = await ctx.admit(Get())\n    other(ctx._request.headers)", True),
     ],
 )
-def test_the_walk_tells_what_is_decided(body: str, undecided: bool) -> None:
+def test_the_walk_distinguishes_decided_values_from_undecided_ones(body: str, undecided: bool) -> None:
     reader = "def read(ctx):\n    return ctx.query('a'), ctx.query('b')\n\n"
     loader = "async def load(ctx, asked, more):\n    await ctx.services.x.get(await ctx.admit(asked), more)\n\n"
     module = _Module(f"{reader}{loader}@serves(Get)\nasync def handler(ctx):\n    {body}\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One small hierarchy and doors that stand in it: what the tests of access, the API and the matrix share.
+"""A small object hierarchy and doors for it, shared by the tests of access, the API and the matrix.
 
 server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders` and view `recent`; and a role
 of the project.
@@ -154,7 +154,7 @@ ROWS: dict[Ref, Resolved] = {
     UserRef(ALICE.id): alice_row,
 }
 
-#: What of each type the examples are about.
+#: The objects of the examples, by type.
 TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.SERVER: server_row,
     ObjectType.PROJECT: project_row,
@@ -170,26 +170,26 @@ TARGETS: dict[ObjectType, Resolved] = {
 
 @dataclass
 class TableResolver:
-    """Resolves from a dictionary and counts."""
+    """A resolver that reads a dictionary and counts calls."""
 
     rows: dict[Ref, Resolved] = field(default_factory=lambda: dict(ROWS))
     asked: list[tuple[Ref, ...]] = field(default_factory=list)
     roles: tuple[str, ...] = ()
     standing: dict[str, Any] = field(default_factory=dict)
-    """What the resolution tells of revisions; without it nothing may be remembered."""
+    """Revisions in the resolution; without them nothing may be cached."""
 
     ends: tuple[datetime, ...] = ()
     looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
 
     granted: dict[UUID, frozenset[int]] = field(default_factory=dict)
-    """On which columns of which tables there are grants to whoever asks."""
+    """Columns with grants for the caller, by table."""
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         self.looked_for_columns.append(tuple(table_ids))
         return {id: self.granted[id] for id in table_ids if id in self.granted}
 
     documents: dict[UUID, bytes] = field(default_factory=lambda: {TABLE_ID: b"{}", VIEW_ID: b"{}"})
-    """Metadata documents by table or view; an excerpt is as good as the whole."""
+    """Metadata documents by table or view; an excerpt suffices."""
 
     read_documents: list[tuple[UUID, ...]] = field(default_factory=list)
 
@@ -208,7 +208,7 @@ class TableResolver:
 
 @dataclass
 class Judge:
-    """Relationships by a function of one question; remembers what was asked."""
+    """Relationships from a function of one check; records its checks."""
 
     answer: Callable[[Question], bool] = lambda _: True
     asked: list[tuple[Question, ...]] = field(default_factory=list)
@@ -224,7 +224,7 @@ class Judge:
 
 @dataclass
 class Rules:
-    """Policies that give one answer to every question; remembers what was asked."""
+    """Policies that return one answer for every request; records its requests."""
 
     answer: PolicyAnswer = PolicyAnswer(allow=True)
     asked: list[PolicyRequest] = field(default_factory=list)
@@ -239,7 +239,7 @@ DENIED = PolicyAnswer(allow=False, reasons=(Reason(code="closed", message="The h
 
 @dataclass
 class MemoryAudit:
-    """Keeps records; `full` refuses them."""
+    """An audit that keeps records; `full` makes it refuse them."""
 
     buffered: list[AuditRecord] = field(default_factory=list)
     committed: list[AuditRecord] = field(default_factory=list)
@@ -258,7 +258,7 @@ class MemoryAudit:
 
 @dataclass
 class Watcher:
-    """Takes what metrics take."""
+    """An observer that records the figures for metrics."""
 
     decisions: list[tuple[str, str, str]] = field(default_factory=list)
     answers: list[tuple[str | None, int]] = field(default_factory=list)
@@ -275,7 +275,7 @@ class Watcher:
 
 @dataclass
 class House:
-    """Build a door with everything behind it in memory; `read_only` puts it into read-only maintenance."""
+    """A door and its dependencies in memory; `read_only` puts it into read-only maintenance."""
 
     resolver: TableResolver = field(default_factory=TableResolver)
     judge: Judge = field(default_factory=Judge)
@@ -297,5 +297,5 @@ class House:
 
 
 def request_context(actor: Actor = ALICE) -> RequestContext:
-    """One request of `actor`."""
+    """Return the context of a request of `actor`."""
     return RequestContext(actor=actor, request_id="request-1")

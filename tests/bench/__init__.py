@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements: ratios of one run, ours against a named floor, never a timed test. Run with `make bench`."""
+"""Measurements: ratios to a named floor of the same run, not timed tests. Run with `make bench`."""

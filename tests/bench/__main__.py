@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: the gateway next to its floor, on the embedded stack with audit on, measured in alternation.
+"""`make bench`: compare the gateway with its floor, on the embedded stack with audit on, in alternating rounds.
 
-Everything runs on this machine at once (gateway, PostgreSQL, OpenFGA, OPA, object store, load), so single figures say
-little and the ratio to the floor of the same round is what to compare; CPU time says most. Medians over the rounds are
-shown. `BENCH_ONLY=commit,list` measures the requests whose names hold one of these words.
+Everything runs on this machine at once (gateway, PostgreSQL, OpenFGA, OPA, object store, load). So compare the ratio to
+the floor of the same round, and CPU time, rather than single figures. The tables show medians over the rounds.
+`BENCH_ONLY=commit,list` measures the requests with one of these words in their name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MIX = "mix of 50 users in 5 roles"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One kind of request. `floor_table` is the id of the table whose document the floor sends beside it."""
+    """One kind of request. `floor_table` is the id of the table whose document the floor sends."""
 
     name: str
     method: str
@@ -69,11 +69,11 @@ class Case:
     body: str | None = None
     connections: tuple[int, ...] = _CONNECTIONS
     mix: list[Request] = field(default_factory=list)
-    """What is sent by turns in the place of the one request."""
+    """Requests that are sent in turn instead of the one request."""
     lasting: bool = False
-    """Whether OPA's answers last."""
+    """True if OPA's answers are cacheable."""
     forgetful: bool = False
-    """Whether it goes to a gateway that remembers no decision."""
+    """True to use the gateway without a decision cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Round:
 
 
 class Generator:
-    """The process that sends."""
+    """The process that sends requests."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -97,7 +97,7 @@ class Generator:
         self._next = 0
 
     def send(self, case: Case, connections: int) -> Result:
-        """One load, one result."""
+        """Send one load and return its result."""
         load = Load(
             method=case.method,
             url=case.url,
@@ -123,7 +123,7 @@ class Generator:
 
 @contextmanager
 def _stack() -> Iterator[tuple[Ready, Path]]:
-    """(the stack, its data directory)."""
+    """Start the stack. Return (stack, its data directory)."""
     with tempfile.TemporaryDirectory(prefix="lakegate-bench-", ignore_cleanup_errors=True) as scratch:
         ready_file = Path(scratch) / "ready.json"
         process = subprocess.Popen(
@@ -144,12 +144,14 @@ def _stack() -> Iterator[tuple[Ready, Path]]:
 
 @contextmanager
 def _floor(stack: Ready, table: str) -> Iterator[str]:
-    """The floor server on a free port, with as many workers as the gateway; `table` is any it can be tried on."""
+    """Run the floor server on a free port, with as many workers as the gateway; `table` is any table for the readiness
+    check.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = os.environ | {
         "BENCH_POSTGRES": stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1),
-        # As long as what a load answer has before its metadata.
+        # As long as the part of a load response before its metadata.
         "BENCH_PREFIX": json.dumps({"metadata-location": "s3://bucket/" + "x" * 120})[:-1] + ', "metadata": ',
         "BENCH_POOL": "5",
     }
@@ -175,7 +177,7 @@ def _wanted(name: str) -> bool:
 
 
 def _cases(stack: Ready, data: Path) -> list[Case]:
-    """Make what the requests are about, and the requests."""
+    """Create the data of the requests, and return the requests."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     plain = {**headers, "X-Iceberg-Access-Delegation": "client-managed"}
     commit = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
@@ -252,7 +254,7 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
 
 
 def _exchange(stack: Ready, warehouse: str, table: str) -> Case:
-    """A token with which a program acts for somebody whose token it has."""
+    """Return the token exchange of an engine that acts for a user with that user's token."""
     engine, somebody = stack.users[_ENGINE], stack.users[_FEW]
     may = {"writes": [{"type": "delegate", "user": engine.id}]}
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
@@ -277,7 +279,7 @@ def _exchange(stack: Ready, warehouse: str, table: str) -> Case:
 
 
 def _searches(stack: Ready, client: httpx.Client, namespaces: str) -> list[Case]:
-    """Searches by who sees three, half and all of the tables, and questions about many of them at once."""
+    """Return searches by users who see three, half and all of the tables, and batch checks."""
     if not (_wanted("search") or _wanted("batch-check")):
         return []
     searched = SearchedTables(stack, client, namespaces, count=_SEARCHED).make_for(_MANY, _FEW)
@@ -328,7 +330,7 @@ def _measured(
 
 
 def _warehouse(stack: Ready) -> str:
-    """The id of the stack's warehouse."""
+    """Return the id of the stack's warehouse."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     url = f"{stack.catalog_uri}/v1/config?warehouse={stack.warehouse}"
     prefix: str = httpx.get(url, headers=headers, trust_env=False).raise_for_status().json()["defaults"]["prefix"]
@@ -336,7 +338,7 @@ def _warehouse(stack: Ready) -> str:
 
 
 def _worker_memory(stack: Ready) -> list[float]:
-    """Resident megabytes of each gateway worker."""
+    """Return the resident megabytes of each gateway worker."""
     answer = subprocess.run(
         ["ps", "-o", "rss=", "-p", ",".join(map(str, stack.pids["gateway"][1:]))], capture_output=True, text=True
     )
@@ -344,7 +346,7 @@ def _worker_memory(stack: Ready) -> list[float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     console = Console(width=140)
     shown = Table(title=f"{_ROUNDS} rounds of {_SECONDS:g} s each, medians; audit on", expand=True)
     columns = (
@@ -359,7 +361,7 @@ def main() -> None:
     )
     for column in (*columns, "floor/s", "of the floor", "failed"):
         shown.add_column(column, justify="left" if column == "request" else "right")
-    # Before the stack is there: they have a database of their own.
+    # Measured before the stack starts, with a separate database.
     told = [_told_tasks(0, 0), _told_tasks(100_000, 100_000)] if _wanted("tasks") else []
     if _ONLY == ["tasks"]:
         for line in told:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.bench.bridge`: what Trino waits for the bridge, about 1, 100 and 1,000 things.
+"""Measure the time that Trino waits for the bridge, for 1, 100 and 1,000 objects: `python -m tests.bench.bridge`.
 
-Beside each figure stands a floor of the same run: the same OPA answering a question that takes no call. A question
-begins when Trino would send it and ends with OPA's answer; one connection, no other load.
+Each figure has a floor of the same run: the same OPA with a query that needs no call. A query begins when Trino would
+send it and ends with OPA's response; one connection, no other load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COUNTS = (1, 100, 1000)
 
 
 def _tables(world: World) -> None:
-    """A thousand tables, of which the analyst may select all by the namespace and alice three by themselves."""
+    """Create a thousand tables; the analyst may select all through the namespace, and alice three individually."""
     with httpx.Client(headers={"Authorization": f"Bearer {world.admin.token}"}, timeout=120, trust_env=False) as client:
         many = ManyTables(world.ready, client, f"{world.base}{world.root}/namespaces", count=max(_COUNTS))
         many.make(_NAMESPACE, {"alice": 3})
@@ -49,7 +49,7 @@ def _thing(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
-    """(median, slowest of the rounds in milliseconds, how many things the answer has)."""
+    """Return (median, slowest of the rounds in milliseconds, number of objects in the response)."""
     took, answer = [], None
     for _ in range(_ROUNDS):
         begun = time.perf_counter()
@@ -59,7 +59,7 @@ def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
 
 
 def _show_tables(world: World, bridge: Bridge, person: Person) -> Any:
-    """All that Trino asks for `SHOW TABLES`, the bridge and the catalog, but for its own work."""
+    """Send the requests of Trino for `SHOW TABLES`, to the bridge and the catalog, without Trino's own work."""
     schema = {"schema": {"catalogName": "ice", "schemaName": _NAMESPACE}}
     assert bridge.result("allow", person, {"operation": "ShowTables", "resource": schema})
     names = [
@@ -72,7 +72,7 @@ def _show_tables(world: World, bridge: Bridge, person: Person) -> Any:
 
 
 def main() -> None:
-    """Start a stack, ask, print a table in Markdown."""
+    """Start a stack, measure, and print a table in Markdown."""
     with _up() as stack, tempfile.TemporaryDirectory(prefix="lakegate-bridge-") as folder:
         world = World(stack)
         _tables(world)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of processes and everything below them, from `/proc`; zero where there is none."""
+"""CPU time of processes and their descendants, from `/proc`; zero on systems without it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def seconds_of(pids: Iterable[int]) -> float:
-    """CPU seconds that these processes and their descendants took so far, ended children included."""
+    """Return CPU seconds of these processes and their descendants, including ended children."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     taken: dict[int, float] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name in parentheses may hold anything, blanks too.
+            # The name in parentheses may contain any character, including blanks.
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue

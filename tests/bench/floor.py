@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floor: the same bytes, sent by the same server after one indexed read of PostgreSQL, and nothing decided."""
+"""The floor: the same bytes from the same server after one indexed read of PostgreSQL, without a decision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATEMENT = select(tables.c.metadata).where(tables.c.id == bindparam("id"))
 
 
 def create_app() -> ASGIApp:
-    """One worker; told by the environment of the bench alone: BENCH_POSTGRES, BENCH_PREFIX, BENCH_POOL."""
+    """Create the application of one worker; it reads BENCH_POSTGRES, BENCH_PREFIX and BENCH_POOL."""
     engine = create_async_engine(os.environ["BENCH_POSTGRES"], pool_size=int(os.environ["BENCH_POOL"]))
     autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
     prefix = os.environ["BENCH_PREFIX"].encode()

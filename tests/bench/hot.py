@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the decision itself costs: policies whose answers last, a gateway that remembers nothing, how long a revocation
-takes, and how much memory remembered allows need.
-"""
+"""Measure decisions: cacheable policy answers, a gateway without decision cache, revocation time, and cache memory."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ _START_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """One that is measured: its catalog and the process whose workers are counted."""
+    """A measured gateway: its catalog, and the process with the counted workers."""
 
     catalog_uri: str
     pids: Sequence[int]
 
 
 def policies_last(stack: Ready, seconds: int) -> None:
-    """Make OPA's answers last so long, 0 for not at all, and wait until every worker knows."""
+    """Make OPA's answers cacheable for `seconds`, 0 to disable it, and wait until every worker process applies it."""
     headers = {"Authorization": f"Bearer {stack.opa.token}"}
     url = f"{stack.opa.url}/v1/data/policy_data/memory"
     httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
@@ -48,7 +46,7 @@ def policies_last(stack: Ready, seconds: int) -> None:
 
 @contextmanager
 def forgetful(stack: Ready) -> Iterator[Gateway]:
-    """Another gateway on the same stack that asks OpenFGA about every request."""
+    """Context manager. Run another gateway on the same stack without a decision cache."""
     main = psutil.Process(stack.pids["gateway"][0])
     port, metrics = _free_port(), _free_port()
     changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "MEMORY__ALLOW_SECONDS": "0"}
@@ -67,7 +65,7 @@ def forgetful(stack: Ready) -> Iterator[Gateway]:
 
 
 def revocations(stack: Ready, table: str, warehouse: str, times: int) -> tuple[float, float]:
-    """(median, longest) milliseconds from a revocation to its success, after which no request is allowed by it."""
+    """Return (median, longest) milliseconds from a revocation request to its success; no later request is allowed."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     url = f"{stack.management_uri}/v1/permissions/warehouse/{warehouse}/table/{table}/assignments"
     grant = [{"type": "select", "user": stack.users["carol"].id}]
@@ -82,7 +80,7 @@ def revocations(stack: Ready, table: str, warehouse: str, times: int) -> tuple[f
 
 
 def bytes_of_an_allow(entries: int) -> float:
-    """Bytes that one remembered allow takes, of so many: each of another caller, on another table."""
+    """Return the bytes of one cached allow, measured over `count` with distinct callers and tables."""
 
     class Always:
         async def check(
@@ -97,7 +95,7 @@ def bytes_of_an_allow(entries: int) -> float:
             return [True] * len(questions)
 
         def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-            """Counts nothing."""
+            """Ignore the figure."""
 
     async def fill() -> None:
         memory = RememberedRelationships(

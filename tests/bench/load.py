@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sending requests from a number of connections for a number of seconds, in a process of its own."""
+"""Send requests over a number of connections for a number of seconds, in a separate process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several requests that are sent by turns."""
+    """One of several requests that are sent in turn."""
 
     method: str
     url: str
@@ -22,7 +22,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send. `{n}` in url and body is a number that never repeats within a run; `mix` is sent in its place."""
+    """The load to send. `{n}` in url and body is a number that is unique within a run; `mix` replaces the single
+    request.
+    """
 
     method: str
     url: str
@@ -35,7 +37,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. Times in milliseconds; `refused` counts answers that were not 2xx."""
+    """The result of a load. Times in milliseconds; `refused` counts responses other than 2xx."""
 
     answered: int
     refused: int
@@ -46,12 +48,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def per_second(self) -> float:
-        """Answers a second."""
+        """Return responses per second."""
         return self.answered / self.seconds
 
 
 async def send(load: Load) -> Result:
-    """Send for `load.seconds`; each connection has one request under way."""
+    """Send for `load.seconds`; each connection has one request in progress."""
     numbers = count(load.first)
     times: list[float] = []
     refused = 0
@@ -89,7 +91,7 @@ async def send(load: Load) -> Result:
 
 
 def main() -> None:
-    """Loads from standard input, one JSON object a line; results to standard output, likewise."""
+    """Read loads from standard input, one JSON object a line, and write results to standard output likewise."""
     for line in _lines():
         result = asyncio.run(send(msgspec.json.decode(line, type=Load)))
         sys.stdout.write(msgspec.json.encode(result).decode() + "\n")

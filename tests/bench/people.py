@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many users in a few roles, as a company has them: what each of them asks is the mix that is measured.
+"""Many users in a few roles: their requests form a mixed load.
 
-The development provider knows a handful of people. The others get tokens signed with its key, which lies in the data
-directory of the stack that is measured.
+The development provider has few users. The other users get tokens signed with its key, from the data directory of the
+measured stack.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROLES = 5
 
 
 class Company:
-    """`users` people, each in one of five roles, and the requests they send.
+    """`users` users, each in one of five roles, and the requests that they send.
 
     The first role may select in the whole warehouse, the second in `folder`, the third describes `folder`; the fourth
     may select single tables of it, and the fifth modify one. `folder` gets `tables` tables.
@@ -38,7 +38,9 @@ class Company:
         self._tokens = [_token(stack, data, f"employee{number}") for number in range(users)]
 
     def requests(self, folder: str, tables: int) -> list[Request]:
-        """Make it all through the gateway; then what everybody asks by turns, with answers that are successes."""
+        """Create everything through the gateway. Return the requests of all users in sending order; all of them
+        succeed.
+        """
         self._client.post(self._namespaces, json={"namespace": [folder]}).raise_for_status()
         base = f"{self._namespaces}/{folder}/tables"
         for number in range(tables):
@@ -89,7 +91,7 @@ class Company:
 
 
 def _token(stack: Ready, data: Path, name: str) -> str:
-    """A token like the administrator's, of somebody else."""
+    """Return a token of another user, in the form of the administrator's."""
     keys = data / "identity-provider" / "keys"
     token = stack.users["admin"].token
     claims = json.loads(extract_compact(token.encode()).payload)
@@ -102,5 +104,5 @@ def _token(stack: Ready, data: Path, name: str) -> str:
 
 
 def by_turns(requests: Sequence[Request]) -> list[Request]:
-    """In an order in which neither the people nor the kinds of requests stand together."""
+    """Return the requests in an order that mixes users and kinds."""
     return [requests[(7 * number) % len(requests)] for number in range(len(requests))]

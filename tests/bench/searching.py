@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make bench` searches in and asks many questions about: a warehouse full of tables with names people give."""
+"""Data for searches and batch checks in `make bench`: a warehouse full of tables with realistic names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import asyncpg
 
 from tests.bench.seeding import SCHEMA, ManyTables
 
-#: What is looked for: two of the words, each with a mistake.
+#: The search term: two of the words, each with a typing error.
 TEXT = "custmer ordrs"
 
 # fmt: off
@@ -36,12 +36,13 @@ _TABLES = """
 
 
 class SearchedTables(ManyTables):
-    """Two namespaces of half of the tables each. One reader describes the first, another may select from three tables
-    of the second.
+    """Two namespaces with half of the tables each.
+
+    One reader describes the first, another may select from three tables of the second.
     """
 
     def make_for(self, describes: str, selects: str) -> list[str]:
-        """Make them; the ids of a thousand tables of the first namespace."""
+        """Create them. Return the ids of a thousand tables of the first namespace."""
         warehouse = self._namespaces.rsplit("/", 2)[-2]
         permissions = f"{self._stack.management_uri}/v1/permissions"
         found: list[str] = []
@@ -77,7 +78,7 @@ class SearchedTables(ManyTables):
 
 
 def questions(warehouse: str, tables: list[str]) -> str:
-    """The body of a batch-check about whether the caller may read the metadata of each table."""
+    """Return the body of a batch check of the caller's right to read the metadata of each table."""
     action = {"action": {"action": "get_metadata"}}
     checks = [{"operation": {"table": {"warehouse-id": warehouse, "table-id": id, **action}}} for id in tables]
     return json.dumps({"checks": checks})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements need to be there: tables with a history, and a namespace of many tables with few readers.
+"""Create data for measurements: tables with a history, and a namespace of many tables with few readers.
 
-Ten thousand creations over HTTP take minutes. So one table is created and one grant given to each reader through the
-gateway, and rows and tuples of the same form are added for the others straight in PostgreSQL and OpenFGA.
+Ten thousand creations over HTTP take minutes. So the gateway creates one table and one grant for each reader, and equal
+rows and tuples for the others are written to PostgreSQL and OpenFGA.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SCHEMA = {
         for n in range(1, COLUMNS + 1)
     ],
 }
-_TUPLES = 100  # OpenFGA's limit of one write
+_TUPLES = 100  # The limit of tuples in one write to OpenFGA.
 
 
 def with_snapshots(client: httpx.Client, tables: str, name: str, count: int) -> dict[str, Any]:
-    """A table of `count` snapshots as engines write them, about 750 bytes each; its metadata."""
+    """Create a table of `count` snapshots as engines write them, about 750 bytes each. Return its metadata."""
     made = client.post(tables, json={"name": name, "schema": SCHEMA}).raise_for_status().json()["metadata"]
     for first in range(1, count + 1, 500):
         numbers = range(first, min(first + 500, count + 1))
@@ -64,7 +64,7 @@ def _snapshot(table: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 class ManyTables:
-    """A namespace of `count` tables of which each reader may select some."""
+    """A namespace of `count` tables, of which each reader may select some."""
 
     def __init__(self, stack: Ready, client: httpx.Client, namespaces: str, *, count: int) -> None:
         self._stack = stack
@@ -73,7 +73,7 @@ class ManyTables:
         self._count = count
 
     def make(self, name: str, readers: dict[str, int]) -> None:
-        """The namespace `name`; each of the `readers`, by user name, sees so many of its tables."""
+        """Create the namespace `name`; each of the `readers`, by user name, sees the given number of its tables."""
         self._client.post(self._namespaces, json={"namespace": [name]}).raise_for_status()
         tables = f"{self._namespaces}/{name}/tables"
         self._client.post(tables, json={"name": "t00000", "schema": SCHEMA}).raise_for_status()
@@ -101,7 +101,7 @@ class ManyTables:
         await self._write(written)
 
     async def _user_in_tuples(self, first: str, reader: str) -> str:
-        """How OpenFGA knows the reader: by the tuple that the gateway wrote."""
+        """Return the reader's user in OpenFGA, from the tuple that the gateway wrote."""
         subject = self._stack.users[reader].id.partition("~")[2]
         async with self._openfga() as openfga:
             asked = {"tuple_key": {"relation": "select", "object": f"table:{first}"}}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many background tasks one process ends in a second, next to a floor of the same run.
+"""Measure how many background tasks one process completes in a second, with a floor of the same run.
 
-On a PostgreSQL of its own, so that no gateway takes the tasks. The floor is what a task cannot do without: two
-transactions of one statement each (one that takes it, one that ends it), by as many coroutines on as many connections.
+It uses a separate PostgreSQL, so that no gateway takes the tasks. The floor is the minimum for a task: two transactions
+of one statement each (one takes it, one completes it), by as many coroutines on as many connections.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ADD = """
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Medians over the rounds; `ratio` is that of rounds, not of medians."""
+    """Medians over the rounds; `ratio` is the median of the rounds' ratios."""
 
     per_second: float
     floor_per_second: float
@@ -48,8 +48,9 @@ class Throughput:
 
 
 def throughput(count: int, rounds: int, *, ended: int = 0, waiting: int = 0) -> Throughput:
-    """`count` tasks whose handlers do nothing but end them, while the table holds `ended` tasks and `waiting` ones that
-    are due tomorrow.
+    """Measure `count` tasks whose handlers only complete them.
+
+    The table also contains `ended` completed tasks and `waiting` tasks that are due tomorrow.
     """
     return asyncio.run(_throughput(count, rounds, ended, waiting))
 
@@ -78,7 +79,7 @@ async def _add(database: Database, warehouse: UUID, count: int, status: str, *, 
 
 
 async def _tasks(database: Database, count: int) -> float:
-    """Seconds until a worker has ended all of them."""
+    """Return the seconds until a worker has completed all of them."""
     done, left = asyncio.Event(), count
 
     async def end(task: Task) -> None:
@@ -100,7 +101,7 @@ async def _tasks(database: Database, count: int) -> float:
 
 
 async def _floor(database: Database, count: int) -> float:
-    """Seconds of two updates of each of so many rows, each in a transaction of its own."""
+    """Return the seconds of two updates of each of `count` rows, each in its own transaction."""
     left = iter(range(1, count + 1))
 
     async def work() -> None:
@@ -116,7 +117,7 @@ async def _floor(database: Database, count: int) -> float:
 
 @asynccontextmanager
 async def _database() -> AsyncIterator[tuple[Database, UUID]]:
-    """A migrated database with one warehouse, and that warehouse's id."""
+    """Create a migrated database with one warehouse. Return the database and the id of the warehouse."""
     with tempfile.TemporaryDirectory(prefix="lakegate-bench-", ignore_cleanup_errors=True) as scratch:
         data = Path(scratch) / "postgres"
         (Path(scratch) / "logs").mkdir()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to know who asks: verifying a token anew, and knowing one that was verified a moment ago.
+"""Measure the cost of authentication: verification of a token, and of a cached token.
 
-The floor is the signature alone, checked by the same library (`cryptography`) that stands below ours. No network: keys
-are loaded before anything is measured. `python -m tests.bench.tokens` measures this alone.
+The floor is the signature check alone, with the same library (`cryptography`). No network: keys are loaded before the
+measurement. `python -m tests.bench.tokens` runs this alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median microseconds of one token, and how many times the floor of the same round that is."""
+    """Median microseconds of one token, and its ratio to the floor of the same round."""
 
     what: str
     microseconds: float
@@ -48,7 +48,7 @@ class Cost:
 
 class _Unobserved:
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Counted nowhere."""
+        """Ignored here."""
 
 
 def _router(providers: list[StubProvider], *, groups: str | None = None) -> TokenRouter:
@@ -67,7 +67,7 @@ def _router(providers: list[StubProvider], *, groups: str | None = None) -> Toke
 
 
 def _floor(provider: StubProvider, tokens: list[str]) -> Callable[[], Awaitable[None]]:
-    """Check the signature and nothing else."""
+    """Check only the signature."""
     key: RSAPublicKey = provider.key.public_key()
 
     async def check() -> None:
@@ -94,7 +94,7 @@ async def _microseconds(work: Callable[[], Awaitable[None]]) -> float:
 
 
 class _Keys:
-    """The keys of our own tokens, in memory in the place of the database, which is asked once a second."""
+    """Keys of delegated tokens in memory instead of the database, which is read once a second."""
 
     def __init__(self) -> None:
         self._kept: list[_Key] = []
@@ -118,7 +118,7 @@ class _Key:
 
 
 async def _own() -> tuple[DelegatedTokens, list[str]]:
-    """Tokens of engines that act for users; they are verified anew each time, so that their keys can be withdrawn."""
+    """Measure delegated tokens, which are verified each time so that their keys can be revoked."""
     tokens = DelegatedTokens(UUID(int=1), OwnKeys(_Keys()))
     issued = [await _issued(tokens) for _ in range(_TOKENS)]
     return tokens, issued
@@ -177,7 +177,7 @@ async def _measure() -> list[Cost]:
 
 
 def token_costs() -> Table:
-    """The figures as a table."""
+    """Return the figures as a table."""
     table = Table("knowing who asks (RS256, 2048 bits)", "µs a token", "x the signature alone")
     for cost in asyncio.run(_measure()):
         table.add_row(cost.what, f"{cost.microseconds:.0f}", f"{cost.ratio:.2f}")

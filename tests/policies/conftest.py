@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs the policies and the model are tested with. A missing one fails the tests: nothing here is optional."""
+"""Programs and directories for tests of policies and model. A missing program fails the tests."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def policies() -> Path:
-    """The directory of the policies."""
+    """Return the directory of the policies."""
     return ROOT / "policies"
 
 
 @pytest.fixture(scope="session")
 def fga_model() -> Path:
-    """The directory of the relationship model."""
+    """Return the directory of the relationship model."""
     return ROOT / "fga_model"
 
 
 @pytest.fixture(scope="session")
 def opa() -> Run:
-    """Runs `opa` with some arguments and returns what came of it."""
+    """Return a function that runs `opa` with arguments and returns its result."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
     if not binary.is_file():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the commands of the documentation that call OPA."""
+"""The documented commands that call OPA."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_documented_shape_of_a_guardrail_is_valid_rego(opa: Run, tmp_path: P
     shapes = [block.text for block in blocks() if block.text.startswith("denials[index] contains")]
     assert len(shapes) == 2
     for at, shape in enumerate(shapes):
-        # Three dots stand for the conditions of a guardrail.
+        # Three dots are a placeholder for the conditions of a guardrail.
         rules = re.sub("; …", "; index >= 0", shape).replace("{ … }", "{ some index, _ in input.questions }")
         module = tmp_path / f"{at}.rego"
         module.write_text(f"package gateway.guardrails.example\n\n{rules}")

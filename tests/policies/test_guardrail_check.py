@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate policy check` and the start of the stack refuse guardrails whose rules nothing reads or nothing defines."""
+"""Refusal of guardrails with rules that are never read or undefined, by `lakegate policy check` and stack startup."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ INVALID = {
 
 @pytest.fixture
 def binary(opa: Run) -> Path:
-    """The program that judges."""
+    """Return the OPA program."""
     return Path(opa("version").args[0])
 
 
@@ -124,7 +124,7 @@ def test_a_package_in_the_wrong_place_is_found(binary: Path, copied: Path, packa
     assert any(package in line for line in check_guardrails(binary, copied))
 
 
-def test_a_package_behind_an_underscore_denies_on_a_request(opa: Run, copied: Path, tmp_path: Path) -> None:
+def test_a_package_with_a_leading_underscore_denies_on_a_request(opa: Run, copied: Path, tmp_path: Path) -> None:
     guardrails = copied / "gateway" / "guardrails"
     (guardrails / "mine.rego").write_text(HEAD + DENIALS)
     (tmp_path / "in.json").write_text('{"questions": [{"operation": "load_table", "resource": {"type": "table"}}]}')
@@ -148,7 +148,7 @@ def test_a_package_behind_an_underscore_denies_on_a_request(opa: Run, copied: Pa
     assert "gateway.guardrails.mine is invalid: _deny has the rule denials" in message
 
 
-def test_a_test_that_would_be_a_guardrail_is_found(binary: Path, copied: Path) -> None:
+def test_a_test_package_evaluated_as_a_guardrail_is_found(binary: Path, copied: Path) -> None:
     (copied / "gateway" / "guardrails" / "mine_test.rego").write_text(
         "package gateway.guardrails.mine_test\n\ntest_a if true\n"
     )
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_parsed_is_an_error(binary: Path, copied: Path) ->
         check_guardrails(binary, copied)
 
 
-def test_the_verb_refuses_an_invalid_guardrail(binary: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_refuses_an_invalid_guardrail(binary: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEGATE__EMBEDDED__OPA_BIN", str(binary))
     assert CliRunner().invoke(main, ["policy", "check", "--policies", str(copied)]).exit_code == 0
     text = HEAD + DENIALS.replace("denials", "denial").replace("{ some", "{\n\tsome").replace("; false }", "\n}")
@@ -172,7 +172,7 @@ def test_the_verb_refuses_an_invalid_guardrail(binary: Path, copied: Path, monke
     assert "unknown rule denial" in done.output
 
 
-def test_no_bundle_is_written_of_invalid_policies(
+def test_invalid_policies_produce_no_bundle(
     binary: Path, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEGATE__EMBEDDED__OPA_BIN", str(binary))
@@ -191,7 +191,7 @@ async def test_the_stack_does_not_start_with_an_invalid_guardrail(binary: Path, 
         await opa.start(Mock(spec=Children))
 
 
-def test_the_committed_output_schema_is_what_the_gateway_reads() -> None:
+def test_the_committed_output_schema_is_current() -> None:
     assert OUTPUT_SCHEMA_FILE.read_text(encoding="utf-8") == output_schema(), "run `python -m gateway.opa.schema`"
     assert OUTPUT_MODULE.read_text(encoding="utf-8") == output_module(), "run `python -m gateway.opa.schema`"
 

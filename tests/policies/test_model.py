@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relationship model: its own tests, and the rules its README states, read off the compiled model."""
+"""The relationship model: its tests, and the rules of its README checked on the compiled model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.fga.compiled import (
     same_model,
 )
 
-# Where each type stands in the hierarchy. Walking from a type to one with a larger number is walking down.
+# The level of each type in the hierarchy. A step to a type with a larger number goes down.
 HEIGHT = {
     "server": 0,
     "project": 1,
@@ -50,7 +50,7 @@ def model() -> Model:
 
 
 def rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object in a relation's definition."""
+    """Yield every object in the definition of a relation."""
     if isinstance(node, Mapping):
         yield node
         for value in node.values():
@@ -61,7 +61,7 @@ def rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, Any]]:
-    """Who may be assigned directly."""
+    """Return the directly assignable subject types."""
     for each in model["type_definitions"]:
         if each["type"] == type_name:
             about = ((each.get("metadata") or {}).get("relations") or {}).get(relation) or {}
@@ -70,7 +70,7 @@ def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, A
 
 
 def downward_steps(model: Model) -> list[str]:
-    """Every `X from Y` in which Y may lead to something that does not stand higher."""
+    """Return every `X from Y` in which Y may lead to a type on the same level or below."""
     found = []
     for each in model["type_definitions"]:
         here = each["type"]
@@ -89,10 +89,10 @@ def downward_steps(model: Model) -> list[str]:
 
 
 def downward_subjects(model: Model) -> list[str]:
-    """Every relation that can be given to all who have a relation on some other object.
+    """Return every relation assignable to a userset of another object.
 
-    `select: [table#describe]` on a warehouse reaches down without any `X from Y`. Only the members of a role may be
-    named so.
+    `select: [table#describe]` on a warehouse would inherit from a descendant without any `X from Y`. Only the members
+    of a role are allowed.
     """
     return [
         f"{each['type']}#{relation} takes {subject['type']}#{subject['relation']}"
@@ -104,7 +104,7 @@ def downward_subjects(model: Model) -> list[str]:
 
 
 def stray_wildcards(model: Model) -> list[str]:
-    """Every relation that may be given to everybody, apart from the one that should."""
+    """Return every relation that allows a wildcard subject, except managed access."""
     return [
         f"{each['type']}#{relation}"
         for each in model["type_definitions"]
@@ -114,7 +114,7 @@ def stray_wildcards(model: Model) -> list[str]:
     ]
 
 
-def test_the_tests_beside_the_model_pass(fga_model: Path) -> None:
+def test_the_model_tests_pass(fga_model: Path) -> None:
     files = sorted((fga_model / "tests").glob("*.fga.yaml"))
     assert {file.name.split(".")[0] for file in files} == {*HEIGHT, "golden"}, "each type has its file of tests"
     done = subprocess.run(
@@ -128,7 +128,7 @@ def test_the_tests_beside_the_model_pass(fga_model: Path) -> None:
     assert "Checks " in done.stderr
 
 
-def test_a_wrong_expectation_in_the_tests_beside_the_model_is_noticed(fga_model: Path, tmp_path: Path) -> None:
+def test_a_wrong_expectation_in_the_model_tests_fails(fga_model: Path, tmp_path: Path) -> None:
     text = (fga_model / "tests" / "server.fga.yaml").read_text(encoding="utf-8")
     wrong = text.replace("can_grant_admin: true", "can_grant_admin: false", 1).replace("../", f"{fga_model}/")
     (tmp_path / "server.fga.yaml").write_text(wrong.replace("./tuples", f"{fga_model}/tests/tuples"), encoding="utf-8")
@@ -143,7 +143,7 @@ def test_a_wrong_expectation_in_the_tests_beside_the_model_is_noticed(fga_model:
     assert "expected=false, got=true" in done.stdout + done.stderr
 
 
-def test_every_action_of_every_type_is_asserted_both_ways_beside_the_model(fga_model: Path, model: Model) -> None:
+def test_the_model_tests_assert_every_action_as_allowed_and_denied(fga_model: Path, model: Model) -> None:
     for type_name, actions in actions_of(model).items():
         text = (fga_model / "tests" / f"{type_name}.fga.yaml").read_text(encoding="utf-8")
         for action in actions:
@@ -151,17 +151,17 @@ def test_every_action_of_every_type_is_asserted_both_ways_beside_the_model(fga_m
             assert f"{action}: false" in text, f"nobody is asserted to lack {type_name}#{action}"
 
 
-def test_the_committed_model_and_actions_are_what_the_source_compiles_to() -> None:
+def test_the_committed_model_and_actions_equal_the_compiled_source() -> None:
     compiled, actions = compile_model()
     assert MODEL_FILE.read_text(encoding="utf-8") == compiled, "run `make model`"
     assert ACTIONS_FILE.read_text(encoding="utf-8") == actions, "run `make model`"
 
 
-def test_no_relation_walks_down(model: Model) -> None:
+def test_no_relation_is_inherited_from_a_descendant(model: Model) -> None:
     assert downward_steps(model) == []
 
 
-def test_a_relation_that_walks_down_would_be_noticed(model: Model) -> None:
+def test_a_relation_inherited_from_a_descendant_is_detected(model: Model) -> None:
     down = {
         "type": "warehouse",
         "relations": {
@@ -175,11 +175,11 @@ def test_a_relation_that_walks_down_would_be_noticed(model: Model) -> None:
     ]
 
 
-def test_no_relation_is_given_to_those_below(model: Model) -> None:
+def test_no_relation_is_assignable_to_a_userset_of_a_descendant(model: Model) -> None:
     assert downward_subjects(model) == []
 
 
-def test_a_relation_that_is_given_to_those_below_would_be_noticed() -> None:
+def test_a_relation_assignable_to_a_userset_of_a_descendant_is_detected() -> None:
     sees = [{"type": "user"}, {"type": "role", "relation": "assignee"}, {"type": "table", "relation": "describes"}]
     below = {
         "type": "warehouse",
@@ -189,7 +189,7 @@ def test_a_relation_that_is_given_to_those_below_would_be_noticed() -> None:
     assert downward_subjects({"type_definitions": [below]}) == ["warehouse#sees takes table#describes"]
 
 
-def test_nothing_but_managed_access_can_be_given_to_everybody(model: Model) -> None:
+def test_only_managed_access_allows_a_wildcard_subject(model: Model) -> None:
     assert stray_wildcards(model) == []
     for type_name in ("warehouse", "namespace"):
         assert subjects(model, type_name, "managed_access") == [
@@ -198,7 +198,7 @@ def test_nothing_but_managed_access_can_be_given_to_everybody(model: Model) -> N
         ]
 
 
-def test_a_wildcard_on_a_privilege_would_be_noticed() -> None:
+def test_a_wildcard_on_a_privilege_is_detected() -> None:
     everybody = {
         "type": "table",
         "relations": {"select": {"this": {}}},
@@ -207,8 +207,8 @@ def test_a_wildcard_on_a_privilege_would_be_noticed() -> None:
     assert stray_wildcards({"type_definitions": [everybody]}) == ["table#select"]
 
 
-def test_everything_grantable_takes_users_and_roles_with_and_without_an_end(model: Model) -> None:
-    # Membership of a role in a role has no end (fga_model/VERSIONS.md, "What the model costs").
+def test_every_grantable_relation_takes_users_and_roles_with_and_without_expiry(model: Model) -> None:
+    # Membership of a role in a role has no expiry (fga_model/VERSIONS.md, "What the model costs").
     in_roles = [subject for subject in GRANTABLE_SUBJECTS if subject != GRANTABLE_SUBJECTS[-1]]
     for type_name, relations in grantable_of(model).items():
         wanted = in_roles if type_name == "role" else GRANTABLE_SUBJECTS
@@ -219,26 +219,26 @@ def test_everything_grantable_takes_users_and_roles_with_and_without_an_end(mode
             ), f"{type_name}#{relation}"
 
 
-def test_nothing_that_can_be_granted_is_computed_as_well(model: Model) -> None:
+def test_no_grantable_relation_is_also_computed(model: Model) -> None:
     computed = [
         f"{each['type']}#{relation}"
         for each in model["type_definitions"]
         for relation, definition in (each.get("relations") or {}).items()
         if subjects(model, each["type"], relation) and definition != {"this": {}}
     ]
-    # Were a noun computed, a verb that names several nouns would walk up once for each of them.
+    # If a noun were computed, a verb that names several nouns would traverse the hierarchy once for each.
     assert computed == ["role#assignee"]
 
 
-def test_no_action_can_be_granted(model: Model) -> None:
+def test_no_action_is_assignable(model: Model) -> None:
     for type_name, actions in actions_of(model).items():
         for action in actions:
             assert subjects(model, type_name, action) == [], f"{type_name}#{action}"
 
 
-def test_each_grantable_relation_has_its_own_right_to_hand_it_out(model: Model) -> None:
+def test_each_grantable_relation_has_its_own_grant_permission(model: Model) -> None:
     for type_name, relations in grantable_of(model).items():
-        # What is granted on a column is handed out by who may hand it out on the table.
+        # The right to grant on a column is decided on its table.
         actions = actions_of(model)["table" if type_name == "column" else type_name]
         if type_name == "column":
             assert {f"can_grant_{relation}" for relation in relations} <= actions
@@ -250,7 +250,7 @@ def test_each_grantable_relation_has_its_own_right_to_hand_it_out(model: Model) 
         assert handed_out <= relations, type_name
 
 
-def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
+def test_grantable_relations_equal_those_of_the_reference_model(model: Model) -> None:
     below = {"ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify"}
     on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"}
     assert grantable_of(model) == {
@@ -267,7 +267,7 @@ def test_grantable_relations_are_those_of_the_reference(model: Model) -> None:
     }
 
 
-#: The actions that access checks of the reference system know, by type.
+#: The actions of access checks in Lakekeeper, by type.
 PUBLISHED = {
     "server": "create_project update_users delete_users list_users provision_users read_grants",
     "project": "create_warehouse delete rename get_metadata list_warehouses include_in_list create_role list_roles "
@@ -291,19 +291,19 @@ PUBLISHED = {
 }
 
 
-def test_every_action_that_can_be_asked_about_is_in_the_model(model: Model) -> None:
-    """Actions on users are rights on the server (`fga_model/user.fga`)."""
+def test_every_checkable_action_is_in_the_model(model: Model) -> None:
+    """Actions on users are relations of the server (`fga_model/user.fga`)."""
     for type_name, actions in PUBLISHED.items():
         asked = {f"can_{action}" for action in actions.split()}
         assert asked <= actions_of(model)[type_name], (type_name, asked - actions_of(model)[type_name])
 
 
-def test_whatever_the_gateway_demands_exists_in_the_model(model: Model) -> None:
+def test_every_demanded_relation_exists_in_the_model(model: Model) -> None:
     everywhere = frozenset().union(*actions_of(model).values())
     assert {relation.value for relation in Can} <= everywhere
 
 
-def test_equal_models_are_equal_in_any_order_and_with_notes_on_origins(model: Model) -> None:
+def test_model_equality_ignores_order_and_source_metadata(model: Model) -> None:
     shuffled = {
         "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
         "schema_version": model["schema_version"],
@@ -317,7 +317,7 @@ def test_equal_models_are_equal_in_any_order_and_with_notes_on_origins(model: Mo
 
 
 @pytest.mark.parametrize("change", ["relation", "subject", "operator", "direct", "condition", "schema"])
-def test_models_that_differ_in_anything_that_counts_are_not_equal(change: str) -> None:
+def test_models_with_a_relevant_difference_are_not_equal(change: str) -> None:
     changed = compiled_model()
     table = next(each for each in changed["type_definitions"] if each["type"] == "table")
     if change == "relation":
@@ -345,11 +345,11 @@ def test_the_last_recorded_version_is_the_compiled_model(fga_model: Path, model:
     assert hashed == f"`{content_hash(model)[:12]}`", "a changed model is a new version: add a row to VERSIONS.md"
 
 
-def test_the_hash_of_a_model_changes_with_what_it_says_and_with_nothing_else(model: Model) -> None:
+def test_the_hash_of_a_model_depends_only_on_its_content(model: Model) -> None:
     types = model["type_definitions"]
     assert content_hash({**model, "id": "01ARZ3", "type_definitions": list(reversed(types))}) == content_hash(model)
     assert content_hash({**model, "type_definitions": types[1:]}) != content_hash(model)
 
 
-def test_no_model_at_all_is_not_ours(model: Model) -> None:
+def test_a_missing_model_is_not_the_shipped_model(model: Model) -> None:
     assert not same_model({}, model)

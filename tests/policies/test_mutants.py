@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that would make the policies wrong, one at a time: the tests beside the policies must notice each."""
+"""Mutants of the policies, one change each: the policy tests must fail for each."""
 
 from __future__ import annotations
 
@@ -203,12 +203,12 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_policy_is_noticed(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
+def test_a_policy_mutant_fails_its_tests(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong = MUTANTS[name]
     copy = shutil.copytree(policies, tmp_path / "policies")
     text = (copy / file).read_text(encoding="utf-8")
     assert right in text, f"the mutant changes nothing any more: {right!r}"
     (copy / file).write_text(text.replace(right, wrong, 1), encoding="utf-8")
-    # The bridge to Trino is another program: its mutants are in test_trino_mutants.py.
+    # The Trino bridge is a separate program: its mutants are in test_trino_mutants.py.
     done = opa("test", "--ignore=schemas", "--ignore=trino", copy)
     assert done.returncode == 2, f"expected failing tests, got {done.returncode}: {done.stdout[-500:]}{done.stderr}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies: their own tests, their form, and the schema they are checked against."""
+"""The policies: their tests, their form, and their input schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rego_files(policies: Path) -> list[Path]:
     return files
 
 
-def test_the_tests_beside_the_policies_pass_and_reach_every_line(opa: Run, policies: Path) -> None:
+def test_the_policy_tests_pass_and_cover_every_line(opa: Run, policies: Path) -> None:
     done = opa("test", "--ignore=schemas", "--timeout=60s", "--coverage", "--threshold=100", "--format=json", policies)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["coverage"] == 100
@@ -46,7 +46,7 @@ def test_a_field_that_the_gateway_does_not_send_does_not_compile(opa: Run, polic
     assert "undefined ref: input.actor.asumed_role" in done.stderr
 
 
-def test_the_committed_input_schema_is_what_the_gateway_sends() -> None:
+def test_the_committed_input_schema_is_current() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == input_schema(), "run `python -m gateway.opa.schema`"
 
 
@@ -61,21 +61,21 @@ def test_each_package_is_named_by_its_path(policies: Path) -> None:
         if parts[-1] in ("main", "main_test"):
             parts = (*parts[:-2], parts[-2] + parts[-1].removeprefix("main"))
         if parts[:2] == ("gateway", "guardrails") and parts[-1].endswith("_test"):
-            # Every package below gateway.guardrails is a guardrail.
+            # Every package below gateway.guardrails is evaluated as a guardrail.
             parts = ("gateway_test", "guardrails", parts[-1].removesuffix("_test"))
         assert f"\npackage {'.'.join(parts)}\n" in file.read_text(encoding="utf-8"), file
 
 
-def test_each_policy_has_its_tests_beside_it(policies: Path) -> None:
+def test_each_policy_has_a_test_file(policies: Path) -> None:
     for file in rego_files(policies):
         if not file.stem.endswith("_test"):
             assert file.with_name(f"{file.stem}_test.rego").exists(), file
 
 
 def undescribed_rules(text: str) -> list[str]:
-    """The rules without a block of comments right above them that has METADATA and a description.
+    """Return the rules without a comment block directly above with METADATA and a description.
 
-    A rule may share the block of its `default`, which stands above it.
+    A rule may share the block of its `default`.
     """
     lines = text.splitlines()
     missing = []
@@ -93,13 +93,13 @@ def undescribed_rules(text: str) -> list[str]:
     return missing
 
 
-def test_each_rule_says_what_it_is_for(policies: Path) -> None:
+def test_each_rule_has_a_description(policies: Path) -> None:
     for file in rego_files(policies):
         if not file.stem.endswith("_test"):
             assert undescribed_rules(file.read_text(encoding="utf-8")) == [], file
 
 
-def test_a_rule_without_a_description_would_be_noticed() -> None:
+def test_a_rule_without_a_description_is_detected() -> None:
     described = "# METADATA\n# description: why\nx := 1\n"
     assert undescribed_rules(described) == []
     assert undescribed_rules(described + "\n_y(z) := 1\n") == ["_y(z) := 1"]
@@ -107,39 +107,41 @@ def test_a_rule_without_a_description_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize("line", ['x := http.send({"url": "u"})', "now := time.now_ns()"])
-def test_a_call_to_the_outside_would_be_noticed(line: str) -> None:
+def test_an_http_call_in_a_policy_is_detected(line: str) -> None:
     assert FORBIDDEN_CALLS.search(line)
 
 
-def test_no_policy_calls_out_or_looks_at_another_clock(policies: Path) -> None:
+def test_no_policy_makes_http_calls_or_reads_another_clock(policies: Path) -> None:
     for file in rego_files(policies):
         assert file in asks_elsewhere(policies) or not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
 
 
 def asks_elsewhere(policies: Path) -> set[Path]:
-    """The bridge to Trino asks the gateway, in one file, and gets its token, in another; what it keeps of that in the
-    log is named in a third. The gateway's own OPA answers for none of them (`system/authz.rego`).
+    """Return True for the policies that may call the gateway, which belong to the Trino bridge.
+
+    One file calls the gateway, another fetches its token, and a third masks the token in the decision log. The
+    gateway's own OPA evaluates none of them (`system/authz.rego`).
     """
     asking = {policies / "trino" / name for name in ("gateway.rego", "log.rego", "settings.rego")}
     return asking | {file for file in rego_files(policies / "trino") if file.stem.endswith("_test")}
 
 
-def test_no_answer_of_the_gateway_is_kept_by_the_bridge(policies: Path) -> None:
+def test_the_bridge_does_not_cache_gateway_responses(policies: Path) -> None:
     text = (policies / "trino" / "gateway.rego").read_text(encoding="utf-8")
     assert "http.send(" in text
     assert "cache" not in text, "a kept answer would outlive a revocation"
 
 
-def test_only_what_is_about_opa_itself_looks_at_how_it_runs(policies: Path) -> None:
+def test_only_authorization_revision_and_bridge_settings_read_the_opa_runtime(policies: Path) -> None:
     reading = [file for file in rego_files(policies) if "opa.runtime" in file.read_text(encoding="utf-8")]
     bridge = [file for file in reading if file.parent.name == "trino"]
     readers = {file.name for file in reading if file not in bridge}
     assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego"}
-    # The bridge is told by its environment how it is set up.
+    # The bridge reads its settings from its environment.
     assert {file.name for file in bridge if not file.stem.endswith("_test")} == {
         "authz.rego",
         "settings.rego",
     }
-    # The environment, which holds the tokens, is nobody's business but the authorization's.
+    # The environment contains the tokens, so only the authorization policy may read them.
     text = (policies / "system/revision.rego").read_text(encoding="utf-8")
     assert re.findall(r"runtime\(\)[.\[]?(.*)", text) == ["env.LAKEGATE_OPA_REVISION"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that would make the bridge to Trino wrong, one at a time: the named test beside it must notice each."""
+"""Mutants of the Trino bridge, one change each: the named test must fail for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS, AUTHZ, LOG = "settings.rego", "authz.rego", "log.rego"
 RECORDED = "test_each_recorded_operation_is"
 ODD = "test_no_answer_and_an_odd_answer_allow_nothing"
 
-#: What is wrong with it: (file, right, wrong, the tests to run, of which one must fail).
+#: Mutants: (file, original, change, the tests to run, one of which must fail).
 MUTANTS = {
     "a failed answer counts": (GATEWAY, "\tanswer.status_code == 200\n", "", ODD),
     "too short an answer counts": (GATEWAY, "count(answer.body.results) == count(checks)", "true", ODD),
@@ -277,7 +277,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_bridge_is_noticed(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
+def test_a_mutant_of_the_trino_bridge_fails_its_tests(opa: Run, policies: Path, tmp_path: Path, name: str) -> None:
     file, right, wrong, tests = MUTANTS[name]
     copy = shutil.copytree(policies / "trino", tmp_path / "trino")
     text = (copy / file).read_text(encoding="utf-8")

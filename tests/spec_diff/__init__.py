@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing our own OpenAPI document with the Iceberg REST catalog's published one: `make spec-diff FILE=…`."""
+"""Compare our OpenAPI document with the published one of the Iceberg REST catalog: `make spec-diff FILE=…`."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.spec_diff FILE`: exit 1 for a difference that `deliberate.toml` does not explain, or explains
-in vain.
+"""Compare with a published document: `python -m tests.spec_diff FILE`.
+
+The exit code is 1 for a difference that `deliberate.toml` does not explain, and for an explanation without a
+difference.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.api.openapi import is_catalog, openapi_document
 from tests.spec_diff.compare import Difference, differences
 

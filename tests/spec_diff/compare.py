@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two OpenAPI documents: endpoints, parameters, required body fields, statuses. Pure."""
+"""Compare two OpenAPI documents: endpoints, parameters, required body fields, statuses. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _METHODS = ("get", "head", "post", "put", "delete", "patch")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """`endpoint` is `METHOD /path` with nameless placeholders; `side` says who has what the other lacks."""
+    """A difference. `endpoint` is `METHOD /path` with unnamed placeholders; `side` names the document that has more."""
 
     endpoint: str
     kind: str
@@ -32,7 +32,7 @@ class _Endpoint:
 
 
 def differences(ours: dict[str, Any], published: dict[str, Any]) -> list[Difference]:
-    """Everything one of the documents has and the other has not, in order."""
+    """Return every element that only one of the documents has, in order."""
     left = dict(_endpoints(ours, "/catalog"))
     right = dict(_endpoints(published, ""))
     found: list[Difference] = []

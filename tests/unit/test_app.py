@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker is made of."""
+"""Creation of a worker process's application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gateway import app
 
 
-def test_the_collector_does_not_look_again_at_what_a_worker_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_garbage_collector_skips_objects_created_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Any = [["an application"]]
     monkeypatch.setattr(app, "create_app", lambda: made)
     frozen = gc.get_freeze_count()

@@ -19,9 +19,9 @@ from gateway.settings.env import PREFIX
 from tests.docs_commands import ROOT, Block, blocks, commands, inline
 
 _SCRIPTS = [block for block in blocks() if block.script]
-#: A word of a synopsis that stands for something else.
+#: A word of a synopsis that stands for a value.
 _PLACEHOLDER = re.compile(r"^\[(.+)\]$")
-#: Programs whose commands have an action beside them: how a command in the running text begins.
+#: Programs with subcommands: how a command in the running text begins.
 _INLINE = re.compile(r"^(?:\.venv/bin/)?(?:make|lakegate|python|pytest) [\w-]")
 
 
@@ -109,10 +109,10 @@ def _elsewhere(test: str) -> Callable[[Sequence[str], bool], None]:
 
 
 def _plain(arguments: Sequence[str], strict: bool) -> None:
-    """Accept a program of every machine around a command that is checked."""
+    """Accept a standard program around a command that is checked."""
 
 
-#: The check of each program. A program that is not here fails, so that a new one gets a check.
+#: The check of each program. An unlisted program fails, so that a new one gets a check.
 _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "make": _make,
     "lakegate": _lakegate,
@@ -160,7 +160,7 @@ def test_each_command_of_a_block_is_accepted_by_its_program(block: Block) -> Non
 
 @pytest.mark.parametrize("code", sorted({code for _, code in inline() if _INLINE.match(code)}))
 def test_a_command_in_the_running_text_is_accepted_by_its_program(code: str) -> None:
-    # A placeholder in angle brackets would be a redirection.
+    # A placeholder in angle brackets would parse as a redirection.
     for words in commands(re.sub(r"<[\w -]+>", "PLACEHOLDER", code)):
         _checked(words, strict=False)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the documented configuration as the gateway, the pipeline and the engines do."""
+"""The documented configuration is accepted by the gateway, the pipeline and the engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN = ("uri", "warehouse", "token")
 
 
 def _properties(text: str) -> dict[str, str]:
-    """Read lines of a name and a value, apart by `=` or spaces."""
+    """Parse lines of a name and a value, separated by `=` or spaces."""
     return dict(re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in text.strip().splitlines())
 
 
@@ -71,7 +71,7 @@ _ACCESS = trino._ACCESS.format(opa="http://127.0.0.1:8282", key="…")
     ("page", "holding", "tested"),
     [("README.md", "connector.name=iceberg", _CATALOG), ("docs/trino.md", "access-control.name=opa", _ACCESS)],
 )
-def test_trino_is_tested_with_the_documented_properties(page: str, holding: str, tested: str) -> None:
+def test_trino_tests_use_the_documented_properties(page: str, holding: str, tested: str) -> None:
     shown, used = _properties(block(page, holding).text), _properties(tested)
     caches = _properties(block("docs/trino.md", "iceberg.metadata-cache.enabled").text)
     assert shown.items() <= (used | caches).items()
@@ -82,22 +82,22 @@ def _settings() -> list[Block]:
 
 
 @pytest.mark.parametrize("shown", _settings(), ids=str)
-def test_documented_settings_are_read(shown: Block) -> None:
+def test_documented_settings_are_accepted(shown: Block) -> None:
     settings.load(_properties(shown.text))
 
 
-def test_there_are_blocks_of_settings() -> None:
+def test_the_documentation_has_settings_blocks() -> None:
     assert len(_settings()) == 2
 
 
-def test_the_documented_configuration_of_the_pipeline_is_read(tmp_path: Path) -> None:
+def test_the_documented_pipeline_configuration_is_accepted(tmp_path: Path) -> None:
     text = block("docs/data-engineer.md", '"work_dir"').text
     for jar in json.loads(text)["engine"]["jars"]:
         (tmp_path / Path(jar).name).touch()
     parse_config(text.replace("/path", str(tmp_path)).encode(), PipelineConfig)
 
 
-def test_the_documented_storage_profile_is_read() -> None:
+def test_the_documented_storage_profile_is_accepted() -> None:
     profile = decode_profile(block("deploy/README.md", '"sts-role-arn"').text.encode())
     assert isinstance(profile, S3Profile) and profile.sts_enabled
 

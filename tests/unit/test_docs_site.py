@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test that every fault of a page fails the build of the documentation site (`tests/docs_site.py`)."""
+"""The documentation site (`tests/docs_site.py`): every fault of a page fails the build."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_block_inside_of_a_list_needs_four_spaces(text: str, lines: list[int])
         ('<pre class="mermaid">graph</pre>', "loads the script for diagrams"),
     ],
 )
-def test_a_page_that_loads_from_another_server_is_faulty(html: str, fault: str) -> None:
+def test_a_page_that_loads_from_another_server_has_a_fault(html: str, fault: str) -> None:
     assert faults_of(html) == [fault]
 
 

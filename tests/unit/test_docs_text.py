@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the text of the documentation: its names exist, its citations can be opened, its actors have names."""
+"""Check the documentation text: names exist, citations are available, actors have names."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-import gateway.api.build  # noqa: F401 - importing it is what declares every operation
+import gateway.api.build  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from tests.docs_commands import ROOT, inline, pages
 
-#: Pages and parts that are made from the text of the code.
+#: Pages and parts that are generated from the code.
 _GENERATED = {"docs/settings.md", "tests/access/matrix.md"}
 _TABLE_OF_OPERATIONS = re.compile(r"^\| `\w+` \| (?:all|authenticated|self) \|.*$", re.MULTILINE)
 _TESTS_OF_CASES = re.compile(r"`[\w/]+\.py::\w+`")
 
 _PATH = re.compile(r"^[\w./-]+\.(?:py|md|fga|rego|toml|txt|json|yaml|yml|in|lock)$")
-#: Where a path in the text may begin.
+#: Directories that a path in the text may start from.
 _ROOTS = (
     "",
     "gateway/",
@@ -31,7 +31,7 @@ _ROOTS = (
     "deploy/",
     "docs/",
 )
-#: Names of files that readers make, or that lie beside an example.
+#: File names that readers create, or that belong to an example.
 _EXAMPLES = {"pipeline.json", "contractors.json", "/tmp/ready.json"}
 
 _SETTING = re.compile(r"LAKEGATE__\w+(?:<ID>\w*)*")
@@ -50,7 +50,7 @@ _FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
 def _written(page: str) -> str:
-    """Return the text of a page that is written by hand, without blocks."""
+    """Return the text of a page outside of generated parts and blocks."""
     text = _FENCED.sub("", (ROOT / page).read_text())
     return _TESTS_OF_CASES.sub("", _TABLE_OF_OPERATIONS.sub("", text))
 
@@ -58,7 +58,7 @@ def _written(page: str) -> str:
 _BY_HAND = [page for page in pages() if page not in _GENERATED]
 
 
-#: Documents that no reader of the source has, as the source would name them.
+#: Documents that are unavailable to readers of the source, by the names it would use.
 _UNREADABLE = re.compile(
     r"\b(?:code-style|lakekeeper|infrastructure|iceberg-rest|design|plain-english)\.md\b"
     r"|\b(?:section|decision) \d+ of the design\b",
@@ -66,7 +66,7 @@ _UNREADABLE = re.compile(
 )
 
 
-def test_the_source_cites_nothing_that_a_reader_cannot_open() -> None:
+def test_the_source_cites_only_available_documents() -> None:
     own = Path(__file__)
     files = [each for room in ("gateway", "tests") for each in (ROOT / room).rglob("*.py") if each != own]
     assert len(files) > 900
@@ -85,7 +85,7 @@ def test_actors_have_names(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", _BY_HAND)
-def test_only_documents_that_a_reader_has_are_cited(page: str) -> None:
+def test_only_available_documents_are_cited(page: str) -> None:
     assert _PRIVATE.findall(_written(page)) == []
 
 

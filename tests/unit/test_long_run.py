@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a long run (`tests/long_run.py`): a partial one is visible as such."""
+"""The record of a long run (`tests/long_run.py`): a partial run is marked as partial."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_a_failure_is_recorded_and_the_run_is_red(tmp_path: Path) -> None:
     assert (code, found["latest"]["counts"]) == (1, {"passed": 1, "failed": 1})
 
 
-def test_what_failed_is_run_again_with_its_seed_until_it_passes(tmp_path: Path) -> None:
+def test_failed_tests_run_again_with_their_seed_until_they_pass(tmp_path: Path) -> None:
     full = _run(tmp_path, fails=2)[1]["last-full"]
     code, found = _run(tmp_path, "--failed", "--seed", "6", fails=2)
     assert (code, [run["counts"] for run in found["repeated"]]) == (1, [{"failed": 1}])
     assert found["repeated"][0]["seed"] == full["seed"]
-    time.sleep(1)  # Runs are told apart by the second in which they started.
+    time.sleep(1)  # Runs are identified by the second in which they started.
     code, found = _run(tmp_path, "--failed")
     assert (code, [run["counts"] for run in found["repeated"]]) == (0, [{"failed": 1}, {"passed": 1}])
     assert (found["last-full"], found["latest"], still_failed(found)) == (full, full, [])
@@ -76,7 +76,7 @@ def test_what_failed_is_run_again_with_its_seed_until_it_passes(tmp_path: Path) 
     assert _run(tmp_path)[1]["repeated"] == []
 
 
-def test_the_worst_phase_of_a_test_counts(tmp_path: Path) -> None:
+def test_the_outcome_of_a_test_is_its_worst_phase(tmp_path: Path) -> None:
     record = Record("c", False, 1, "now")
     for outcome in ("passed", "failed", "passed"):
         record.note("a", outcome, 1.5)
@@ -86,7 +86,7 @@ def test_the_worst_phase_of_a_test_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run", ["last-full", "latest"])
-def test_the_committed_record_says_what_a_run_was(run: str) -> None:
+def test_the_committed_record_describes_a_run(run: str) -> None:
     found = json.loads(RESULT.read_text())[run]
     if found is not None:
         assert {"commit", "complete", "counts", "minutes", "seed", "selected", "started", "tests"} <= set(found)

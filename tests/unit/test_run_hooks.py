@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks in `tests/conftest.py` that keep a run honest: unique ids, seeds, counted retries, kept logs."""
+"""The hooks of `tests/conftest.py`: unique ids, seeds, counted retries, kept logs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_drawn(number):
 """
 
 
-def test_a_seed_draws_other_examples_and_repeats_them(tmp_path: Path) -> None:
+def test_a_seed_selects_other_examples_reproducibly(tmp_path: Path) -> None:
     drawn = tmp_path / "test_drawn.py"
     drawn.write_text(_DRAWN)
 
@@ -98,7 +98,7 @@ def _report(nodeid: str) -> pytest.TestReport:
     return pytest.TestReport(nodeid, (nodeid, 0, ""), {}, "passed", None, "call")
 
 
-def test_requests_sent_again_are_counted_by_test_and_outages_cost_nothing_of_the_budget() -> None:
+def test_retried_requests_are_counted_by_test_and_outage_tests_are_exempt() -> None:
     worker, controller = Retries(), Retries()
     for nodeid, count in (("tests/a/test_x.py::a", BUDGET), ("tests/a/test_openfga_outages.py::b", 99)):
         for _ in range(count):
@@ -114,7 +114,7 @@ def test_requests_sent_again_are_counted_by_test_and_outages_cost_nothing_of_the
     assert again.user_properties == []
 
 
-def test_a_request_counts_once_however_often_it_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Retries()
     monkeypatch.setattr("tests.contract.world.RETRIES", counted)
     answers = iter([429, 503, 200])
@@ -126,7 +126,7 @@ def test_a_request_counts_once_however_often_it_is_sent_again(monkeypatch: pytes
     assert counted.beyond_outages() == 1
 
 
-def test_logs_are_kept_and_named_and_only_the_last_ones_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_most_recent_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_logs, "_KEPT", 2)
     log, place = tmp_path / "gateway.log", tmp_path / "kept"
     assert kept_logs.keep(log, place=place) is None
@@ -137,6 +137,6 @@ def test_logs_are_kept_and_named_and_only_the_last_ones_stay(tmp_path: Path, mon
     assert (made[2] / "gateway.log").read_text() == "a line"
 
 
-def test_no_outage_word_excuses_an_ordinary_file() -> None:
+def test_only_outage_test_files_are_exempt_from_the_retry_limit() -> None:
     assert not retries._is_outage("tests/contract/test_tables.py::test_outage")
     assert retries._is_outage("tests/integration/test_killed_gateways.py::test_x")

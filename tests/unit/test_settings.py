@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings: what is misspelt or does not fit is refused, and secrets stay hidden."""
+"""Settings: misspelt and invalid values are refused, and secrets stay hidden."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SERVING = {
 }
 
 
-def test_without_any_variable_the_defaults_hold() -> None:
+def test_settings_without_variables_have_their_defaults() -> None:
     read = settings.load({"PATH": "/bin", "LAKEKEEPER__LISTEN_PORT": "1"})
     assert (read.bind_ip, read.listen_port, read.metrics.port) == ("127.0.0.1", 8181, 9000)
     assert read.openid_subject_claim == ("oid", "sub")
@@ -59,7 +59,7 @@ def test_a_misspelt_variable_is_refused_with_the_nearest_name() -> None:
         settings.load({"LAKEGATE__OPENID_AUDIENC": "x"})
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
         settings.load({"LAKEGATE__LISTEN_PORT": "0", "LAKEGATE__NONSENSE_AT_ALL": "1", "LAKEGATE__WORKERS": "two"})
     assert len(str(refused.value).splitlines()) == 3
@@ -80,12 +80,12 @@ def test_all_problems_are_told_at_once() -> None:
         ("OPENFGA__STORE_NAME", "ab"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_by_name(variable: str, text: str) -> None:
+def test_an_invalid_value_is_refused_by_setting_name(variable: str, text: str) -> None:
     with pytest.raises(SettingsError, match=f"^LAKEGATE__{variable}: "):
         settings.load({f"LAKEGATE__{variable}": text})
 
 
-def test_a_secret_shows_in_no_text_made_of_settings(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_text_form_of_settings_contains_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     read = settings.load(
         _SERVING
         | {"LAKEGATE__OPENFGA__API_KEY": "s3cret-key", "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:s3cret@h/d"}
@@ -95,13 +95,13 @@ def test_a_secret_shows_in_no_text_made_of_settings(caplog: pytest.LogCaptureFix
     assert read.openfga.api_key is not None and read.openfga.api_key.reveal() == "s3cret-key"
 
 
-def test_a_refused_setting_does_not_show_the_secrets_beside_it() -> None:
+def test_the_error_of_a_refused_setting_contains_no_other_secret() -> None:
     with pytest.raises(SettingsError) as refused:
         settings.load({"LAKEGATE__PG_PASSWORD": "s3cret", "LAKEGATE__PG_PORT": "none", "LAKEGATE__OPA__TOKN": "s3cret"})
     assert "s3cret" not in str(refused.value)
 
 
-def test_equal_secrets_are_equal_and_others_are_not() -> None:
+def test_secrets_compare_by_value() -> None:
     assert Secret("a") == Secret("a") and hash(Secret("a")) == hash(Secret("a"))
     assert Secret("a") != Secret("b") and Secret("a") != "a"
     assert not Secret("")
@@ -110,13 +110,13 @@ def test_equal_secrets_are_equal_and_others_are_not() -> None:
 @pytest.mark.parametrize(
     "missing", ["OPENID_PROVIDER_URI", "OPENID_AUDIENCE", "PG_ENCRYPTION_KEY", "PG_DATABASE_URL_WRITE"]
 )
-def test_serving_is_refused_without(missing: str) -> None:
+def test_serving_is_refused_without_a_required_setting(missing: str) -> None:
     settings.load(_SERVING).require_serving()
     with pytest.raises(SettingsError, match=f"LAKEGATE__{missing}"):
         settings.load({name: value for name, value in _SERVING.items() if not name.endswith(missing)}).require_serving()
 
 
-def test_a_database_url_is_made_of_its_parts_with_special_characters_escaped() -> None:
+def test_a_database_url_is_built_from_its_parts_with_escaping() -> None:
     read = settings.load(
         {
             "LAKEGATE__PG_HOST_W": "db.example",
@@ -129,7 +129,7 @@ def test_a_database_url_is_made_of_its_parts_with_special_characters_escaped() -
     assert read.read_url() is None
 
 
-def test_the_replica_is_read_from_only_when_it_is_named() -> None:
+def test_the_replica_is_used_only_if_configured() -> None:
     assert settings.load(_SERVING).read_url() is None
     url = "postgresql://u:p@replica/lakegate"
     read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": url}).read_url()
@@ -139,7 +139,7 @@ def test_the_replica_is_read_from_only_when_it_is_named() -> None:
     assert read is not None and read.reveal() == "postgresql://u:p@replica:5432/lakegate"
 
 
-def test_a_replica_that_is_half_named_or_names_tls_in_its_url_keeps_the_gateway_from_starting() -> None:
+def test_an_incomplete_replica_or_tls_in_its_url_is_refused() -> None:
     with pytest.raises(SettingsError, match="LAKEGATE__PG_DATABASE_URL_READ, or else LAKEGATE__PG_USER"):
         settings.load(_SERVING | {"LAKEGATE__PG_HOST_R": "replica"}).require_serving()
     url = "postgresql://u:hidden@replica/lakegate?sslmode=disable"
@@ -147,19 +147,19 @@ def test_a_replica_that_is_half_named_or_names_tls_in_its_url_keeps_the_gateway_
         settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_READ": url}).require_serving()
 
 
-def test_a_remote_replica_beside_a_local_primary_is_reached_by_verified_tls() -> None:
+def test_a_remote_replica_of_a_local_primary_needs_verified_tls() -> None:
     local = {**_SERVING, "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:p@127.0.0.1/lakegate"}
     read = settings.load(local | {"LAKEGATE__PG_DATABASE_URL_READ": "postgresql://u:p@replica/lakegate"})
     assert (read.postgres_tls_mode(), read.postgres_tls_mode(read.read_url())) == ("prefer", "verify-full")
 
 
 @pytest.mark.parametrize("given", ["postgres://u@h/d", "postgresql://u@h/d", "postgresql+asyncpg://u@h/d"])
-def test_a_database_url_is_given_to_the_driver_in_its_own_spelling(given: str) -> None:
+def test_a_database_url_is_translated_for_the_driver(given: str) -> None:
     assert asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
 
 
 @pytest.mark.parametrize("said", ["ssl=verify-full", "sslmode=require", "application_name=a&sslrootcert=/ca.pem"])
-def test_what_a_database_url_says_of_tls_is_refused_and_never_ignored(said: str) -> None:
+def test_tls_parameters_in_a_database_url_are_refused(said: str) -> None:
     read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": f"postgresql://u:hidden@h/d?{said}"})
     with pytest.raises(settings.SettingsError, match="LAKEGATE__PG_SSL_MODE") as refused:
         read.write_url()
@@ -183,7 +183,7 @@ def test_what_a_database_url_says_of_tls_is_refused_and_never_ignored(said: str)
         ("postgresql://u@%2Frun%2Fpostgresql/d", "prefer"),
     ],
 )
-def test_a_database_that_is_not_on_this_machine_has_to_prove_itself(url: str, mode: str) -> None:
+def test_a_remote_database_needs_verified_tls(url: str, mode: str) -> None:
     read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url})
     assert read.postgres_tls_mode() == mode
     for said in ("disable", "require"):
@@ -192,13 +192,13 @@ def test_a_database_that_is_not_on_this_machine_has_to_prove_itself(url: str, mo
 
 
 @pytest.mark.parametrize("networks", ["10.0.0.1/8", "private", "127.0.0.0/8,nonsense"])
-def test_a_storage_network_that_is_none_keeps_the_server_from_starting(networks: str) -> None:
+def test_an_invalid_storage_network_is_refused(networks: str) -> None:
     read = settings.load(_SERVING | {"LAKEGATE__STORAGE_ENDPOINT_NETWORKS": networks})
     with pytest.raises(SettingsError, match=r"^LAKEGATE__STORAGE_ENDPOINT_NETWORKS: .*CIDR"):
         read.require_serving()
 
 
-def test_without_a_setting_storage_profiles_may_name_public_addresses_alone() -> None:
+def test_storage_profiles_may_name_only_public_addresses_by_default() -> None:
     assert settings.load(_SERVING).storage_rules().endpoints.networks == ()
 
 
@@ -211,7 +211,7 @@ def test_the_settings_page_is_current() -> None:
     assert page == settings.table(), "run `lakegate settings-table > docs/settings.md`"
 
 
-def test_nothing_but_the_settings_reads_the_environment() -> None:
+def test_only_the_settings_module_reads_the_environment() -> None:
     readers = []
     for path in (_ROOT / "gateway").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -230,7 +230,7 @@ _ENTRA = {
 }
 
 
-def test_any_number_of_providers_each_under_its_id() -> None:
+def test_several_providers_are_configured_by_id() -> None:
     read = settings.load(_SERVING | _ENTRA)
     read.require_serving()
     providers = read.identity_providers()
@@ -240,7 +240,7 @@ def test_any_number_of_providers_each_under_its_id() -> None:
     assert (found.roles_claim, found.keys_max_age, found.keys_refresh) == ("groups", 7200.0, 300.0)
 
 
-def test_the_provider_without_a_name_is_not_needed_when_there_are_named_ones() -> None:
+def test_the_unnamed_provider_is_optional_beside_named_ones() -> None:
     rest = {name: value for name, value in _SERVING.items() if "OPENID" not in name}
     read = settings.load(rest | _ENTRA)
     read.require_serving()
@@ -258,7 +258,7 @@ def test_the_provider_without_a_name_is_not_needed_when_there_are_named_ones() -
         ("OPENID_PROVIDERS__CORP_AD__AUDIENCE", ",", "AUDIENCE: "),
     ],
 )
-def test_a_provider_that_is_not_spelled_right_is_refused(variable: str, text: str, told: str) -> None:
+def test_a_misspelt_provider_setting_is_refused(variable: str, text: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         settings.load(_SERVING | _ENTRA | {f"LAKEGATE__{variable}": text})
 
@@ -274,14 +274,14 @@ def test_a_provider_that_is_not_spelled_right_is_refused(variable: str, text: st
         ({"KUBERNETES__URI": "https://a.example", "KUBERNETES__AUDIENCE": "a"}, "KUBERNETES: this id is reserved"),
     ],
 )
-def test_serving_is_refused_with_providers_that_cannot_be_told_apart(changes: dict[str, str], told: str) -> None:
+def test_serving_is_refused_with_indistinguishable_providers(changes: dict[str, str], told: str) -> None:
     given = {f"LAKEGATE__OPENID_PROVIDERS__{name}": value for name, value in changes.items()}
     with pytest.raises(SettingsError, match=told):
         settings.load(_SERVING | _ENTRA | given).require_serving()
 
 
 @pytest.mark.parametrize("second", ["TRINO", "PRESTO"])
-def test_an_owner_of_views_whose_name_several_providers_know_is_refused(second: str) -> None:
+def test_an_owner_property_shared_by_several_providers_is_refused(second: str) -> None:
     engines = {
         "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "trino",
         f"LAKEGATE__TRUSTED_ENGINES__{second}__IDENTITIES__CORP_AD__SUBJECTS": "trino",
@@ -294,7 +294,7 @@ def test_an_owner_of_views_whose_name_several_providers_know_is_refused(second: 
 
 
 @pytest.mark.parametrize("value", ["trino", ""])
-def test_trust_of_an_engine_by_audience_is_refused_with_its_remedy(value: str) -> None:
+def test_trusting_an_engine_by_audience_is_refused_with_a_remedy(value: str) -> None:
     name = "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__AUDIENCES"
     with pytest.raises(SettingsError, match=f"^{name} was removed: .*SUBJECTS"):
         settings.load(_SERVING | {name: value})
@@ -302,7 +302,7 @@ def test_trust_of_an_engine_by_audience_is_refused_with_its_remedy(value: str) -
         settings.load(_SERVING | {name.replace("AUDIENCES", "AUDIENCE"): "trino"})
 
 
-def test_two_providers_of_one_issuer_are_told_apart_by_their_audiences() -> None:
+def test_two_providers_of_one_issuer_are_distinguished_by_audience() -> None:
     same = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://issuer.example"}
     apart = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "robots"}
     settings.load(_SERVING | _ENTRA | same | apart).require_serving()
@@ -314,7 +314,7 @@ _CLUSTER = {
 }
 
 
-def test_clusters_beside_providers_or_alone() -> None:
+def test_clusters_are_configured_with_providers_or_alone() -> None:
     read = settings.load(_SERVING | _CLUSTER | {"LAKEGATE__KUBERNETES_CLUSTERS__LAB__SUBJECT_SOURCE": "username"})
     read.require_serving()
     assert [(id, each.subject_source) for id, each in read.clusters().items()] == [("lab", "username")]
@@ -336,7 +336,7 @@ def test_clusters_beside_providers_or_alone() -> None:
         ({"ENABLE_KUBERNETES_AUTHENTICATION": "true"}, "for a gateway that runs in a pod"),
     ],
 )
-def test_serving_is_refused_with_clusters_that_cannot_be(
+def test_serving_is_refused_with_invalid_clusters(
     changes: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -345,7 +345,7 @@ def test_serving_is_refused_with_clusters_that_cannot_be(
         settings.load(_SERVING | _CLUSTER | given).require_serving()
 
 
-def test_the_cluster_a_gateway_runs_in_is_found_and_needs_an_audience(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_surrounding_cluster_is_detected_and_needs_an_audience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     enabled = _SERVING | {"LAKEGATE__ENABLE_KUBERNETES_AUTHENTICATION": "true"}

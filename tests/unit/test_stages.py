@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test the stages of the suite: each test is in one of them, and only a test of no weight may run again."""
+"""The stages of the suite: each test is in exactly one, and tests of security or races never run again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_fails_once():
 """
 
 
-def test_failure_that_does_not_repeat_passes_and_is_reported_as_flaky(tmp_path: Path) -> None:
+def test_a_failure_that_does_not_repeat_is_reported_as_flaky(tmp_path: Path) -> None:
     code, record, output = _run(_project(tmp_path, _ONCE))
     assert code == 0
     assert list(record["flaky"]) == ["tests/unit/test_drawn.py::test_fails_once"]
@@ -68,14 +68,14 @@ def test_failure_that_does_not_repeat_passes_and_is_reported_as_flaky(tmp_path: 
     assert "the first time" in output
 
 
-def test_failure_that_repeats_fails_the_stage(tmp_path: Path) -> None:
+def test_a_repeated_failure_fails_the_stage(tmp_path: Path) -> None:
     code, record, output = _run(_project(tmp_path, "def test_fails(): assert 1 == 2\n"))
     assert code == 1
     assert record["failed"] == ["tests/unit/test_drawn.py::test_fails"]
     assert "FAILED tests/unit/test_drawn.py::test_fails: assert 1 == 2" in output
 
 
-def test_file_that_cannot_be_collected_fails_the_stage(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_collected_fails_the_stage(tmp_path: Path) -> None:
     code, record, _ = _run(_project(tmp_path, "import no_such_module_anywhere\n"))
     assert code != 0
     assert record["failed"]
@@ -97,7 +97,7 @@ def test_more_failures_than_the_limit_run_no_test_again() -> None:
         "tests/contract/test_commits.py::test_two_commits_race",
     ],
 )
-def test_attack_authorization_and_race_never_run_again(nodeid: str) -> None:
+def test_tests_of_attacks_authorization_and_races_never_run_again(nodeid: str) -> None:
     assert not may_run_again(nodeid)
     assert to_run_again(["tests/contract/test_views.py::test_x", nodeid]) == []
 
@@ -108,7 +108,7 @@ def test_other_tests_may_run_again() -> None:
 
 
 @pytest.mark.parametrize("marks", [set(), {"chaos"}], ids=["unmarked", "chaos"])
-def test_each_test_belongs_to_exactly_one_stage_whatever_its_marks(marks: set[str]) -> None:
+def test_each_test_belongs_to_exactly_one_stage_for_any_marks(marks: set[str]) -> None:
     for file in sorted((_ROOT / "tests").rglob("test_*.py")):
         name = file.relative_to(_ROOT).as_posix()
         selecting = [

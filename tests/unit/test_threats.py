@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each case of the register of threats (`docs/threats.md`) is named by a test, and each marker by the register."""
+"""The register of threats (`docs/threats.md`): each case is named by a test, and each marker names a case."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from tests.threats import NOT_APPLICABLE, OPEN, REGISTER, cases, marked, with_te
 _TEXT = REGISTER.read_text()
 
 
-def test_each_case_that_applies_is_named_by_a_test() -> None:
+def test_each_applicable_case_is_named_by_a_test() -> None:
     tests = marked()
     without = {case.id for case in cases(_TEXT) if case.applies and not tests.get(case.id)}
     assert without == set()
 
 
-def test_each_marker_names_a_case_that_applies() -> None:
+def test_each_marker_names_an_applicable_case() -> None:
     assert set(marked()) <= {case.id for case in cases(_TEXT) if case.applies}
 
 
-def test_each_id_is_given_once_and_every_row_is_read() -> None:
+def test_each_case_id_is_unique_and_every_row_is_read() -> None:
     ids = [case.id for case in cases(_TEXT)]
     assert len(ids) == len(set(ids))
-    # A row that the pattern misses would be a case that nobody tests.
+    # A row that the pattern misses would be an untested case.
     assert ids == re.findall(r"^\|\s*(LG-[^ |]+)", _TEXT, re.MULTILINE)
 
 
-def test_a_case_that_does_not_apply_states_why() -> None:
+def test_a_case_that_does_not_apply_has_a_reason() -> None:
     for case in cases(_TEXT):
         if not case.applies:
             assert len(case.tests.removeprefix(NOT_APPLICABLE)) > 20, case.id
 
 
-def test_published_faults_lead_to_cases_of_the_register() -> None:
+def test_published_vulnerabilities_link_to_registered_cases() -> None:
     known = {case.id for case in cases(_TEXT)}
     named = set(re.findall(r"LG-[A-Z]{3}-\d\d", _TEXT.partition("## Published faults")[2]))
     assert named

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is copied of certificates, and for how long."""
+"""Copies of certificates and their lifetime."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ os.kill(os.getpid(), int(sys.argv[2]))
 
 
 @pytest.mark.parametrize("ending", [0, signal.SIGKILL])
-def test_of_a_directory_only_certificates_are_copied_and_the_copy_goes_with_the_process(
-    tmp_path: Path, ending: int
-) -> None:
+def test_only_certificates_are_copied_and_the_copy_is_removed_on_exit(tmp_path: Path, ending: int) -> None:
     made = authority(tmp_path / "ca")
     key = made.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

@@ -21,7 +21,7 @@ def _nodeid(file: Path) -> str:
 
 
 def _shares_the_stack(file: Path) -> bool:
-    """It asks for `stack` and neither makes nor imports one, so it gets the session's."""
+    """Return True if the file uses `stack` and neither makes nor imports one, so that it gets the session's."""
     tree = ast.walk(ast.parse(file.read_text()))
     asked, made = set(), set()
     for node in tree:
@@ -36,12 +36,12 @@ def _shares_the_stack(file: Path) -> bool:
 
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
-def test_group_of_integration_holds_exactly_the_files_that_share_its_stack(file: Path) -> None:
+def test_the_integration_group_equals_the_files_that_share_its_stack(file: Path) -> None:
     shares = _shares_the_stack(file)
     assert (group_of(_nodeid(file)) == "integration") == shares, f"tests/xdist_scheduling.py: it shares: {shares}"
 
 
-def test_each_name_in_a_group_is_that_of_an_existing_file() -> None:
+def test_each_file_in_a_group_exists() -> None:
     from tests import xdist_scheduling
 
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
@@ -50,7 +50,7 @@ def test_each_name_in_a_group_is_that_of_an_existing_file() -> None:
         assert any(file.startswith(begins) for file in files), begins
 
 
-def test_group_is_taken_at_once_and_as_a_whole() -> None:
+def test_a_group_is_assigned_as_a_whole() -> None:
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
     turns: dict[str, set[int]] = {}
     for file in files:
@@ -66,7 +66,7 @@ def test_group_is_taken_at_once_and_as_a_whole() -> None:
 
 
 class Process:
-    """A process of the run, which takes tests and does none by itself."""
+    """A process of the run that receives tests and executes none."""
 
     def __init__(self) -> None:
         self.given: list[int] = []
@@ -81,7 +81,7 @@ class Process:
         self.shutting_down = True
 
 
-def test_quiet_group_runs_when_every_other_process_has_ended() -> None:
+def test_the_quiet_group_runs_after_every_other_process_has_ended() -> None:
     quiet = "tests/security/test_revocation.py"
     files = ["tests/contract/test_views.py", "tests/unit/test_one.py", "tests/unit/test_two.py", quiet]
     tests = [f"{file}::test_{number}" for file in files for number in range(4)]
@@ -109,7 +109,7 @@ def test_quiet_group_runs_when_every_other_process_has_ended() -> None:
     assert all(process.shutting_down for process in processes)
 
 
-def test_what_a_test_logged_and_failed_with_is_sent_between_processes_whatever_is_in_it(
+def test_test_output_with_any_characters_is_sent_between_processes(
     pytestconfig: pytest.Config,
 ) -> None:
     evil = "x\ud800y"

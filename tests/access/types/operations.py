@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 2, for the type checker alone: operations and demands that cannot be written down wrongly."""
+"""Lock 2, for the type checker: invalid declarations of operations and demands that it must refuse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def frozen(operation: LoadTable, table: TableRef) -> None:
 
 
 class Vague(ReadOperation):
-    """Demands that are no demands."""
+    """Invalid demands."""
 
     endpoint = "GET /vague"
 

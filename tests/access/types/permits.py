@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock 2, for the type checker alone: it refuses exactly the lines that say so (`test_lock_2_types.py`)."""
+"""Lock 2, for the type checker: it refuses exactly the marked lines (`test_lock_2_types.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def drop(permit: Permit[DropTable]) -> None:
 
 
 async def vend(permit: Permit[VendCredentials]) -> None:
-    """A use case that lets keys out."""
+    """A use case that vends keys."""
 
 
 async def create(permit: Permit[CreateTable], keys: Permit[VendCreationCredentials] | None) -> None:
@@ -87,11 +87,11 @@ async def a_permit_is_not_made_by_hand(
 
 
 class Forged(Permit[DropTable]):  # refused
-    """A permit is final."""
+    """Invalid: a permit is final."""
 
 
 class NoOperation:
-    """Not declared as an operation."""
+    """Invalid: not declared as an operation."""
 
 
 async def only_operations_are_admitted(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting as a role: what is asked first, what counts afterwards, and when it ends."""
+"""Assumed roles: the first check, the rights that apply, and their expiry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.access.world import House, request_context
 FAR = ResolvedRole(id=world.ROLE_ID, project_id="elsewhere", name="strangers")
 
 
-async def test_the_role_is_asked_for_first_and_alone_counts_afterwards() -> None:
+async def test_the_assume_check_comes_first_and_then_only_the_role_counts() -> None:
     house = House()
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
@@ -37,7 +37,7 @@ async def test_the_role_is_asked_for_first_and_alone_counts_afterwards() -> None
 
 
 @pytest.mark.parametrize(("sees", "raised"), [(False, InvalidAssumeRoleId), (True, AssumeRoleForbidden)])
-async def test_who_is_not_in_the_role_does_not_act_as_it(sees: bool, raised: type[CatalogError]) -> None:
+async def test_a_user_outside_the_role_cannot_assume_it(sees: bool, raised: type[CatalogError]) -> None:
     house = House()
     house.judge.answer = lambda question: sees and question.relation is Can.READ
     visit = request_context()
@@ -47,15 +47,15 @@ async def test_who_is_not_in_the_role_does_not_act_as_it(sees: bool, raised: typ
     assert [record.outcome for record in house.audit.buffered] == ["forbidden" if sees else "hidden"]
 
 
-async def test_policies_may_forbid_to_act_as_a_role() -> None:
+async def test_policies_may_forbid_assuming_a_role() -> None:
     house = House()
     house.rules.answer = world.DENIED
     with pytest.raises(AssumeRoleForbidden, match="The house is closed"):
         await house.door.assume(request_context(), world.ROLE)
 
 
-async def test_policies_are_told_all_roles_of_who_acts_as_one_of_them() -> None:
-    """Else a rule that binds the members of one role would be shed by acting as another."""
+async def test_policies_receive_all_roles_of_a_user_with_an_assumed_role() -> None:
+    """Otherwise a user could evade a rule for members of one role by assuming another."""
     house = House()
     house.resolver.roles = ("contractors", str(world.ROLE_ID))
     visit = request_context()
@@ -65,7 +65,7 @@ async def test_policies_are_told_all_roles_of_who_acts_as_one_of_them() -> None:
     assert set(house.rules.asked[-1].actor.roles) == {"contractors", str(world.ROLE_ID)}
 
 
-async def test_outside_the_roles_project_nothing_exists() -> None:
+async def test_an_assumed_role_sees_nothing_outside_its_project() -> None:
     house = House()
     house.resolver.rows = {**world.ROWS, world.ROLE: FAR}
     visit = request_context()
@@ -76,7 +76,7 @@ async def test_outside_the_roles_project_nothing_exists() -> None:
     assert (refused.value.code, refused.value.type) == (404, "NoSuchTableException")
 
 
-async def test_a_permit_is_not_decided_again_for_who_is_no_longer_in_the_role() -> None:
+async def test_revalidation_refuses_a_former_member_of_the_assumed_role() -> None:
     house = House()
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
@@ -88,7 +88,7 @@ async def test_a_permit_is_not_decided_again_for_who_is_no_longer_in_the_role() 
     assert refused.value.code == 403
 
 
-async def test_a_role_is_assumed_once_and_before_anything_else() -> None:
+async def test_a_role_is_assumed_once_and_before_any_admission() -> None:
     house = House()
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
@@ -100,7 +100,7 @@ async def test_a_role_is_assumed_once_and_before_anything_else() -> None:
         await house.door.admit(later, AssumeRole(world.ROLE))
 
 
-async def test_what_is_held_as_a_role_ends_with_being_in_it() -> None:
+async def test_rights_of_an_assumed_role_end_with_its_membership() -> None:
     leaves = world.NOW + timedelta(minutes=20)
 
     class Leaving(world.Judge):

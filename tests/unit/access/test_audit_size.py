@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit records are at most 64 KiB, and say what they left out."""
+"""The size limit of audit records (64 KiB), and the summary of omitted parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_small_record_is_left_as_it_is() -> None:
     assert b"left_out" not in encode_record(small)
 
 
-def test_resources_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
+def test_omitted_resources_are_counted_with_a_digest_of_all_resources() -> None:
     large = record(decision(5_000, name="x" * 60))
     told = json.loads(encode_record(large))
     [kept] = told["decisions"]
@@ -57,7 +57,7 @@ def test_resources_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
     assert kept["resources"] == json.loads(whole)[: len(kept["resources"])]
 
 
-def test_decisions_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
+def test_omitted_decisions_are_counted_with_a_digest_of_all_decisions() -> None:
     large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
     told = json.loads(encode_record(large))
     assert told["decisions_left_out"] == {
@@ -67,7 +67,7 @@ def test_decisions_beyond_are_counted_with_the_digest_of_all_of_them() -> None:
     assert len(told["decisions"]) > 100 and large.operation == "load_table"
 
 
-def test_a_list_in_the_details_stays_a_list() -> None:
+def test_a_truncated_list_in_the_details_is_still_a_list() -> None:
     told = json.loads(encode_record(record(decision(), asked_about=json.dumps(["x" * 50] * 5_000), where="y" * 90_000)))
     kept = json.loads(told["detail"]["asked_about"])
     assert set(kept) == {"x" * 50}
@@ -76,7 +76,7 @@ def test_a_list_in_the_details_stays_a_list() -> None:
     assert told["detail"]["where"] == "y" * len(told["detail"]["where"])
 
 
-def test_a_text_of_many_ids_keeps_as_many_whole_ones_as_there_is_room_for() -> None:
+def test_a_truncated_list_of_ids_keeps_whole_ids() -> None:
     ids = [str(UUID(int=number)) for number in range(10_000)]
     told = json.loads(encode_record(record(decision(), namespaces=" ".join(ids))))
     kept = told["detail"]["namespaces"].split()
@@ -84,7 +84,7 @@ def test_a_text_of_many_ids_keeps_as_many_whole_ones_as_there_is_room_for() -> N
     assert told["detail_left_out"]["namespaces"]["count"] == 37 * (10_000 - len(kept))
 
 
-def test_what_is_cut_twice_is_counted_once_and_keeps_its_digest() -> None:
+def test_a_value_truncated_twice_is_counted_once_and_keeps_its_digest() -> None:
     large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
     once = bounded(large)
     again = bounded(msgspec.structs.replace(once, detail={"a": "z" * 60_000}))
@@ -94,7 +94,7 @@ def test_what_is_cut_twice_is_counted_once_and_keeps_its_digest() -> None:
 
 
 @pytest.mark.parametrize("character", ["x", '"', "\\", "\x01", "\u00e9", "\U0001f600"])
-def test_one_endless_name_fits_whatever_its_characters_need(character: str) -> None:
+def test_one_very_long_name_fits_for_any_character_encoding(character: str) -> None:
     told = encode_record(record(decision(1, name=character * 100_000)))
     assert len(told) <= MAX_RECORD_BYTES
     assert json.loads(told)["decisions"][0]["resources_left_out"]["count"] == 0, "its name is cut, itself it is there"
@@ -108,7 +108,7 @@ _REASONS = st.lists(st.text(max_size=2000), max_size=20)
     st.lists(st.tuples(st.integers(0, 400), st.text(max_size=300), _REASONS), min_size=1, max_size=40),
     st.dictionaries(st.sampled_from("abcdef"), st.text(max_size=40_000), max_size=6),
 )
-def test_no_record_is_larger(parts: list[tuple[int, str, list[str]]], detail: dict[str, str]) -> None:
+def test_no_record_exceeds_the_size_limit(parts: list[tuple[int, str, list[str]]], detail: dict[str, str]) -> None:
     made = record(*(decision(n, name=name, policy_reasons=tuple(why)) for n, name, why in parts), **detail)
     told = encode_record(made)
     assert len(told) <= MAX_RECORD_BYTES

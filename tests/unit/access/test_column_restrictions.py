@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict on a table of which some columns may be read: who is trusted, with what, and what it costs."""
+"""Decisions on tables with column grants: trusted engines, restrictions and cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DOCUMENT = json.dumps(
 
 @dataclass
 class Restricted:
-    """The user reads some columns; the engine holds what `engine_has` says."""
+    """A user with some readable columns; the engine holds the relations `engine_has`."""
 
     columns: frozenset[int] = frozenset({2})
     describes: bool = False
@@ -69,7 +69,7 @@ class Restricted:
 
 
 def house(judge: Restricted, *granted: int) -> House:
-    """A house with a table of three columns, on `granted` of which PostgreSQL has grants."""
+    """Return a house with a table of three columns; PostgreSQL has grants on those in `granted`."""
     house = House(judge=judge)  # type: ignore[arg-type]  # the same port
     house.resolver.documents[world.TABLE_ID] = DOCUMENT
     house.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
@@ -77,12 +77,12 @@ def house(judge: Restricted, *granted: int) -> House:
 
 
 def by_engine() -> Actor:
-    """Alice, for whom an engine acts by a token that says so."""
+    """Return Alice, for whom an engine acts with a delegated token."""
     return Actor.user("oidc~alice", engine=ENGINE)
 
 
 @pytest.mark.parametrize("operation", [LOAD, VEND, SIGN])
-async def test_without_an_engine_the_refusal_tells_the_way_out_and_nothing_of_the_policy(
+async def test_a_refusal_without_an_engine_names_the_remedy_and_not_the_policy(
     operation: LoadTable | VendCredentials | SignRequest,
 ) -> None:
     judge = Restricted()
@@ -99,7 +99,7 @@ async def test_without_an_engine_the_refusal_tells_the_way_out_and_nothing_of_th
 
 
 @pytest.mark.parametrize("held", [set(), {Can.DELEGATE}, {Can.ENFORCE}])
-async def test_an_engine_that_is_no_enforcer_or_no_delegate_gets_nothing(held: set[Can]) -> None:
+async def test_an_engine_that_is_not_enforcer_and_delegate_gets_nothing(held: set[Can]) -> None:
     house_ = house(Restricted(engine_has=frozenset(held)))
     for operation in (LOAD, VEND):
         with pytest.raises(CatalogError) as refused:
@@ -107,7 +107,7 @@ async def test_an_engine_that_is_no_enforcer_or_no_delegate_gets_nothing(held: s
         assert refused.value.code == (403 if Can.DELEGATE in held else 404)
 
 
-async def test_a_trusted_engine_is_told_what_to_hold_back() -> None:
+async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     judge = Restricted()
     house_ = house(judge)
     permit, keys = await house_.door.admit_with(request_context(by_engine()), LOAD, VEND)
@@ -136,21 +136,21 @@ async def test_a_trusted_engine_is_told_what_to_hold_back() -> None:
     [({9}, (9,)), (set(), (2,)), ({2}, (1,)), ({4}, (4,))],
     ids=["of no schema", "OpenFGA says no", "PostgreSQL has no grant", "dropped"],
 )
-async def test_where_no_column_is_left_nothing_is_read(columns: set[int], granted: tuple[int, ...]) -> None:
+async def test_a_load_without_readable_columns_is_refused(columns: set[int], granted: tuple[int, ...]) -> None:
     house_ = house(Restricted(columns=frozenset(columns)), *granted)
     with pytest.raises(ForbiddenException):
         await house_.door.admit(request_context(by_engine()), LOAD)
 
 
 @pytest.mark.threat("LG-DEC-23")
-async def test_a_table_whose_schemas_cannot_be_read_opens_nothing() -> None:
+async def test_a_table_with_unreadable_schemas_is_refused() -> None:
     house_ = house(Restricted())
     house_.resolver.documents[world.TABLE_ID] = b"{}"
     with pytest.raises(ForbiddenException):
         await house_.door.admit(request_context(by_engine()), LOAD)
 
 
-async def test_who_describes_keeps_the_metadata_and_gets_no_keys_without_such_an_engine() -> None:
+async def test_describe_gives_metadata_and_keys_only_through_a_trusted_engine() -> None:
     house_ = house(Restricted(describes=True))
     permit, keys = await house_.door.admit_with(request_context(), LOAD, VEND)
     assert (permit.restriction(world.TABLE), keys) == (None, None)
@@ -160,14 +160,14 @@ async def test_who_describes_keeps_the_metadata_and_gets_no_keys_without_such_an
     assert keys is not None
 
 
-async def test_what_is_done_to_a_table_is_not_done_by_who_reads_a_part() -> None:
+async def test_a_reader_of_some_columns_cannot_change_the_table() -> None:
     with pytest.raises(CatalogError) as refused:
         await house(Restricted()).door.admit(request_context(by_engine()), DropTable(world.TABLE))
     assert refused.value.code == 403
 
 
 @pytest.mark.parametrize("change", ["columns", "enforcer", "more"])
-async def test_what_changed_meanwhile_is_decided_again_and_not_carried_on(change: str) -> None:
+async def test_changed_restrictions_are_detected_by_revalidation(change: str) -> None:
     judge = Restricted(columns=frozenset({1, 2}))
     house_ = house(judge, 1, 2, 3)
     permit = await house_.door.admit(request_context(by_engine()), VEND)
@@ -183,7 +183,7 @@ async def test_what_changed_meanwhile_is_decided_again_and_not_carried_on(change
     assert refused.value.code == (403 if change == "enforcer" else 503)
 
 
-async def test_keys_end_with_the_first_grant_on_a_column() -> None:
+async def test_keys_expire_with_the_first_column_grant() -> None:
     judge = Restricted()
     house_ = house(judge)
     end = world.NOW + timedelta(minutes=20)
@@ -196,7 +196,7 @@ async def test_keys_end_with_the_first_grant_on_a_column() -> None:
     assert await house_.door.held_until(permit, until) == end
 
 
-async def test_keys_end_when_the_engine_is_trusted_no_more() -> None:
+async def test_keys_expire_when_the_trust_in_the_engine_ends() -> None:
     judge = Restricted()
     house_ = house(judge)
     end = world.NOW + timedelta(minutes=20)
@@ -210,7 +210,7 @@ async def test_keys_end_when_the_engine_is_trusted_no_more() -> None:
 
 @pytest.mark.threat("LG-DEC-26")
 async def test_an_engine_named_by_a_header_or_the_settings_is_not_trusted() -> None:
-    """What is known of the engine otherwise (its audience, its user agent) opens views and nothing here."""
+    """Other marks of the engine (audience, user agent) count for views and not for column restrictions."""
     actor = msgspec.structs.replace(Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",))
     coming = replace(request_context(actor), user_agent="Trino/476 enforcer")
     with pytest.raises(ForbiddenException):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combining answers: a yes takes every required demand on a row that is there and seen, and the policies."""
+"""Combination of answers: every required demand on a visible object, and the policies, must allow."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _is_yes(answer: DemandAnswer) -> bool:
 
 @pytest.mark.threat("LG-DEC-17")
 @given(st.lists(demand_answers, max_size=5), policies)
-def test_allowed_exactly_when_all_that_is_required_is_a_clear_yes(
+def test_a_request_is_allowed_only_if_every_required_demand_and_policy_allows_it(
     answers: list[DemandAnswer], policy: PolicyAnswer
 ) -> None:
     decision = combine(answers, policy)
@@ -68,7 +68,7 @@ def test_allowed_exactly_when_all_that_is_required_is_a_clear_yes(
 
 
 @given(st.lists(demand_answers, max_size=5), policies)
-def test_whatever_is_absent_or_invisible_hides_the_whole_refusal(
+def test_one_absent_or_invisible_object_hides_the_whole_refusal(
     answers: list[DemandAnswer], policy: PolicyAnswer
 ) -> None:
     decision = combine(answers, policy)
@@ -80,7 +80,7 @@ def test_whatever_is_absent_or_invisible_hides_the_whole_refusal(
 
 
 @given(st.lists(demand_answers, max_size=5), policies)
-def test_only_a_clear_yes_is_held(answers: list[DemandAnswer], policy: PolicyAnswer) -> None:
+def test_a_decision_holds_only_the_demands_that_were_allowed(answers: list[DemandAnswer], policy: PolicyAnswer) -> None:
     decision = combine(answers, policy)
     clear = {(answer.demand.relation, answer.demand.on) for answer in answers if _is_yes(answer)}
     assert decision.held == (clear if decision.allowed else frozenset())
@@ -110,14 +110,14 @@ def _answer(*, row: bool = True, visible: bool = True, holds: bool = True) -> De
         (_answer(holds=False), False, Outcome.FORBIDDEN, Failure.ACTION_FORBIDDEN, DeterminedBy.BOTH),
     ],
 )
-def test_the_audit_is_told_the_true_reason_and_who_gave_it(
+def test_the_decision_records_the_true_failure_and_its_engine(
     answer: DemandAnswer, policy: bool, outcome: Outcome, failure: Failure | None, by: DeterminedBy
 ) -> None:
     decision = combine([answer], PolicyAnswer(allow=policy))
     assert (decision.outcome, decision.failure, decision.determined_by) == (outcome, failure, by)
 
 
-def test_undecided_is_no() -> None:
+def test_a_missing_answer_is_a_refusal() -> None:
     decision = undecided(Failure.ENGINE_UNAVAILABLE)
     assert not decision.allowed
     assert decision.outcome is Outcome.UNAVAILABLE
@@ -162,14 +162,14 @@ def test_a_refused_decision_cannot_be_minted(outcome: Outcome) -> None:
         _minted(Decision(outcome, DeterminedBy.NONE))
 
 
-def test_a_permit_cannot_be_changed_into_another() -> None:
+def test_a_permit_is_immutable() -> None:
     permit = _minted(Decision(Outcome.ALLOWED, DeterminedBy.BOTH))
     for name in ("operation", "actor", "obligations", "extra"):
         with pytest.raises(AttributeError):
             setattr(permit, name, None)
 
 
-def test_a_permit_knows_nothing_it_was_not_decided_on() -> None:
+def test_a_permit_holds_nothing_that_was_not_decided() -> None:
     permit = _minted(Decision(Outcome.ALLOWED, DeterminedBy.BOTH))
     assert not permit.holds(Can.GET_METADATA, world.TABLE)
     with pytest.raises(LookupError, match="LoadTable was not admitted on"):

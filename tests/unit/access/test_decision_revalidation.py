@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deciding once more what was admitted, and what the door's questions carry so that answers may be cached."""
+"""Revalidation of permits, and the cache inputs of the door's checks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.access.world import House, request_context
 VEND, DROP = VendCredentials(world.TABLE), DropTable(world.TABLE)
 
 
-async def test_a_permit_can_be_decided_again_and_tells_what_it_stands_on_now() -> None:
+async def test_revalidation_repeats_all_checks_and_returns_the_same_objects() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
     assert (await permit.decide_again()).rows == permit.resolution.rows
     assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 2
 
 
-async def test_what_was_taken_away_meanwhile_is_refused_and_the_refusal_is_told() -> None:
+async def test_revalidation_refuses_a_revoked_right_and_records_it() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
     house.judge.answer = lambda question: question.relation is Can.INCLUDE_IN_LIST
@@ -49,7 +49,7 @@ async def test_what_was_taken_away_meanwhile_is_refused_and_the_refusal_is_told(
     assert record.outcome == "forbidden"
 
 
-async def test_what_policies_forbid_meanwhile_is_refused() -> None:
+async def test_revalidation_refuses_a_new_policy_denial() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
     house.rules.answer = world.DENIED
@@ -62,7 +62,7 @@ def down(_: Question) -> bool:
     raise DecisionEngineUnavailable("down")
 
 
-async def test_an_outage_while_deciding_again_is_no_yes() -> None:
+async def test_an_outage_during_revalidation_is_not_an_allow() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
     house.judge.answer = down
@@ -71,7 +71,7 @@ async def test_an_outage_while_deciding_again_is_no_yes() -> None:
     assert refused.value.code == 429
 
 
-async def test_a_name_that_means_another_object_by_now_has_to_be_asked_for_anew() -> None:
+async def test_revalidation_fails_if_the_name_now_denotes_another_object() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
     moved = msgspec.structs.replace(world.table_row, id=world.VIEW_ID)
@@ -81,8 +81,8 @@ async def test_a_name_that_means_another_object_by_now_has_to_be_asked_for_anew(
     assert refused.value.code == 429
 
 
-async def test_less_than_was_held_is_asked_for_anew_although_the_operation_is_still_allowed() -> None:
-    """A reader's keys are not minted with the level of the writer the caller was a moment ago."""
+async def test_revalidation_fails_if_fewer_rights_are_held_than_before() -> None:
+    """A caller reduced from writer to reader does not get keys with the level of a writer."""
     house = House()
     permit = await house.door.admit(request_context(), VEND)
     assert permit.holds(Can.WRITE_DATA, world.TABLE)
@@ -92,7 +92,7 @@ async def test_less_than_was_held_is_asked_for_anew_although_the_operation_is_st
     assert refused.value.code == 503
 
 
-async def test_other_obligations_than_before_are_asked_for_anew() -> None:
+async def test_revalidation_fails_if_the_obligations_changed() -> None:
     house = House()
     permit = await house.door.admit(request_context(), VEND)
     house.rules.answer = PolicyAnswer(allow=True, obligations=Obligations.of(AppendOnly()))
@@ -101,10 +101,10 @@ async def test_other_obligations_than_before_are_asked_for_anew() -> None:
     assert refused.value.code == 503
 
 
-# ---- what answers may be remembered by ----
+# ---- cache inputs ----
 
 
-async def test_questions_carry_the_revision_of_their_warehouse_and_the_pin_the_server_s() -> None:
+async def test_checks_carry_the_warehouse_revision_and_the_server_revision() -> None:
     pins: list[Any] = []
 
     class Pinned(world.Judge):
@@ -134,7 +134,7 @@ async def test_questions_carry_the_revision_of_their_warehouse_and_the_pin_the_s
     assert pins[2] is None
 
 
-async def test_warehouses_in_a_list_are_not_taken_for_something_in_one() -> None:
+async def test_a_list_of_warehouses_carries_no_warehouse_revision() -> None:
     house = House()
     house.resolver.rows = {
         **world.ROWS,
@@ -145,14 +145,14 @@ async def test_warehouses_in_a_list_are_not_taken_for_something_in_one() -> None
     assert {question.within for question in house.judge.asked[-1]} == {None}
 
 
-# ---- how long what is held is held ----
+# ---- expiry of rights ----
 
 
 @given(st.sets(st.integers(1, 50)), st.integers(1, 60), st.integers(0, 60))
-async def test_what_is_held_ends_with_the_first_end_that_takes_something_away(
+async def test_rights_expire_with_the_first_grant_expiry_that_removes_one(
     ends: set[int], first_loss: int, horizon: int
 ) -> None:
-    """Grants end at `ends` (seconds from now); from `first_loss` on something of what is held is missing."""
+    """Grants expire at `ends` (seconds from now); from `first_loss` on, a right is missing."""
     lost = world.NOW + timedelta(seconds=first_loss)
 
     class Ending(world.Judge):
@@ -182,7 +182,7 @@ async def test_what_is_held_ends_with_the_first_end_that_takes_something_away(
     assert await house.door.held_until(permit, until) == expected
 
 
-async def test_without_a_coming_end_nothing_is_asked_for_how_long() -> None:
+async def test_a_permit_without_a_grant_expiry_causes_no_expiry_checks() -> None:
     house = House()
     permit = await house.door.admit(request_context(), VEND)
     before = len(house.judge.asked)

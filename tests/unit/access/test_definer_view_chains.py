@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose rights count below a view, and who may say so."""
+"""Rights below definer views, and protection of their owner."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def named(view: bytes, caller: Actor = CAROL) -> str | None:
 
 
 class Asked(Judge):
-    """Remembers who was asked about."""
+    """Relationships that record the checked actors."""
 
     def __init__(self, no: frozenset[str] = frozenset()) -> None:
         super().__init__()
@@ -64,25 +64,25 @@ class Asked(Judge):
 
 
 @pytest.mark.parametrize("name", [PROPERTY, PROPERTY.upper()])
-def test_the_owner_is_of_the_readers_provider(name: str) -> None:
+def test_the_view_owner_belongs_to_the_identity_provider_of_the_reader(name: str) -> None:
     assert named(owned("alice", name)) == "oidc~alice"
     assert named(owned("alice", name), Actor.user("oidc~carol")) is None, "no trusted engine, no owner"
     assert named(view(comment="x")) is None
 
 
 @pytest.mark.parametrize("name", ["", " alice", "a\nb", "a\u200bb", "x" * 600])
-def test_an_owner_nobody_can_be_is_told_so(name: str) -> None:
+def test_an_impossible_view_owner_is_an_error(name: str) -> None:
     with pytest.raises(AmbiguousViewOwner):
         named(owned(name))
 
 
-def test_two_owners_are_none() -> None:
+def test_two_view_owners_are_an_error() -> None:
     both = view(**{PROPERTY: "alice", PROPERTY.upper(): "bob"})
     with pytest.raises(AmbiguousViewOwner):
         named(both)
 
 
-async def test_below_the_view_its_owner_is_asked_about_and_both_are_told_of() -> None:
+async def test_objects_below_a_view_are_checked_for_its_owner_and_both_are_audited() -> None:
     judge = Asked()
     where, come = house(owned("alice"), judge), request_context(CAROL)
     await where.door.pass_through(come, [world.VIEW])
@@ -96,7 +96,7 @@ async def test_below_the_view_its_owner_is_asked_about_and_both_are_told_of() ->
     assert permit.actor.guise != CAROL.guise
 
 
-async def test_a_view_without_owner_changes_nothing_and_a_second_one_counts_from_there() -> None:
+async def test_a_view_without_owner_keeps_the_caller_for_the_next_view() -> None:
     judge = Asked()
     where, come = house(view(), judge), request_context(CAROL)
     await where.door.pass_through(come, [world.VIEW, world.VIEW])
@@ -112,7 +112,7 @@ LAST = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "last")
 
 
 def add(where: House, ref: ViewRef, properties: bytes) -> None:
-    """Another view, with these properties."""
+    """Add another view with these properties."""
     id = uuid4()
     where.resolver.rows[ref] = msgspec.structs.replace(world.view_row, id=id)
     where.resolver.documents[id] = properties
@@ -132,7 +132,7 @@ async def test_an_ownerless_view_below_an_owned_one_falls_back_to_the_caller() -
     assert again.actor == CAROL
 
 
-async def test_the_caller_falls_back_to_the_role_that_the_caller_acts_as() -> None:
+async def test_an_ownerless_view_falls_back_to_the_assumed_role() -> None:
     where, come = house(owned("alice")), request_context(CAROL)
     add(where, INNER, view())
     await where.door.assume(come, world.ROLE)
@@ -143,7 +143,7 @@ async def test_the_caller_falls_back_to_the_role_that_the_caller_acts_as() -> No
     assert come.assumption is not None
 
 
-async def test_deciding_again_includes_the_role_membership_of_the_reader_of_an_owned_view() -> None:
+async def test_revalidation_includes_the_role_membership_of_the_view_reader() -> None:
     judge = Judge()
     where, come = house(owned("alice"), judge), request_context(CAROL)
     await where.door.assume(come, world.ROLE)
@@ -180,7 +180,7 @@ async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_ow
     assert await where.door.held_until(permit, NOW + timedelta(hours=1)) == end
 
 
-async def test_a_view_that_is_not_readable_ends_the_way() -> None:
+async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
     with pytest.raises(NoSuchViewException):
         await house(owned("alice"), Asked(frozenset({"oidc~carol"}))).door.pass_through(
             request_context(CAROL), [world.VIEW]
@@ -191,8 +191,8 @@ async def test_a_view_that_is_not_readable_ends_the_way() -> None:
 
 
 @pytest.mark.parametrize("lacking", [{"can_read_data"}, {"can_read_data", "can_read_columns"}])
-async def test_a_refusal_below_the_view_does_not_tell_who_its_owner_is_and_the_audit_does(lacking: set[str]) -> None:
-    """Of views within views the reader of the outer one need not know the inner one, nor whose it is."""
+async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(lacking: set[str]) -> None:
+    """The reader of an outer view need not know the inner view or its owner."""
     where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
     come = request_context(CAROL)
     await where.door.pass_through(come, [world.VIEW])
@@ -205,14 +205,14 @@ async def test_a_refusal_below_the_view_does_not_tell_who_its_owner_is_and_the_a
         await where.door.admit(own, VendCredentials(world.TABLE))
 
 
-async def test_nothing_is_read_through_after_something_was_admitted() -> None:
+async def test_a_view_chain_must_be_entered_before_the_first_admission() -> None:
     where, come = house(owned("alice")), request_context(CAROL)
     await where.door.admit(come, LoadTable(world.TABLE))
     with pytest.raises(TypeError, match="before what it leads to"):
         await where.door.pass_through(come, [world.VIEW])
 
 
-async def test_deciding_again_walks_the_way_again() -> None:
+async def test_revalidation_traverses_the_view_chain_again() -> None:
     judge = Asked()
     where, come = house(owned("alice"), judge), request_context(CAROL)
     await where.door.pass_through(come, [world.VIEW])
@@ -251,14 +251,14 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
 
 
-def test_of_the_reader_only_bounds_are_left_below_an_owned_view() -> None:
+def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
     bound = Actor.user("oidc~carol", project="p", engine="oidc~trino", name="Carol", application=True)
     owner = bound.as_owner("oidc~alice")
     assert (owner.within, owner.project_token, owner.engine) == ("p", True, "oidc~trino")
     assert (owner.name, owner.application, owner.instance_admin) == (None, False, False)
 
 
-# ---- who may change the owner ----
+# ---- changes of the owner ----
 
 THE_ENGINE = msgspec.structs.replace(Actor.user("oidc~trino"), owner_properties=(PROPERTY,))
 NAMED = frozenset({PROPERTY})
@@ -288,7 +288,7 @@ CAROLS = {PROPERTY: "carol"}
         (Actor.user("oidc~carol"), NOBODYS, {"comment": "x"}, True, True),
     ],
 )
-def test_who_may_change_the_owner_and_what_the_view_says(
+def test_the_owner_and_definition_of_an_owned_view_are_protected(
     actor: Actor, before: Mapping[str, str], after: Mapping[str, str], redefined: bool, allowed: bool
 ) -> None:
     def tried() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that acts for a user: both are asked about, and what is refused to the engine is hidden from it."""
+"""Engines that act for users: both are checked, and refusals to the engine hide the object."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
 
 @dataclass
 class ByActor(Judge):
-    """Relationships that depend on who is asked about."""
+    """Relationships that depend on the checked actor."""
 
     user_has: bool = True
     engine_has: bool = True
@@ -54,7 +54,7 @@ def house(judge: ByActor) -> House:
     return House(judge=judge)
 
 
-async def test_both_are_asked_and_both_must_hold() -> None:
+async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> None:
     judge = ByActor()
     permit = await house(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert permit.actor.engine == ENGINE
@@ -63,7 +63,7 @@ async def test_both_are_asked_and_both_must_hold() -> None:
     ]
 
 
-async def test_without_delegate_there_is_nothing_whatever_the_user_may() -> None:
+async def test_an_engine_without_delegate_sees_nothing() -> None:
     told = []
     for user_has in (True, False):
         here = house(ByActor(user_has=user_has, engine_has=False))
@@ -76,12 +76,12 @@ async def test_without_delegate_there_is_nothing_whatever_the_user_may() -> None
     assert told[0] == told[1]
 
 
-async def test_what_the_user_may_not_the_engine_may_not_for_them() -> None:
+async def test_an_engine_gets_no_right_that_its_user_lacks() -> None:
     with pytest.raises(TableActionForbidden):
         await house(ByActor(user_has=False)).door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
 
 
-async def test_answers_about_the_engine_are_remembered_by_its_own_expiry() -> None:
+async def test_cached_answers_about_the_engine_follow_its_own_grant_expiry() -> None:
     judge, here = ByActor(), NOW
     standing = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
     where = house(judge)
@@ -91,7 +91,7 @@ async def test_answers_about_the_engine_are_remembered_by_its_own_expiry() -> No
     assert [pin and pin.next_expiry for pin in judge.pins[world.ALICE.id]] == [None]
 
 
-async def test_a_credential_ends_with_the_engines_grant() -> None:
+async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
 
     end = NOW + timedelta(minutes=5)
 
@@ -116,7 +116,7 @@ async def test_a_credential_ends_with_the_engines_grant() -> None:
     assert await door.held_until(own, NOW + timedelta(hours=1)) is None
 
 
-async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> None:
+async def test_management_and_token_exchange_are_refused_to_a_delegated_engine() -> None:
     for operation in (WhoAmI(), GetServerInfo()):
         with pytest.raises(DelegationForbidden):
             await house(ByActor()).door.admit(request_context(FOR_ALICE), operation)
@@ -126,7 +126,7 @@ async def test_management_and_exchanging_are_not_done_in_somebodys_name() -> Non
         )
 
 
-async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engines() -> None:
+async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
     allowed = set()
     for example in EXAMPLES:
         if example.operation.is_public():
@@ -140,7 +140,7 @@ async def test_of_everything_that_can_be_asked_only_the_catalog_is_open_to_engin
     assert allowed == catalog - {"ExchangeToken"}
 
 
-async def test_who_acts_for_somebody_may_act_as_a_role_and_is_an_engine_still() -> None:
+async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> None:
     judge = ByActor()
     where, come = house(judge), request_context(FOR_ALICE)
     await where.door.assume(come, RoleRef(world.ROLE_ID))
@@ -151,10 +151,8 @@ async def test_who_acts_for_somebody_may_act_as_a_role_and_is_an_engine_still() 
 
 
 @pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
-async def test_an_engine_learns_by_no_role_to_act_as_who_is_in_it(case: str) -> None:
-    """Whatever is wrong with the role, the answer is that of what was asked for, as to a member of a role without
-    rights.
-    """
+async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case: str) -> None:
+    """For every fault of the role, the response equals that for a member of a role without rights."""
 
     class Members(ByActor):
         async def check(
@@ -187,12 +185,12 @@ async def test_an_engine_learns_by_no_role_to_act_as_who_is_in_it(case: str) -> 
     assert (refused.value.message, refused.value.code) == (empty.value.message, empty.value.code)
 
 
-def test_an_engine_has_no_part_in_administration_and_a_guise_of_its_own() -> None:
+def test_a_delegated_actor_is_no_instance_admin_and_has_its_own_cache_identity() -> None:
     assert not Actor.user("oidc~a", instance_admin=True, engine=ENGINE).instance_admin
     assert len({Actor.user("oidc~a").guise, FOR_ALICE.guise, Actor.user("oidc~a", engine="oidc~x").guise}) == 3
 
 
-async def test_policies_are_told_of_the_engine() -> None:
+async def test_policies_receive_the_engine() -> None:
     where = house(ByActor())
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert where.rules.asked[0].actor.engine == ENGINE

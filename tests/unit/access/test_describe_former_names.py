@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies receive ids and former names of a target and of all that it lies in."""
+"""Ids and former names that policies receive, of a target and all its ancestors."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def resolution(ref: object, row: Resolved) -> Resolution:
     return Resolution(rows={ref: row}, now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def test_a_namespace_has_the_ids_of_its_levels_and_the_names_it_had() -> None:
+def test_a_namespace_has_the_ids_of_its_levels_and_its_former_names() -> None:
     ref = NamespaceRef(W, SPACE)
     told = describe_target(ref, resolution(ref, NAMESPACE))
     assert (told.id, told.namespace, told.namespace_ids) == (str(DEEP), ["a", "b"], [str(TOP), str(DEEP)])
     assert (told.former_names, told.former_namespaces, told.former_names_complete) == ([], [["x", "b"]], True)
 
 
-def test_what_does_not_exist_has_no_ids_and_no_former_names() -> None:
+def test_an_absent_object_has_no_ids_and_no_former_names() -> None:
     ref = NamespaceRef(W, SPACE)
     told = describe_target(ref, Resolution(rows={}, now=datetime(2026, 1, 1, tzinfo=UTC)))
     assert (told.id, told.namespace_ids, told.former_namespaces) == (None, None, [])
 
 
-def test_a_list_of_former_names_that_was_cut_anywhere_is_not_complete() -> None:
+def test_a_truncated_list_of_former_names_is_marked_as_incomplete() -> None:
     ref = TabularRef(Table, W, TableIdentifier(SPACE, "t"))
     for own, above in ((True, True), (False, True), (True, False)):
         row = ResolvedTable(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door: what it asks, that it asks the same of what is there and what is not, and that no failure is a yes."""
+"""The door: its checks are equal for present and absent objects, and no failure allows a request."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ SEES = Can.INCLUDE_IN_LIST
 
 
 def only(*relations: Can) -> Judge:
-    """Somebody with exactly these relations on everything."""
+    """Return relationships in which every user has exactly these relations on everything."""
     return Judge(lambda question: question.relation in relations)
 
 
 async def refusal(house: House, operation: Operation) -> CatalogError:
-    """What `operation` is refused with; that it is refused, and that no permit and no trail are left of it."""
+    """Return the refusal of `operation`; check that it leaves no permit and no audit builder."""
     at = request_context()
     with pytest.raises(CatalogError) as raised:
         await house.door.admit(at, operation)
@@ -71,7 +71,7 @@ async def refusal(house: House, operation: Operation) -> CatalogError:
 @pytest.mark.parametrize(
     "operation", [LOAD, DROP, VEND, TableExists(world.TABLE), ListTables(world.NAMESPACE), CREATE, KEYS]
 )
-async def test_absent_and_invisible_look_the_same_and_cost_the_same_questions(operation: Operation) -> None:
+async def test_absent_and_invisible_objects_give_the_same_response_and_checks(operation: Operation) -> None:
     invisible, absent = House(judge=only()), House(judge=only())
     absent.resolver.rows.clear()
     first, second = await refusal(invisible, operation), await refusal(absent, operation)
@@ -85,7 +85,7 @@ async def test_absent_and_invisible_look_the_same_and_cost_the_same_questions(op
     assert [len(house.audit.buffered) for house in (invisible, absent)] == [1, 1]
 
 
-async def test_the_audit_keeps_the_reason_that_the_answer_hides() -> None:
+async def test_the_audit_records_the_reason_that_the_response_hides() -> None:
     invisible, absent = House(judge=only()), House(judge=only())
     absent.resolver.rows.clear()
     await refusal(invisible, LOAD)
@@ -97,14 +97,14 @@ async def test_the_audit_keeps_the_reason_that_the_answer_hides() -> None:
     assert gone.resources[0].id is None
 
 
-async def test_a_yes_about_the_stand_in_is_no_yes_about_what_is_absent() -> None:
-    """Should somebody ever hold something on the stand-in's id, absent things stay absent."""
+async def test_an_allow_on_the_placeholder_id_does_not_reveal_an_absent_object() -> None:
+    """Absent objects stay hidden even if a caller holds a relation on the placeholder id."""
     house = House()
     house.resolver.rows.clear()
     assert (await refusal(house, LOAD)).code == 404
 
 
-async def test_policies_are_told_of_only_to_those_who_see_the_object() -> None:
+async def test_a_policy_reason_is_shown_only_to_callers_with_visibility() -> None:
     blind, seeing = House(judge=only()), House(judge=only(SEES, Can.DROP))
     blind.rules.answer = seeing.rules.answer = DENIED
     assert "closed" not in (await refusal(blind, DROP)).message
@@ -112,12 +112,12 @@ async def test_policies_are_told_of_only_to_those_who_see_the_object() -> None:
     assert (told.code, "The house is closed." in told.message) == (403, True)
 
 
-async def test_seeing_is_not_doing() -> None:
+async def test_visibility_does_not_permit_the_operation() -> None:
     assert (await refusal(House(judge=only(SEES)), DROP)).code == 403
 
 
-async def test_who_holds_the_relation_itself_sees_the_object() -> None:
-    """`manage_grants` opens the grants of what is otherwise invisible."""
+async def test_a_holder_of_the_demanded_relation_sees_the_object() -> None:
+    """`manage_grants` gives access to the grants of an otherwise invisible object."""
     house = House(judge=only(Can.READ_ASSIGNMENTS))
     operation = _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID))
     await house.door.admit(request_context(), operation)
@@ -128,7 +128,7 @@ async def test_who_holds_the_relation_itself_sees_the_object() -> None:
 
 
 class Broken:
-    """A decision engine that gives the same wrong thing to every question."""
+    """A decision engine that returns the same wrong value for every check."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -167,7 +167,7 @@ ALLOW = PolicyAnswer(allow=True)
     ],
     ids=["fga down", "opa down", "both down", "one short", "one over", "no answers", "no decision", "over decided"],
 )
-async def test_no_failure_of_an_engine_is_a_yes(
+async def test_no_failure_of_a_decision_engine_allows_a_request(
     operation: Operation, code: int, relationships: Any, policies: Any
 ) -> None:
     house = House()
@@ -180,13 +180,13 @@ async def test_no_failure_of_an_engine_is_a_yes(
 
 
 @pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
-async def test_what_is_merely_truthy_is_no_yes(truthy: Any) -> None:
+async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> None:
     house = House()
     house.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
     assert (await refusal(house, LOAD)).code == 404
 
 
-async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
+async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
     house = House()
     house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # as above
     at = request_context()
@@ -196,8 +196,8 @@ async def test_an_unexpected_error_of_an_engine_is_no_yes_either() -> None:
     assert (at.admitted, house.audit.buffered) == (set(), [])
 
 
-async def test_what_cannot_even_be_asked_is_told_as_the_error_it_is() -> None:
-    """A user id that OpenFGA has no room for is the caller's 400 and not a fault of the server."""
+async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
+    """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     house = House()
     house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # as above
     told = await refusal(house, LOAD)
@@ -205,7 +205,7 @@ async def test_what_cannot_even_be_asked_is_told_as_the_error_it_is() -> None:
 
 
 @pytest.mark.parametrize("down", ["judge", "rules"])
-async def test_the_other_engine_is_not_waited_for_when_one_is_down(down: str) -> None:
+async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
 
     class Endless:
@@ -233,7 +233,7 @@ async def test_the_other_engine_is_not_waited_for_when_one_is_down(down: str) ->
     assert gone.is_set()
 
 
-async def test_both_engines_are_asked_at_the_same_time() -> None:
+async def test_both_engines_are_called_concurrently() -> None:
     both = asyncio.Barrier(2)
 
     class Meeting:
@@ -263,19 +263,19 @@ async def test_both_engines_are_asked_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize(("operation", "code"), [(LOAD, 503), (ListTables(world.NAMESPACE), 503)])
-async def test_what_cannot_be_recorded_does_not_happen(operation: Operation, code: int) -> None:
+async def test_an_operation_without_an_audit_record_is_refused(operation: Operation, code: int) -> None:
     house = House(audit=MemoryAudit(full=True))
     assert (await refusal(house, operation)).code == code
 
 
-async def test_a_refusal_that_cannot_be_recorded_tells_nothing_about_the_object() -> None:
+async def test_a_refusal_without_an_audit_record_discloses_nothing_about_the_object() -> None:
     answers = []
     for judge in (only(), only(SEES)):
         answers.append(await refusal(House(audit=MemoryAudit(full=True), judge=judge), DROP))
     assert {(error.code, error.message) for error in answers} == {(429, answers[0].message)}
 
 
-async def test_reads_are_buffered_and_settled_and_the_rest_is_not_until_it_is_durable() -> None:
+async def test_reads_settle_when_buffered_and_changes_only_when_durable() -> None:
     house = House()
     for operation, settled in ((LOAD, True), (VEND, False), (DROP, False)):
         at = request_context()
@@ -285,7 +285,7 @@ async def test_reads_are_buffered_and_settled_and_the_rest_is_not_until_it_is_du
     assert [record.operation for record in house.audit.buffered] == ["load_table"]
 
 
-async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
+async def test_the_strictest_durability_of_the_allowed_operations_applies() -> None:
     house = House()
     permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
@@ -300,7 +300,7 @@ async def test_the_strictest_durability_of_what_was_allowed_counts() -> None:
 # ---- two operations in one round ----
 
 
-async def test_an_optional_operation_that_is_refused_grants_nothing_and_breaks_nothing() -> None:
+async def test_a_refused_optional_operation_leaves_the_required_one_allowed() -> None:
     house, at = House(judge=only(SEES, Can.GET_METADATA)), request_context()
     permit, keys = await house.door.admit_with(at, LOAD, VEND)
     assert permit.operation is LOAD
@@ -314,7 +314,7 @@ async def test_an_optional_operation_that_is_refused_grants_nothing_and_breaks_n
     ]
 
 
-async def test_a_policy_may_refuse_the_keys_alone() -> None:
+async def test_a_policy_may_refuse_only_the_credentials() -> None:
     class KeepKeys:
         async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
             return tuple(PolicyAnswer(allow=question.operation != "vend_credentials") for question in request.questions)
@@ -326,14 +326,14 @@ async def test_a_policy_may_refuse_the_keys_alone() -> None:
     assert keys is None
 
 
-async def test_the_first_operation_decides_whatever_the_second_would_say() -> None:
+async def test_the_required_operation_decides_regardless_of_the_optional_one() -> None:
     house = House(judge=only(Can.READ_DATA))
     with pytest.raises(CatalogError) as raised:
         await house.door.admit_with(request_context(), LOAD, VEND)
     assert raised.value.code == 404
 
 
-async def test_two_operations_cost_one_round() -> None:
+async def test_two_operations_need_one_round_of_checks() -> None:
     house = House()
     await house.door.admit_with(request_context(), CREATE, KEYS)
     assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
@@ -344,7 +344,7 @@ async def test_two_operations_cost_one_round() -> None:
     ]
 
 
-async def test_obligations_stay_with_their_operation() -> None:
+async def test_obligations_apply_only_to_their_own_operation() -> None:
     class Shorten:
         async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
             return tuple(
@@ -362,10 +362,10 @@ async def test_obligations_stay_with_their_operation() -> None:
     )
 
 
-# ---- what a permit says ----
+# ---- permits ----
 
 
-async def test_optional_demands_decide_how_and_not_whether() -> None:
+async def test_an_optional_demand_does_not_decide_admission() -> None:
     reader = await House(judge=only(SEES, Can.READ_DATA)).door.admit(request_context(), VEND)
     writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
     assert not reader.holds(Can.WRITE_DATA, world.TABLE)
@@ -373,13 +373,13 @@ async def test_optional_demands_decide_how_and_not_whether() -> None:
     assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
 
 
-async def test_nobody_is_asked_about_what_is_open_to_all() -> None:
+async def test_a_public_operation_causes_no_checks() -> None:
     house = House()
     await house.door.admit(request_context(Actor.anonymous()), GetHealth())
     assert (house.judge.asked, house.rules.asked) == ([], [])
 
 
-async def test_without_a_token_nothing_is_looked_up() -> None:
+async def test_a_request_without_a_token_causes_no_lookup() -> None:
     house = House()
     for operation in (LOAD, DROP):
         with pytest.raises(NotAuthenticated):
@@ -395,7 +395,9 @@ async def test_without_a_token_nothing_is_looked_up() -> None:
     st.booleans(),
     st.booleans(),
 )
-async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], there: bool, allowed: bool) -> None:
+async def test_no_combination_of_engine_answers_allows_more_than_granted(
+    held: set[Can], there: bool, allowed: bool
+) -> None:
     house = House(judge=only(*held))
     house.rules.answer = PolicyAnswer(allow=allowed)
     if not there:
@@ -412,7 +414,7 @@ async def test_no_mixture_of_answers_opens_more_than_it_says(held: set[Can], the
 
 
 @pytest.mark.threat("LG-DIS-12")
-async def test_a_list_is_filtered_in_order_and_complete_or_fails() -> None:
+async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(5)]
     house = House()
     permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
@@ -430,7 +432,7 @@ async def test_a_list_is_filtered_in_order_and_complete_or_fails() -> None:
 @pytest.mark.parametrize(
     "broken", [lambda n: [True] * (n - 1), lambda n: [True] * (n + 1), lambda n: ["yes"] * n, lambda n: [1] * n]
 )
-async def test_a_filter_takes_no_wrong_number_of_answers_and_nothing_merely_truthy(broken: Any) -> None:
+async def test_a_filter_rejects_a_wrong_number_of_answers_and_truthy_values(broken: Any) -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
     house = House()
     permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fair slots: limits hold, no cancellation or error loses a slot, and no principal is passed over."""
+"""Fair slots: limits hold, no cancellation or error loses a slot, and every principal is served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.access.fair_slots import FairSlots, TooManyWaiting
 
-#: (principal, steps that the work takes, whether it fails, the step at which it is cancelled)
+#: (principal, steps of the work, True if it fails, step at which it is cancelled)
 WORK = st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.booleans(), st.one_of(st.none(), st.integers(0, 6)))
 
 
@@ -22,7 +22,7 @@ async def _steps(number: int) -> None:
 
 
 @given(works=st.lists(WORK, max_size=30), total=st.integers(1, 4), each=st.integers(1, 3))
-def test_limits_hold_and_no_slot_is_lost_whatever_fails_or_is_cancelled(
+def test_limits_hold_and_no_slot_is_lost_after_failures_and_cancellations(
     works: list[tuple[str, int, bool, int | None]], total: int, each: int
 ) -> None:
     async def run() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups in a token at the door: which roles they stand for, and what is asked with them."""
+"""Groups in a token at the door: their roles, and the checks that include them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _house(*by_group: tuple[str, str]) -> House:
     return house
 
 
-async def test_the_permit_and_the_question_are_of_a_caller_in_the_roles_of_the_groups() -> None:
+async def test_the_permit_and_checks_include_the_roles_of_the_token_groups() -> None:
     house = _house(*ROLES[:2])
     permit = await house.door.admit(request_context(GIL), LoadTable(world.TABLE))
     assert permit.actor.group_roles == tuple(sorted(role for role, _ in ROLES[:2]))
     assert permit.actor.id == GIL.id
 
 
-async def test_who_acts_as_a_role_brings_no_group_along_and_may_be_in_that_role_by_a_group() -> None:
+async def test_an_assumed_role_drops_groups_and_may_be_assumed_through_a_group() -> None:
     house = _house(*ROLES[:2])
     visit = request_context(GIL)
     await house.door.assume(visit, world.ROLE)
@@ -40,7 +40,7 @@ async def test_who_acts_as_a_role_brings_no_group_along_and_may_be_in_that_role_
     assert visit.actor.groups_digest == ""
 
 
-async def test_more_than_a_hundred_are_refused_whatever_is_asked_for_and_it_is_written_down() -> None:
+async def test_more_than_one_hundred_group_roles_are_refused_and_audited() -> None:
     house = _house(*ROLES)
     with pytest.raises(TooManyGroups) as refused:
         await house.door.admit(request_context(GIL), LoadTable(world.TABLE))
@@ -51,17 +51,17 @@ async def test_more_than_a_hundred_are_refused_whatever_is_asked_for_and_it_is_w
     assert (await _house(*ROLES[:100]).door.admit(request_context(GIL), LoadTable(world.TABLE))).actor.group_roles
 
 
-async def test_what_needs_no_relationship_minds_no_number_of_groups() -> None:
+async def test_an_operation_without_demands_accepts_any_number_of_groups() -> None:
     assert (await _house(*ROLES).door.admit(request_context(GIL), WhoAmI())).actor.id == GIL.id
 
 
-async def test_a_caller_without_groups_has_none_whatever_the_resolver_says() -> None:
+async def test_a_caller_without_groups_gets_no_group_roles() -> None:
     house = _house(*ROLES)
     permit = await house.door.admit(request_context(world.ALICE), LoadTable(world.TABLE))
     assert permit.actor.group_roles == ()
 
 
-async def test_a_token_for_one_project_brings_the_roles_of_that_project_alone() -> None:
+async def test_a_project_token_brings_only_the_group_roles_of_that_project() -> None:
     resolution = msgspec.structs.replace(
         await _house().resolver.resolve((), GIL), group_roles=(ROLES[0], (ROLES[1][0], "elsewhere"))
     )

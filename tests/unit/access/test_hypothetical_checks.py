@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the door would say of somebody, in the words of both engines."""
+"""Hypothetical checks: decisions of the door about another principal, by both engines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _would(house: House, *supposed: HypotheticalCheck) -> list[bool]:
     return await house.door.hypothetical_checks.would(permit, supposed)
 
 
-async def test_policies_are_asked_about_somebody_as_that_person_in_one_call() -> None:
+async def test_hypothetical_policy_checks_name_the_checked_user_in_one_call() -> None:
     house = House()
     house.resolver.roles = ("a-role",)
     assert await _would(house, READ, DROP) == [True, True]
@@ -43,7 +43,7 @@ async def test_policies_are_asked_about_somebody_as_that_person_in_one_call() ->
     assert len(house.judge.asked) == 1
 
 
-async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about() -> None:
+async def test_hypothetical_checks_of_another_user_omit_the_request_context() -> None:
     house = House()
     at = request_context()
     at.user_agent, at.client_address = "trino", "10.0.0.1"
@@ -61,11 +61,11 @@ async def test_the_circumstances_of_who_asks_are_not_those_of_who_is_asked_about
     [
         (Principal(PrincipalType.USER, world.BOB_ID), True, False),
         (Principal(PrincipalType.USER, world.BOB_ID), False, True),
-        (None, True, True),  # anybody may say so of questions about themselves
+        (None, True, True),  # every caller may do so in checks about themselves
         (None, False, True),
     ],
 )
-async def test_only_what_an_inspector_asks_about_others_is_answered_without_delay(
+async def test_only_checks_about_another_principal_skip_pacing(
     principal: Principal | None, delegated: bool, paced: bool
 ) -> None:
     house = House()
@@ -79,7 +79,7 @@ async def test_only_what_an_inspector_asks_about_others_is_answered_without_dela
     assert house.judge.paced == [paced] * 3
 
 
-async def test_either_engine_can_say_no() -> None:
+async def test_either_engine_can_refuse_a_hypothetical_check() -> None:
     house = House()
     house.judge.answer = lambda question: question.relation is not Can.DROP
     assert await _would(house, READ, DROP) == [True, False]
@@ -96,7 +96,7 @@ async def test_either_engine_can_say_no() -> None:
     assert await _would(house, DROP, READ) == [False, True]
 
 
-async def test_who_was_deactivated_is_told_no_whatever_the_engines_still_say() -> None:
+async def test_a_deactivated_user_is_refused_regardless_of_engine_answers() -> None:
     house, other = House(), House()
     permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
     house.resolver.standing = {**house.resolver.standing, "deactivated": True}
@@ -111,7 +111,7 @@ async def test_who_was_deactivated_is_told_no_whatever_the_engines_still_say() -
     assert (len(house.rules.asked), len(house.judge.asked)) == (len(other.rules.asked), len(other.judge.asked))
 
 
-async def test_what_is_not_there_is_a_no_after_the_questions_that_what_is_there_costs() -> None:
+async def test_an_absent_object_is_refused_after_the_same_checks_as_a_present_one() -> None:
     house, empty = House(), House()
     empty.resolver.rows.clear()
     assert await _would(house, READ) == [True]
@@ -132,7 +132,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
         await house.door.hypothetical_checks.would(permit, [READ, DROP])
 
 
-async def test_a_role_is_judged_as_somebody_who_acts_as_it() -> None:
+async def test_a_role_is_checked_as_a_user_with_that_role_assumed() -> None:
     house = House()
     permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
     house.rules.asked.clear()

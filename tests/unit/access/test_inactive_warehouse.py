@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warehouse that is not active is no part of the catalog: not there, and only who sees what was asked is told why."""
+"""An inactive warehouse: hidden in the catalog; its state is disclosed only to callers with visibility."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.access.world import DENIED, House, request_context
 
 
 def deactivate(house: House) -> None:
-    """Make the world's warehouse inactive, wherever a row tells of it."""
+    """Make the world's warehouse inactive in every row that contains it."""
     shut = msgspec.structs.replace(world.warehouse_row, active=False)
     for ref, row in world.ROWS.items():
         match row:
@@ -51,7 +51,7 @@ def deactivate(house: House) -> None:
         DropTable(world.TABLE),
     ],
 )
-async def test_the_catalog_tells_who_may_see_it_and_the_audit_why(operation: Operation) -> None:
+async def test_catalog_operations_on_an_inactive_warehouse_are_refused_and_audited(operation: Operation) -> None:
     house = House()
     deactivate(house)
     with pytest.raises(WarehouseNotActive):
@@ -61,7 +61,7 @@ async def test_the_catalog_tells_who_may_see_it_and_the_audit_why(operation: Ope
     assert record.outcome == "hidden"
 
 
-async def test_who_sees_without_the_right_is_told_the_same_and_who_does_not_see_nothing() -> None:
+async def test_inactivity_is_disclosed_only_to_callers_with_visibility() -> None:
     house = House()
     deactivate(house)
     house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
@@ -89,13 +89,13 @@ async def test_who_sees_without_the_right_is_told_the_same_and_who_does_not_see_
         _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)),
     ],
 )
-async def test_management_goes_on(operation: Operation) -> None:
+async def test_an_inactive_warehouse_can_be_managed(operation: Operation) -> None:
     house = House()
     deactivate(house)
     assert (await house.door.admit(request_context(), operation)).operation is operation
 
 
-async def test_what_was_admitted_before_is_refused_when_it_is_decided_again() -> None:
+async def test_revalidation_is_refused_after_deactivation() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DropTable(world.TABLE))
     deactivate(house)
@@ -103,7 +103,7 @@ async def test_what_was_admitted_before_is_refused_when_it_is_decided_again() ->
         await permit.decide_again()
 
 
-async def test_keys_asked_for_beside_a_load_are_refused_with_it() -> None:
+async def test_credentials_are_refused_together_with_their_load() -> None:
     house = House()
     deactivate(house)
     with pytest.raises(WarehouseNotActive):

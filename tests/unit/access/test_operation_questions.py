@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of questions that an operation is charged with."""
+"""The number of checks charged to an operation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.access.examples import EXAMPLES, Example
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{type(each.operation).__name__}-{each.label}")
-def test_every_operation_has_a_number_of_questions(example: Example) -> None:
+def test_every_operation_has_a_number_of_checks(example: Example) -> None:
     assert example.operation.questions() >= 1
 
 
 def test_an_undrop_is_charged_with_its_targets() -> None:
-    """Each part of an undrop is an undrop, with itself as its only part."""
+    """Each part of an undrop is an undrop with itself as its only part."""
     targets = tuple(TabularRef(Table, world.WAREHOUSE_ID, uuid4(), dropped=True) for _ in range(3))
     assert UndropTabulars(world.WAREHOUSE, targets).questions() == 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that consist of several: each part is decided for itself, and one refusal refuses all."""
+"""Operations with several parts: each part is decided separately, and one refusal refuses all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.access.world import House, Judge, TableResolver, request_context
 
 
 def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
-    """A transaction over tables of one namespace; those of `create` are to be made."""
+    """Return a transaction over tables of one namespace; those of `create` are new."""
     changes = [
         {
             "identifier": {"namespace": list(world.INNER.levels), "name": name},
@@ -55,7 +55,7 @@ def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
 
 
 def house(*names: str, judge: Judge | None = None) -> House:
-    """A house in which these tables exist."""
+    """Return a house in which these tables exist."""
     resolver = TableResolver()
     for number, name in enumerate(names):
         id = world.TABLE_ID.__class__(int=world.TABLE_ID.int + 100 + number)
@@ -68,7 +68,7 @@ def house(*names: str, judge: Judge | None = None) -> House:
 
 
 class PerQuestion:
-    """Policies that deny by the name of the table."""
+    """Policies that deny by table name."""
 
     def __init__(self, *denied: str) -> None:
         self.denied = denied
@@ -82,7 +82,7 @@ class PerQuestion:
         )
 
 
-async def test_one_round_asks_everything_about_all_tables() -> None:
+async def test_one_round_of_checks_covers_all_tables() -> None:
     at = house("a", "b", "c")
     await at.door.admit(request_context(), transaction("a", "b", "c", "new", create=["new"]))
     assert (len(at.resolver.asked), len(at.judge.asked), len(at.rules.asked)) == (1, 1, 1)
@@ -97,7 +97,7 @@ async def test_one_round_asks_everything_about_all_tables() -> None:
 
 
 @pytest.mark.threat("LG-DEC-04")
-async def test_one_forbidden_table_refuses_the_transaction_and_is_the_one_that_is_told() -> None:
+async def test_one_forbidden_table_refuses_the_transaction_and_is_named() -> None:
     def all_but_b(question: Question) -> bool:
         return question.relation is not Can.COMMIT or not question.object.id.endswith(f"{0x6 + 101:x}")
 
@@ -127,7 +127,7 @@ async def test_a_policy_against_one_table_refuses_the_transaction() -> None:
         await at.door.admit(request_context(), transaction("a", "b"))
 
 
-async def test_an_allowed_transaction_admits_itself_and_is_told_with_its_parts() -> None:
+async def test_an_allowed_transaction_is_audited_with_its_parts() -> None:
     at, request = house("a", "b"), request_context()
     permit = await at.door.admit(request, transaction("a", "b"))
     assert request.admitted == {CommitTransaction}
@@ -152,7 +152,7 @@ def test_a_transaction_names_each_table_once() -> None:
         CommitTransaction(world.WAREHOUSE_ID, nameless)
 
 
-def test_all_of_several_verdicts_is_the_first_refusal() -> None:
+def test_several_verdicts_combine_to_the_first_refusal() -> None:
     yes = Verdict(Outcome.ALLOWED, DeterminedBy.BOTH, obligations=Obligations.of(NoVending()))
     no = Verdict(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY)
     hidden = Verdict(Outcome.HIDDEN, DeterminedBy.OPENFGA, Failure.RESOURCE_NOT_FOUND)
@@ -162,7 +162,7 @@ def test_all_of_several_verdicts_is_the_first_refusal() -> None:
 
 
 @pytest.mark.threat("LG-DEC-25")
-def test_of_several_obligations_the_strictest_hold() -> None:
+def test_several_obligations_combine_to_the_strictest() -> None:
     both = Obligations().merged(
         Obligations.of(CredentialLife(900), HiddenOperations(frozenset({"a"}))),
         Obligations.of(CredentialLife(1800), AppendOnly(), HiddenOperations(frozenset({"a", "b"}))),
@@ -178,7 +178,7 @@ _TASKS = [UUID(int=number) for number in range(1, 5)]
 
 
 def steering(*about: TableRef | ViewRef | None, by_all: bool = False) -> ControlTasks:
-    """Cancelling tasks that are about these."""
+    """Return the cancellation of tasks with these targets."""
     ids = _TASKS[: len(about)]
     body = {"action": {"action-type": "cancel"}, "task-ids": [str(id) for id in ids]}
     found = tuple(FoundTask(id, each) for id, each in zip(ids, about, strict=True))
@@ -190,7 +190,7 @@ _OF_VIEW = TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID, dropped=True)
 
 
 @pytest.mark.parametrize("by_all", [False, True])
-async def test_policies_see_what_each_task_is_about_and_one_refusal_keeps_all_from_being_steered(by_all: bool) -> None:
+async def test_policies_receive_each_task_target_and_one_denial_refuses_all_tasks(by_all: bool) -> None:
     at = House()
     await at.door.admit(request_context(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
     asked = at.rules.asked[0].questions
@@ -205,7 +205,7 @@ async def test_policies_see_what_each_task_is_about_and_one_refusal_keeps_all_fr
         await House(rules=closed).door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
 
 
-async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_what_is_gone_the_latter() -> None:
+async def test_task_control_needs_a_right_on_each_target_or_on_all_tasks() -> None:
     def holding(*relations: Can) -> House:
         seen = {Can.USE, *VISIBLE_BY.values(), *relations}
         return House(judge=Judge(answer=lambda question: question.relation in seen))
@@ -223,7 +223,7 @@ async def test_steering_takes_the_right_on_each_thing_or_on_all_tasks_and_on_wha
             await at.door.admit(request_context(), refused)
 
 
-async def test_who_does_not_see_what_a_task_is_about_is_told_that_there_is_no_such_task() -> None:
+async def test_a_task_with_an_invisible_target_is_not_found() -> None:
     unseen = Judge(answer=lambda question: question.object.type is ObjectType.WAREHOUSE)
     for at, about in (
         (House(judge=unseen), _OF_TABLE),

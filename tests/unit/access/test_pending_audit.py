@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an admitted request leaves in the audit, also when it fails."""
+"""Audit records of admitted requests, also of failed ones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.access import world
 from tests.access.world import House, request_context
 
 
-async def test_a_change_that_failed_is_told_in_a_record_of_its_own() -> None:
-    """The first record may have been committed by a transaction whose answer got lost; its id must not come again."""
+async def test_a_failed_change_gets_a_separate_audit_record() -> None:
+    """A transaction without a response may have committed the first record; its id must not be reused."""
     house = House()
     at = request_context()
     permit = await house.door.admit(at, DropTable(world.TABLE))
@@ -23,7 +23,7 @@ async def test_a_change_that_failed_is_told_in_a_record_of_its_own() -> None:
     assert told.detail["result"] == "failed"
 
 
-async def test_a_settled_change_is_told_once() -> None:
+async def test_a_settled_change_is_recorded_once() -> None:
     house = House()
     at = request_context()
     permit = await house.door.admit(at, DropTable(world.TABLE))
@@ -32,7 +32,7 @@ async def test_a_settled_change_is_told_once() -> None:
     assert house.audit.buffered == []
 
 
-def test_a_record_repeats_only_so_much_of_a_name_as_tells_it() -> None:
+def test_a_record_repeats_only_the_first_part_of_a_long_name() -> None:
     levels = tuple("x" * 1000 for _ in range(90))
     ref = TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(Namespace(levels), "t"))
     told = describe_resource(ref, Resolution(rows={}, now=world.NOW))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A token whose audience is bound to a project is valid for that project and for nothing else."""
+"""Tokens with an audience bound to a project: valid for that project only."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ELSEWHERE = Actor.user(world.ALICE.id, project="another")
 @pytest.mark.parametrize(
     "operation", [GetProject(world.PROJECT), LoadTable(world.TABLE), ListProjects(), WhoAmI(), RegisterSelf()]
 )
-async def test_in_its_project_it_is_a_token_like_others(operation: Operation) -> None:
+async def test_a_project_token_is_valid_in_its_project(operation: Operation) -> None:
     permit = await House().door.admit(request_context(HERE), operation)
     assert permit.actor.within == world.PROJECT_ID
 
 
-async def test_nothing_of_another_project_is_there_whatever_the_user_may() -> None:
+async def test_a_project_token_hides_every_other_project() -> None:
     house = House()
     with pytest.raises(NoSuchTableException):
         await house.door.admit(request_context(ELSEWHERE), LoadTable(world.TABLE))
@@ -42,7 +42,7 @@ async def test_nothing_of_another_project_is_there_whatever_the_user_may() -> No
     assert (await house.door.admit(request_context(ELSEWHERE), GetProject(other))).project(other).name == "Another"
 
 
-async def test_the_server_is_out_of_its_reach() -> None:
+async def test_a_project_token_cannot_act_on_the_server() -> None:
     with pytest.raises(ServerActionForbidden):
         await House().door.admit(request_context(HERE), CreateProject("new"))
 
@@ -55,7 +55,7 @@ async def test_the_server_is_out_of_its_reach() -> None:
         DeleteSelf(UserRef(world.ALICE.id)),
     ],
 )
-async def test_what_is_open_to_everybody_and_about_no_project_is_refused(operation: Operation) -> None:
+async def test_a_project_token_is_refused_for_open_operations_outside_projects(operation: Operation) -> None:
     house = House()
     with pytest.raises(ProjectTokenForbidden):
         await house.door.admit(request_context(HERE), operation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares: what one principal uses up is refused to it with the time to retry, and to no other principal."""
+"""Shares: a principal that exceeds a limit is refused with a retry time, and other principals are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMITS = ShareLimits(
 
 @dataclass
 class Observer:
-    """The figures that metrics would receive."""
+    """An observer that records the figures for metrics."""
 
     used: dict[tuple[str, str], int] = field(default_factory=dict)
     waited: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Observer:
 
 
 class Clock:
-    """A clock that only sleeping moves."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -66,7 +66,7 @@ def shares(limits: ShareLimits = LIMITS) -> tuple[Shares, Observer, Clock]:
     return Shares(limits, observer, clock=clock, sleep=clock.sleep), observer, clock
 
 
-async def test_a_principal_at_its_limit_waits_is_refused_and_keeps_no_other_out() -> None:
+async def test_a_principal_at_its_limit_waits_and_does_not_block_other_principals() -> None:
     made, observer, _ = shares()
     held = [await made.enter(ALICE), await made.enter(ALICE)]
     with pytest.raises(ShareExceeded, match=r"concurrent requests \(2 .*Retry after 1 s") as refused:
@@ -85,7 +85,7 @@ async def test_a_principal_at_its_limit_waits_is_refused_and_keeps_no_other_out(
     assert observer.used["requests", "user"] == 0
 
 
-async def test_an_engine_is_served_while_users_hold_every_slot_of_theirs() -> None:
+async def test_an_engine_is_served_while_users_hold_all_user_slots() -> None:
     made, _, clock = shares()
     for actor in (ALICE, ALICE, BOB):
         await made.enter(actor)
@@ -120,7 +120,7 @@ async def test_large_requests_of_one_principal_are_served_one_after_the_other() 
     await second.ask(51)
 
 
-async def test_an_engine_that_asks_for_all_its_users_waits_for_no_large_request() -> None:
+async def test_a_delegated_engine_does_not_wait_for_large_requests() -> None:
     made, observer, _ = shares()
     made.recognize(TRINO.id)
     for lease in [await made.enter(TRINO) for _ in range(2)]:
@@ -128,8 +128,8 @@ async def test_an_engine_that_asks_for_all_its_users_waits_for_no_large_request(
     assert observer.waited == []
 
 
-async def test_an_engine_is_bounded_too() -> None:
-    """A right on one warehouse suffices to be recognized, so no identity may hold the lane, or memory, alone."""
+async def test_the_concurrency_of_an_engine_is_bounded() -> None:
+    """Any right on one warehouse makes an identity a recognized engine, so its concurrency and memory are bounded."""
     made, observer, _ = shares(replace(LIMITS, wait=0.0))
     made.recognize(TRINO.id)
     first, second = await made.enter(TRINO), await made.enter(TRINO)
@@ -165,7 +165,7 @@ async def test_a_paused_request_leaves_its_slot_to_another_and_keeps_its_bytes()
     assert observer.used["requests", "user"] == 0, "a request that has ended takes no slot again"
 
 
-async def test_a_request_that_ends_while_it_is_paused_gives_nothing_back_twice() -> None:
+async def test_a_request_that_ends_while_paused_releases_its_slot_once() -> None:
     made, observer, _ = shares()
     ended, stays = await made.enter(ALICE, announced_bytes=50), await made.enter(ALICE)
     ended.pause()
@@ -174,7 +174,7 @@ async def test_a_request_that_ends_while_it_is_paused_gives_nothing_back_twice()
     stays.take_bytes(100)
 
 
-async def test_users_behind_an_engine_have_a_share_each() -> None:
+async def test_each_user_behind_an_engine_has_a_separate_share() -> None:
     made, _, _ = shares(replace(LIMITS, wait=0.0))
     made.recognize(TRINO.id)
     assert len({principal_key(each) for each in (ALICE, TRINO, FOR_ALICE)}) == 3
@@ -185,7 +185,7 @@ async def test_users_behind_an_engine_have_a_share_each() -> None:
     await itself.ask(200)
 
 
-async def test_questions_wait_shortly_and_then_tell_when_to_retry() -> None:
+async def test_checks_beyond_the_rate_wait_and_are_then_served() -> None:
     made, observer, clock = shares(replace(LIMITS, wait=2.0))
     lease = await made.enter(ALICE)
     await lease.ask(20)
@@ -196,7 +196,7 @@ async def test_questions_wait_shortly_and_then_tell_when_to_retry() -> None:
     assert clock.now == 1004.0, "a request that is larger than the burst waits for a full one and is served"
 
 
-async def test_an_ordinary_request_is_charged_one_question() -> None:
+async def test_an_ordinary_request_is_charged_one_check() -> None:
     made, observer, _ = shares(replace(LIMITS, wait=0.0))
     lease = await made.enter(ALICE)
     for _ in range(20):
@@ -206,7 +206,7 @@ async def test_an_ordinary_request_is_charged_one_question() -> None:
     assert observer.refused == ["questions"]
 
 
-async def test_questions_beyond_the_longest_wait_are_refused_and_cost_nothing() -> None:
+async def test_checks_beyond_the_longest_wait_are_refused_and_not_charged() -> None:
     made, observer, clock = shares(replace(LIMITS, wait=0.5))
     lease = await made.enter(ALICE)
     await lease.ask(20)
@@ -217,7 +217,7 @@ async def test_questions_beyond_the_longest_wait_are_refused_and_cost_nothing() 
     await lease.ask(20)
 
 
-async def test_bytes_of_one_principal_are_bounded_and_a_large_request_alone_is_served() -> None:
+async def test_body_bytes_of_a_principal_are_bounded_and_one_large_request_is_served() -> None:
     made, _, _ = shares()
     with_all = await made.enter(ALICE, announced_bytes=5_000)
     with pytest.raises(ShareExceeded, match="request bytes"):

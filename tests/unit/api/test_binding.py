@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of operations are read from the request by their markers, and values that cannot be read are refused."""
+"""Binding of operation fields to the request by their markers; unreadable values are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RENAME = {
 
 
 class Shade(StrEnum):
-    """Two values of a query."""
+    """Values of a query parameter."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -38,7 +38,7 @@ class Shade(StrEnum):
 
 @dataclass(frozen=True)
 class Everything(QuestionOperation, abstract=True):
-    """One field for each marker and type."""
+    """An operation with one field for each marker and type."""
 
     open_to: ClassVar[OpenTo] = OpenTo(Audience.AUTHENTICATED, "a test")
     role: InPath[RoleRef]
@@ -59,14 +59,14 @@ class Everything(QuestionOperation, abstract=True):
 
 
 async def _ask(path: str, **more: Any) -> httpx.Response:
-    """Ask a gateway with a route that answers the fields it read, as text."""
+    """Send a request to a route that returns the fields it read, as text."""
 
     async def show(ctx: Ctx) -> dict[str, str]:
         found = await ctx.read(Everything, given="here")
         return {name: str(value) for name, value in asdict(found).items() if name != "request"}
 
     _inject_context(show)
-    # Any public operation lets the answer leave; this handler admits nothing.
+    # Any public operation opens the latch; this handler admits nothing.
     options = {OPERATIONS_OF: frozenset({OPERATIONS["GetHealth"]}), INPUTS: inputs_of((Everything,))}
     route = post("/{prefix:str}/{role_id:str}/{member_id:str}", status_code=200, opt=options)(show)
     async with running(extra_handlers=[route]) as app:
@@ -94,7 +94,7 @@ async def test_fields_without_a_value_keep_their_defaults() -> None:
     assert _ROLE in found["role"]
 
 
-async def test_every_marker_reads_its_place() -> None:
+async def test_every_marker_reads_its_part_of_the_request() -> None:
     query = (
         f"project-id=p&pageToken=t&pageSize=7&force=FALSE&purgeRequested=false&roleIds={_ROLE},{_ROLE}&words=a,b&words=c"
         "&shade=dark&numAttempts=2000"
@@ -147,7 +147,7 @@ def test_a_field_that_no_path_can_name_is_refused_when_it_is_declared() -> None:
         bind(Odd)
 
 
-def test_the_document_is_made_from_what_is_read() -> None:
+def test_the_documented_inputs_follow_the_markers() -> None:
     found: Any = inputs_of((Everything,), (Header("x-more"),))
     assert found.body is RenameRequest
     assert found.query["force"] == "boolean"

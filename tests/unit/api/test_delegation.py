@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the delegation header asks for; a value nobody knows must not be taken for something wider (LG-DEC-08)."""
+"""Values of the delegation header; an unknown value must not grant more (LG-DEC-08)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gateway.iceberg.errors import BadRequestException
         ("client-managed, vended-credentials", False),
     ],
 )
-def test_only_client_managed_alone_asks_for_no_credentials(header: str | None, managed: bool) -> None:
+def test_only_client_managed_alone_requests_no_credentials(header: str | None, managed: bool) -> None:
     assert client_manages_storage(header) is managed
 
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers without content have none: not the four bytes `null` either."""
+"""Responses without content: an empty body, and not the four bytes `null`."""
 
 from __future__ import annotations
 
 from litestar import post
 from litestar.testing import create_test_client
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.api.empty_response import EmptyResponse, answers_nothing
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 
 
-def test_an_answer_without_content_has_no_bytes_and_no_type() -> None:
+def test_a_response_without_content_has_no_body_and_no_content_type() -> None:
     @post("/", status_code=200, response_class=EmptyResponse)
     async def handler() -> None:
         return None
@@ -24,7 +24,7 @@ def test_an_answer_without_content_has_no_bytes_and_no_type() -> None:
     assert answer.headers["content-length"] == "0"
 
 
-def test_every_handler_that_returns_nothing_answers_so() -> None:
+def test_every_handler_without_a_result_documents_an_empty_response() -> None:
     document = openapi_document()
     empty = {operation for operation, handler in SERVED.items() if handler.response_class is EmptyResponse}
     assert {"ActivateWarehouse", "RenameProject", "SetNamespaceManagedAccess"} <= {each.__name__ for each in empty}
@@ -37,7 +37,7 @@ def test_every_handler_that_returns_nothing_answers_so() -> None:
             assert "content" in told, operation
 
 
-def test_a_handler_says_of_itself_that_it_returns_nothing() -> None:
+def test_a_handler_without_a_result_declares_it() -> None:
     async def silent() -> None: ...
 
     async def telling() -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one table from exceptions to answers."""
+"""The table from exceptions to responses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DOWN = [DecisionEngineUnavailable(SECRET), DatabaseUnavailable(SECRET), AuditUna
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_each_exception_has_its_status_and_type_and_tells_no_secret(error: Exception, code: int, type: str) -> None:
+def test_each_exception_has_a_status_and_a_type_and_discloses_no_secret(error: Exception, code: int, type: str) -> None:
     told = told_error(error, catalog_mutation=False)
     assert (told.code, told.type) == (code, type)
     assert SECRET not in told.message
@@ -67,26 +67,26 @@ def test_each_exception_has_its_status_and_type_and_tells_no_secret(error: Excep
 
 
 @pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("the store is away"), unavailable(False)])
-def test_what_is_503_elsewhere_is_429_on_a_catalog_mutation(error: Exception) -> None:
-    """Clients read 5xx there as "state unknown" and keep their files for ever."""
+def test_an_outage_is_429_on_a_catalog_mutation_and_503_elsewhere(error: Exception) -> None:
+    """Clients read 5xx there as "state unknown" and never delete their files."""
     assert told_error(error, catalog_mutation=False).code == 503
     told = told_error(error, catalog_mutation=True)
     assert told.code == 429
     assert getattr(told, "retry_after_s", 0) > 0
 
 
-def test_an_unknown_commit_is_no_429() -> None:
-    """The one case in which nothing may sound like "it did not happen"."""
+def test_an_unknown_commit_state_is_not_429() -> None:
+    """Here no status may suggest that the commit did not happen."""
     told = told_error(CommitUnknown("lost"), catalog_mutation=True)
     assert (told.code, told.type) == (500, "CommitStateUnknownException")
 
 
 @pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("x")])
-def test_outages_say_when_to_come_back(error: Exception) -> None:
+def test_outages_have_a_retry_after_header(error: Exception) -> None:
     assert getattr(told_error(error, catalog_mutation=False), "retry_after_s", 0) > 0
 
 
-def test_details_of_server_faults_stay_in_the_log_and_the_others_reach_the_caller() -> None:
+def test_server_fault_details_are_only_logged_and_client_errors_are_returned() -> None:
     class Fault(CatalogError, code=500):
         """A fault."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A form is read once, into one meaning, or not at all."""
+"""Form bodies: one unambiguous meaning, or an error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gateway.api.forms import FORM, UnreadableForm, read_form
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A form of the tests."""
+    """A form of these tests."""
 
     grant_type: str
     scope: str = "catalog"
 
 
-def test_what_is_left_out_or_empty_is_as_the_type_says_and_what_is_unknown_is_passed_over() -> None:
+def test_missing_or_empty_fields_get_defaults_and_unknown_ones_are_ignored() -> None:
     assert read_form(FORM, b"grant_type=x&scope=a+b&else=1", Asked) == Asked("x", "a b")
     assert read_form(FORM, b"", Asked) == Asked("", "catalog")
     assert read_form(FORM, b"grant_type=&scope=", Asked) == Asked("", "catalog")
@@ -34,6 +34,6 @@ def test_what_is_left_out_or_empty_is_as_the_type_says_and_what_is_unknown_is_pa
         (FORM, b"grant_type=%ff", "not a form that can be read"),
     ],
 )
-def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused(media_type: str, body: bytes, told: str) -> None:
+def test_an_ambiguous_or_unreadable_form_is_refused(media_type: str, body: bytes, told: str) -> None:
     with pytest.raises(UnreadableForm, match=told):
         read_form(media_type, body, Asked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom an engine may act for, as far as the two tokens say it; `tests/contract/test_token_exchange.py` has the rest."""
+"""Users that an engine may act for, by the two tokens; see also `tests/contract/test_token_exchange.py`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _verified(subject: str, **changes: Any) -> VerifiedToken:
 
 
 async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str = "a.b.c") -> str:
-    """For whom the engine would get a token."""
+    """Return the user that the engine would get a token for."""
 
     async def verify(_: str) -> VerifiedToken:
         assert subject is not None, "it is a name and no token"
@@ -54,12 +54,12 @@ async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str 
 
 
 @pytest.mark.parametrize("may_act", [None, "oidc~trino"])
-async def test_a_users_token_is_for_every_engine_or_for_the_one_it_names(may_act: str | None) -> None:
+async def test_a_user_token_is_valid_for_every_engine_or_the_one_it_names(may_act: str | None) -> None:
     assert await _acts(_verified("trino"), _verified("alice", may_act=may_act)) == "oidc~alice"
 
 
 @pytest.mark.parametrize("may_act", ["oidc~spark", "other~trino", ""])
-async def test_a_users_token_that_names_another_engine_is_not_taken(may_act: str) -> None:
+async def test_a_user_token_that_names_another_engine_is_refused(may_act: str) -> None:
     with pytest.raises(OAuthRefused, match="may_act"):
         await _acts(_verified("trino"), _verified("alice", may_act=may_act))
 
@@ -67,7 +67,7 @@ async def test_a_users_token_that_names_another_engine_is_not_taken(may_act: str
 @pytest.mark.parametrize(
     "changes", [{"actor_user_id": "oidc~spark"}, {"user_id": "oidc~trino"}, {"project_id": "p-2"}], ids=str
 )
-async def test_a_token_that_is_acted_with_the_engines_own_and_one_of_another_project_are_not_taken(
+async def test_delegated_own_and_foreign_project_tokens_are_refused_as_subject(
     changes: dict[str, Any],
 ) -> None:
     with pytest.raises(OAuthRefused):
@@ -89,7 +89,7 @@ async def test_a_token_that_is_acted_with_the_engines_own_and_one_of_another_pro
     ],
     ids=str,
 )
-async def test_a_name_that_is_not_clearly_one_is_refused(header: Any, claims: Any) -> None:
+async def test_a_malformed_unsigned_user_name_token_is_refused(header: Any, claims: Any) -> None:
     parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims))
     with pytest.raises(OAuthRefused):
         await _acts(_verified("trino"), None, ".".join(parts) + ".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document is complete and true, and the page that shows it asks nobody else for anything."""
+"""The OpenAPI document is complete and correct, and its page loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
 from gateway.api.errors import OAuthError
@@ -29,7 +29,7 @@ def _names(described: dict[str, Any], place: str) -> set[str]:
     return {each["name"] for each in described["parameters"] if each["in"] == place}
 
 
-def test_every_endpoint_is_in_it() -> None:
+def test_every_endpoint_is_in_the_openapi_document() -> None:
     told = {f"{method.upper()} {path}" for method, path, _ in DESCRIBED}
     current = {operation.endpoint for operation in OPERATIONS.values()}
     older = {f"{o.endpoint.split(' ', 1)[0]} {path}" for o in OPERATIONS.values() for path in o.also_at}
@@ -39,13 +39,13 @@ def test_every_endpoint_is_in_it() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_the_command_prints_all_of_it() -> None:
-    """In a process of its own: what serves the operations must be imported by the command itself."""
+def test_the_openapi_command_prints_the_whole_document() -> None:
+    """In a separate process: the command itself must import the modules that serve operations."""
     done = subprocess.run([sys.executable, "-m", "gateway.cli", "openapi"], capture_output=True, text=True, timeout=200)
     assert json.loads(done.stdout) == json.loads(json.dumps(DOCUMENT)), done.stderr
 
 
-def test_every_body_has_an_example_that_the_gateway_would_take() -> None:
+def test_every_body_has_an_example_that_the_gateway_accepts() -> None:
     bodies = {repr(body): body for handler in SERVED.values() if (body := _body(handler)) is not None}
     assert len(bodies) > 20
     for body in bodies.values():
@@ -61,7 +61,7 @@ def _body(handler: Any) -> Any:
     return reads.body or reads.form
 
 
-def test_what_is_sent_as_a_form_is_told_as_one_and_refused_in_oauths_own_words() -> None:
+def test_a_form_body_is_documented_as_form_with_oauth_errors() -> None:
     forms = {path: each for _, path, each in DESCRIBED if FORM in each.get("requestBody", {"content": {}})["content"]}
     assert set(forms) == {"/catalog/v1/oauth/tokens"}
     (exchange,) = forms.values()
@@ -75,7 +75,7 @@ def test_what_is_sent_as_a_form_is_told_as_one_and_refused_in_oauths_own_words()
         assert decodes(OAuthError, told["example"])
 
 
-def test_every_refusal_has_its_form_and_an_example_of_its_status() -> None:
+def test_every_error_response_has_a_schema_and_an_example_with_its_status() -> None:
     for method, path, each in DESCRIBED:
         refusals = {status: told for status, told in each["responses"].items() if status[0] in "45"}
         assert refusals, (method, path)
@@ -97,7 +97,7 @@ def test_every_refusal_has_its_form_and_an_example_of_its_status() -> None:
             assert content["example"]["error"]["code"] == (500 if status == "5XX" else int(status))
 
 
-def test_the_headers_that_are_heeded_everywhere_are_told_everywhere() -> None:
+def test_headers_common_to_all_operations_are_documented_on_each() -> None:
     by_id = {each["operationId"]: (path, each) for _, path, each in DESCRIBED}
     for operation in OPERATIONS.values():
         path, each = next(told for told in by_id.values() if told[1]["operationId"] == _first(operation.endpoint))
@@ -116,12 +116,12 @@ def _first(endpoint: str) -> str:
     return next(ids)
 
 
-def test_whom_a_question_is_about_is_told() -> None:
+def test_the_principal_parameters_of_checks_are_documented() -> None:
     (asks,) = [each for method, path, each in DESCRIBED if (method, path) == ("get", "/management/v1/server/actions")]
     assert {"principalUser", "principalRole"} <= _names(asks, "query")
 
 
-def test_every_reference_points_at_something_and_every_operation_has_a_name_of_its_own() -> None:
+def test_every_reference_resolves_and_every_operation_id_is_unique() -> None:
     text = json.dumps(DOCUMENT)
     assert set(re.findall(r'"#/components/schemas/([^"]+)"', text)) <= set(DOCUMENT["components"]["schemas"])
     ids = [each["operationId"] for _, _, each in DESCRIBED]
@@ -131,7 +131,7 @@ def test_every_reference_points_at_something_and_every_operation_has_a_name_of_i
 TYPES = {"css": "text/css", "js": "text/javascript", "png": "image/png"}
 
 
-async def test_the_page_is_served_whole_from_here() -> None:
+async def test_swagger_ui_is_served_without_other_servers() -> None:
     async with running() as app:
         page = await app.client.get("/swagger-ui/")
         assert (page.status_code, page.headers["content-type"].split(";")[0]) == (200, "text/html")
@@ -146,7 +146,7 @@ async def test_the_page_is_served_whole_from_here() -> None:
         for path in loaded:
             part = await app.client.get(path)
             assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
-            # With `nosniff` a browser runs no script and heeds no style of another type.
+            # With `nosniff` a browser ignores scripts and styles with a wrong content type.
             assert part.headers["content-type"].split(";")[0] == TYPES[path.rsplit(".", 1)[1]], path
             assert len(part.content) > 80
             if path.endswith(".css"):
@@ -165,12 +165,12 @@ async def test_the_page_is_served_whole_from_here() -> None:
     "path",
     ["/swagger-ui/LICENSE", "/swagger-ui/..%2F__init__.py", "/swagger-ui/%2e%2e", "/api-docs/other/v1/openapi.json"],
 )
-async def test_nothing_else_of_the_machine_is_served(path: str) -> None:
+async def test_no_file_outside_of_swagger_ui_is_served(path: str) -> None:
     async with running() as app:
         assert (await app.client.get(path)).status_code in (400, 404)
 
 
-async def test_it_can_be_switched_off() -> None:
+async def test_swagger_ui_can_be_disabled() -> None:
     async with running() as app:
         app.app.state.services = _without_page(app.app.state.services)
         for path in ("/swagger-ui/", "/swagger-ui/start.js", "/api-docs/catalog/v1/openapi.json"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths are decoded once, from the client's own bytes, and by no rule can a name become two or another."""
+"""Paths are decoded once from the original bytes, so that no name becomes two segments or another name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ names = st.text(
 
 
 async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
-    """(the content type, the body) of the answer to a path that cannot be decoded."""
+    """Return (content type, body) of the response to an undecodable path."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -33,7 +33,7 @@ async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
     return dict(sent[0]["headers"])[b"content-type"], sent[1]["body"]
 
 
-async def test_a_path_that_cannot_be_decoded_is_refused_in_the_form_of_its_api() -> None:
+async def test_an_undecodable_path_is_refused_with_the_error_format_of_its_api() -> None:
     kind, body = await _refusal_of(b"/scim/v2/Users/a%00")
     assert kind == b"application/scim+json"
     assert b"urn:ietf:params:scim:api:messages:2.0:Error" in body
@@ -43,24 +43,24 @@ async def test_a_path_that_cannot_be_decoded_is_refused_in_the_form_of_its_api()
 
 
 @given(names, names)
-def test_names_as_python_clients_write_them_come_back(first: str, second: str) -> None:
+def test_names_encoded_by_python_clients_are_decoded(first: str, second: str) -> None:
     assert decode_path(f"/v1/{quote(first, safe='')}/x/{quote(second, safe='')}".encode()) == f"/v1/{first}/x/{second}"
 
 
 @given(names, names)
-def test_names_as_java_clients_write_them_come_back(first: str, second: str) -> None:
-    """`URLEncoder`: HTML forms, so a space is a plus sign and a plus sign `%2B`."""
+def test_names_encoded_by_java_clients_are_decoded(first: str, second: str) -> None:
+    """`URLEncoder` encodes as HTML forms do: a space is a plus sign, and a plus sign is `%2B`."""
     assert decode_path(f"/v1/{quote_plus(first)}/x/{quote_plus(second)}".encode()) == f"/v1/{first}/x/{second}"
 
 
 @given(names)
-def test_what_is_encoded_twice_is_decoded_once(name: str) -> None:
+def test_a_doubly_encoded_name_is_decoded_once(name: str) -> None:
     once = quote(name, safe="")
     assert decode_path(f"/{quote(once, safe='')}".encode()) == f"/{once}"
 
 
 @given(st.binary(max_size=40))
-def test_no_bytes_get_another_number_of_segments_or_a_forbidden_one(raw: bytes) -> None:
+def test_no_bytes_change_the_number_of_segments_or_give_a_forbidden_one(raw: bytes) -> None:
     path = b"/" + raw
     try:
         decoded = decode_path(path)
@@ -93,7 +93,7 @@ def test_no_bytes_get_another_number_of_segments_or_a_forbidden_one(raw: bytes) 
         "%c0%af",
     ],
 )
-def test_what_could_be_read_in_two_ways_is_refused(segment: str) -> None:
+def test_an_ambiguous_path_is_refused(segment: str) -> None:
     with pytest.raises(BadRequestException):
         decode_path(f"/v1/{segment}/tables".encode())
 
@@ -116,13 +116,13 @@ def test_bytes_beyond_ascii_are_refused() -> None:
         (b"/100%", "/100%"),
     ],
 )
-def test_the_rest_is_taken_as_it_is(raw: bytes, path: str) -> None:
+def test_other_paths_pass_unchanged(raw: bytes, path: str) -> None:
     assert decode_path(raw) == path
 
 
 @pytest.mark.parametrize("column", ["", ".", "%2e%2E", "a%2Fb", "a%5Cb", "%00"])
 @pytest.mark.parametrize("rest", ["/grants", "/grants/history", "/assignments"])
-def test_a_column_that_no_path_can_name_is_refused_with_how_else_it_is_named(column: str, rest: str) -> None:
+def test_a_column_name_unfit_for_a_path_is_refused_with_the_alternative(column: str, rest: str) -> None:
     with pytest.raises(BadRequestException, match="field-id:<id>"):
         decode_path(f"/management/v1/warehouse/w/table/t/columns/{column}{rest}".encode())
     if column:
@@ -132,11 +132,11 @@ def test_a_column_that_no_path_can_name_is_refused_with_how_else_it_is_named(col
 
 
 @pytest.mark.parametrize("path", ["/%6danagement/v1/t/columns//grants", "/management/v1/t/col%75mns//grants"])
-def test_a_column_without_a_name_is_refused_however_its_path_is_spelled(path: str) -> None:
+def test_a_column_with_an_empty_name_is_refused_for_every_spelling_of_the_path(path: str) -> None:
     with pytest.raises(BadRequestException, match="field-id:<id>"):
         decode_path(path.encode())
 
 
-def test_the_columns_of_a_table_have_a_path_without_a_name() -> None:
+def test_the_column_list_of_a_table_has_a_path_without_a_column_name() -> None:
     path = "/management/v1/warehouse/w/table/t/columns/grants"
     assert decode_path(path.encode()) == path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log tells of a refusal: of an outage which one it was, which no client is told."""
+"""Logged reasons of refusals: the outage behind a refusal, which the client does not receive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.iceberg.errors import NoSuchTableException
 
 
 def _behind(outage: Exception) -> Exception:
-    """A refusal that an outage led to."""
+    """Return a refusal caused by an outage."""
     refusal = unavailable(True)
     refusal.__cause__ = outage
     return refusal
@@ -27,9 +27,7 @@ def _behind(outage: Exception) -> Exception:
         (_behind(DatabaseUnavailable("the database does not answer")), "the database does not answer"),
     ],
 )
-def test_the_log_says_which_outage_a_client_was_told_of_as_429(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
-) -> None:
+def test_the_log_names_the_outage_behind_a_429(monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str) -> None:
     monkeypatch.setattr(errors, "is_catalog_mutation", lambda scope: True)
     with capture_logs() as logged:
         answer = errors.answer_error(RequestFactory().post("/catalog/v1/x/namespaces"), error)
@@ -38,7 +36,7 @@ def test_the_log_says_which_outage_a_client_was_told_of_as_429(
     assert reason in line["reason"] and reason not in answer.content.decode()
 
 
-def test_a_refusal_that_is_no_outage_has_no_reason_beside_what_the_client_is_told() -> None:
+def test_a_refusal_without_an_outage_logs_only_the_client_message() -> None:
     with capture_logs() as logged:
         errors.answer_error(RequestFactory().get("/catalog/v1/x"), NoSuchTableException("Table does not exist: a.b"))
     assert [("reason" in line, line["status"]) for line in logged] == [(False, 404)]

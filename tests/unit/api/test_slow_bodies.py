@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that sends its body slowly holds no slot of its share meanwhile."""
+"""A slow request body does not occupy a slot of its principal's share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMITS = ShareLimits(
 
 
 class _Silent:
-    """Receives no figures."""
+    """An observer that ignores all figures."""
 
     def share_used(self, share: str, lane: str, amount: int) -> None: ...
 
@@ -37,7 +37,7 @@ class _Silent:
 
 
 async def _reading(arrives_after: float) -> tuple[Shares, asyncio.Task[Any]]:
-    """A request of Alice that holds the only slot and reads a body of ten bytes."""
+    """Start a request of Alice that holds the only slot and reads a body of ten bytes."""
     made = Shares(LIMITS, _Silent())
     lease = await made.enter(ALICE, 10)
 
@@ -56,7 +56,7 @@ async def test_a_slow_body_leaves_the_slot_to_another_request() -> None:
     other.release()
     assert (await reading)["body"] == b"0123456789"
     with pytest.raises(ShareExceeded):
-        await made.enter(ALICE)  # the body is there, and so the slot is taken again
+        await made.enter(ALICE)  # the body is complete, so the slot is taken again
 
 
 async def test_a_prompt_body_keeps_its_slot() -> None:
@@ -67,7 +67,7 @@ async def test_a_prompt_body_keeps_its_slot() -> None:
         await made.enter(ALICE)
 
 
-async def test_a_body_that_comes_while_the_share_is_in_use_is_refused() -> None:
+async def test_a_body_that_arrives_while_the_share_is_in_use_is_refused() -> None:
     made, reading = await _reading(0.3)
     await asyncio.sleep(0.15)
     await made.enter(ALICE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Swagger UI comes with the package, as it was published, and brings no web framework along."""
+"""The packaged files of Swagger UI: unchanged, and without another web framework."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _sums() -> dict[str, str]:
     return {name: digest for digest, name in (line.split("  ") for line in lines)}
 
 
-def test_each_file_is_the_published_one() -> None:
+def test_each_swagger_ui_file_equals_the_published_one() -> None:
     found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in FILES.iterdir()}
     del found["SHA256SUMS"], found["README.md"]
     assert found == _sums()
     assert {*docs._ASSETS, docs._RETURN, "LICENSE", "NOTICE"} <= found.keys()
 
 
-def test_no_web_framework_besides_litestar_is_installed_to_serve() -> None:
+def test_litestar_is_the_only_installed_web_framework() -> None:
     locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements-serve.lock").read_text(), re.MULTILINE))
     assert "litestar" in locked
     assert not locked & {"flask", "flask-swagger-ui", "werkzeug", "jinja2", "fastapi", "starlette", "django"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page to sign in on is whole in the package, keeps its token for one tab, and lets nothing foreign run."""
+"""The sign-in page: complete in the package, tokens stored per tab, no foreign script."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _told(page: str) -> dict[str, Any]:
     return told
 
 
-async def test_the_page_and_its_files_come_from_here_and_hold_nothing_that_runs_by_itself() -> None:
+async def test_the_page_loads_only_own_files_and_has_no_inline_script() -> None:
     async with running() as app:
         _with(app, PROVIDER)
         page = await app.client.get("/ui")
@@ -57,11 +57,11 @@ async def test_the_page_and_its_files_come_from_here_and_hold_nothing_that_runs_
             assert part.headers["content-type"].split(";")[0] == types[path.rsplit(".", 1)[1]]
             assert part.headers["cross-origin-resource-policy"] == "same-origin"
             assert not re.search(r"\burl\(|@import|\bimport\b", part.text)
-            # The namespace of SVG is a name and no address.
+            # The SVG namespace is a name and not an address.
             assert "://" not in part.text.replace("http://www.w3.org/2000/svg", "")
 
 
-async def test_the_policy_names_the_token_endpoint_and_what_the_provider_says_stays_text() -> None:
+async def test_the_csp_names_the_token_endpoint_and_provider_text_is_escaped() -> None:
     async with running() as app:
         _with(app, PROVIDER)
         page = await app.client.get("/ui")
@@ -75,7 +75,7 @@ async def test_the_policy_names_the_token_endpoint_and_what_the_provider_says_st
 
 
 @pytest.mark.parametrize("set_up", [False, True])
-async def test_without_a_provider_the_page_says_so_and_may_ask_nobody_else(set_up: bool) -> None:
+async def test_the_page_reports_a_missing_provider_and_its_csp_allows_no_other_server(set_up: bool) -> None:
     async with running() as app:
         if set_up:
             _with(app, None)
@@ -84,7 +84,7 @@ async def test_without_a_provider_the_page_says_so_and_may_ask_nobody_else(set_u
         assert _told(page.text) == {"setUp": set_up, "signIn": None, "interface": True}
 
 
-async def test_it_can_be_switched_off_and_serves_no_other_file() -> None:
+async def test_the_page_can_be_disabled_and_serves_no_other_file() -> None:
     async with running() as app:
         for path in ("/ui/ui.html", "/ui/..%2Fui.py", "/ui/start.js"):
             assert (await app.client.get(path)).status_code in (400, 404)
@@ -134,7 +134,7 @@ async def test_swagger_signs_in_with_pkce_and_without_a_secret() -> None:
         assert document["security"] == [{"bearer": []}, {"sign-in": ["openid", "profile"]}]
 
 
-async def test_without_a_public_client_swagger_opens_no_window_and_the_document_says_nothing_of_one() -> None:
+async def test_swagger_without_a_public_client_has_no_sign_in() -> None:
     async with running() as app:
         read = await _swagger(None)(app)
         assert read["page"].headers["cross-origin-opener-policy"] == "same-origin"
@@ -144,8 +144,8 @@ async def test_without_a_public_client_swagger_opens_no_window_and_the_document_
         assert list(read["document"].json()["components"]["securitySchemes"]) == ["bearer"]
 
 
-def test_the_script_keeps_tokens_for_the_tab_alone_and_sets_text_as_text() -> None:
-    """What a reader of the page would look for first."""
+def test_the_script_stores_tokens_per_tab_and_inserts_text_as_text() -> None:
+    """A static check of the script for unsafe storage and unsafe insertion of text."""
     script = (FILES / "ui.js").read_text()
     for never in (
         "localStorage",

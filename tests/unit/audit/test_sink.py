@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit sink: nothing is told to be durable that was not written, nothing is lost, and nothing is taken that cannot
-be kept.
-"""
+"""The audit sink: records are reported as durable only after the write, none are lost, and the buffer is bounded."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from tests.access.world import NOW
 
 
 def record(number: int) -> AuditRecord:
-    """A record that is told by its number."""
+    """Return a record that is identified by its number."""
     return AuditRecord(
         id=UUID(int=number),
         format=1,
@@ -35,7 +33,7 @@ def record(number: int) -> AuditRecord:
 
 @dataclass
 class Store:
-    """What was written, in batches; fails or waits on demand."""
+    """A store that keeps the written batches; fails or blocks on demand."""
 
     batches: list[list[int]] = field(default_factory=list)
     failing: Exception | None = None
@@ -63,7 +61,7 @@ class Store:
 
 @asynccontextmanager
 async def sink(store: Store, **options: float | int) -> AsyncIterator[BufferedAudit]:
-    """A running sink; stopped at the end, and then everything is written."""
+    """Context manager. Run a sink; at the end it stops and all records are written."""
     made = BufferedAudit(store.write, counted=lambda durability, number: None, **options)  # type: ignore[arg-type]  # numbers of both kinds
     made.start()
     try:
@@ -77,7 +75,7 @@ async def sink(store: Store, **options: float | int) -> AsyncIterator[BufferedAu
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> float:
-    """Seconds until `condition` holds. Raises TimeoutError."""
+    """Return the seconds until `condition` holds. Raise TimeoutError."""
     started = time.perf_counter()
     async with asyncio.timeout(seconds):
         while not condition():
@@ -91,9 +89,9 @@ async def test_a_buffered_record_is_written_within_200_ms() -> None:
     async with sink(store) as audit:
         for number in range(5):
             audit.buffer(record(number))
-            took.append(await until(lambda: len(store.written) > number))  # noqa: B023 - waited for at once
+            took.append(await until(lambda: len(store.written) > number))  # noqa: B023 - awaited at once
     assert store.written == list(range(5))
-    # Of several, because the machine may stand still at any one of them.
+    # Several runs, because the machine may pause during any one of them.
     assert sorted(took)[1] < 0.2
 
 
@@ -131,7 +129,7 @@ async def test_commits_that_wait_share_one_write() -> None:
     assert store.batches == [[0], list(range(1, 51))]
 
 
-async def test_a_failing_write_is_never_told_as_durable() -> None:
+async def test_a_failed_write_is_never_reported_as_durable() -> None:
     store = Store(failing=OSError("the disk is full"))
     async with sink(store, flush_seconds=0.01) as audit:
         for number in range(3):
@@ -149,7 +147,7 @@ async def test_a_write_that_hangs_is_an_outage_in_bounded_time() -> None:
         assert time.perf_counter() - started < 30
 
 
-async def test_buffered_records_outlive_an_outage_in_their_order() -> None:
+async def test_buffered_records_survive_an_outage_in_order() -> None:
     store = Store(failing=OSError("away"))
     async with sink(store, flush_seconds=0.01, batch=2) as audit:
         for number in range(7):
@@ -163,7 +161,7 @@ async def test_buffered_records_outlive_an_outage_in_their_order() -> None:
     assert store.written == list(range(9))
 
 
-async def test_a_failed_write_is_repeated_in_the_same_order() -> None:
+async def test_a_failed_write_is_retried_in_the_same_order() -> None:
     store = Store(fails_once=True)
     async with sink(store, flush_seconds=0.01, batch=3) as audit:
         for number in range(5):
@@ -172,7 +170,7 @@ async def test_a_failed_write_is_repeated_in_the_same_order() -> None:
     assert store.written == list(range(5))
 
 
-async def test_a_full_buffer_refuses_and_takes_again_when_it_has_room() -> None:
+async def test_a_full_buffer_refuses_records_until_it_has_room() -> None:
     store = Store(failing=OSError("away"))
     async with sink(store, capacity=3, flush_seconds=0.01) as audit:
         for number in range(3):
@@ -199,7 +197,7 @@ async def test_too_many_waiting_commits_are_refused() -> None:
         await asyncio.gather(*waiting)
 
 
-async def test_stopping_writes_everything_and_takes_nothing_more() -> None:
+async def test_stopping_writes_all_records_and_accepts_no_more() -> None:
     store = Store()
     async with sink(store, flush_seconds=30, batch=3) as audit:
         for number in range(10):
@@ -212,7 +210,7 @@ async def test_stopping_writes_everything_and_takes_nothing_more() -> None:
             await audit.commit(record(11))
 
 
-async def test_stopping_says_when_something_could_not_be_written() -> None:
+async def test_stopping_reports_records_that_could_not_be_written() -> None:
     store = Store(failing=OSError("away"))
     audit = BufferedAudit(store.write, counted=lambda durability, number: None, flush_seconds=0.01)
     audit.start()
@@ -221,7 +219,7 @@ async def test_stopping_says_when_something_could_not_be_written() -> None:
         await audit.stop()
 
 
-async def test_who_gives_up_waiting_breaks_nothing() -> None:
+async def test_a_cancelled_waiting_commit_does_not_affect_other_commits() -> None:
     store = Store(gate=asyncio.Event())
     async with sink(store) as audit:
         gone = asyncio.create_task(audit.commit(record(1)))
@@ -236,7 +234,7 @@ async def test_who_gives_up_waiting_breaks_nothing() -> None:
 
 
 async def test_one_record_that_the_database_refuses_does_not_stop_the_others() -> None:
-    """Else one caller with an odd name could stop every answer of the gateway."""
+    """Otherwise one caller with an invalid name could block every response of the gateway."""
     store = Store(refuses=lambda number: number == 13)
     async with sink(store, flush_seconds=0.01) as audit:
         audit.buffer(record(13))
@@ -252,7 +250,7 @@ async def test_one_record_that_the_database_refuses_does_not_stop_the_others() -
         audit._refused.clear()
 
 
-async def test_records_that_the_database_refuses_fill_the_buffer_and_are_not_forgotten() -> None:
+async def test_records_that_the_database_refuses_stay_in_the_buffer() -> None:
     store = Store(refuses=lambda number: True)
     audit = BufferedAudit(store.write, counted=lambda durability, number: None, capacity=2, flush_seconds=0.01)
     audit.start()
@@ -265,7 +263,7 @@ async def test_records_that_the_database_refuses_fill_the_buffer_and_are_not_for
         await audit.stop()
 
 
-async def test_what_was_written_is_counted() -> None:
+async def test_written_records_are_counted() -> None:
     counted: list[tuple[str, int]] = []
     store = Store()
     audit = BufferedAudit(store.write, counted=lambda durability, number: counted.append((durability, number)))
@@ -297,7 +295,7 @@ async def test_one_principal_cannot_fill_the_buffer_for_the_others() -> None:
     assert sorted(store.written) == [0, 1, 2, 4, 5, 6, 7]
 
 
-async def test_an_outage_gives_no_room_in_a_share_before_its_records_are_written() -> None:
+async def test_during_an_outage_a_share_frees_no_room_before_its_records_are_written() -> None:
     store = Store(failing=OSError("away"))
     async with sink(store, capacity=10, share=2, flush_seconds=0.01) as audit:
         for number in range(2):

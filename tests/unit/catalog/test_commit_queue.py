@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits of one table take turns within a process, and with other processes where they meet."""
+"""Serialization of commits of one table, within a process and between processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.db.advisory_locks import SharedTurns
 from gateway.iceberg.errors import CommitFailedException
 
 
-async def test_commits_of_one_table_never_overlap_and_each_is_made_once() -> None:
+async def test_commits_of_one_table_are_serialized_and_each_runs_once() -> None:
     turns, id = CommitQueue(), uuid4()
     inside = most = made = 0
 
@@ -31,7 +31,7 @@ async def test_commits_of_one_table_never_overlap_and_each_is_made_once() -> Non
     assert (most, made) == (1, 20)
 
 
-async def test_who_had_to_wait_reads_again_first() -> None:
+async def test_a_commit_that_waited_rereads_the_table_first() -> None:
     turns, id = CommitQueue(), uuid4()
     told: list[bool] = []
 
@@ -43,7 +43,7 @@ async def test_who_had_to_wait_reads_again_first() -> None:
     assert told == [False, True, True]
 
 
-async def test_other_tables_do_not_wait() -> None:
+async def test_commits_of_other_tables_do_not_wait() -> None:
     turns = CommitQueue()
     gate = asyncio.Event()
 
@@ -60,7 +60,7 @@ async def test_other_tables_do_not_wait() -> None:
     await waiting
 
 
-async def test_transactions_that_name_the_same_tables_in_another_order_do_not_wait_for_each_other_for_ever() -> None:
+async def test_transactions_over_the_same_tables_in_any_order_do_not_deadlock() -> None:
     turns = CommitQueue()
     one, other = UUID(int=1), UUID(int=2)
 
@@ -72,7 +72,7 @@ async def test_transactions_that_name_the_same_tables_in_another_order_do_not_wa
 
 
 class Recorded(SharedTurns):
-    """Turns of other processes that are had or not, and are told of."""
+    """Advisory locks of other processes that are free or not; records each request for one."""
 
     def __init__(self, had: bool) -> None:
         self.had = had
@@ -84,7 +84,7 @@ class Recorded(SharedTurns):
         yield self.had
 
 
-async def test_a_table_with_one_writer_takes_no_turns_with_other_processes() -> None:
+async def test_a_table_with_one_writer_takes_no_advisory_lock() -> None:
     shared = Recorded(True)
     turns, id = CommitQueue(shared), uuid4()
 
@@ -95,7 +95,7 @@ async def test_a_table_with_one_writer_takes_no_turns_with_other_processes() -> 
     assert shared.taken_by == []
 
 
-async def test_who_lost_to_another_process_takes_turns_with_it_and_so_do_those_after_him() -> None:
+async def test_after_a_lost_race_commits_of_the_table_take_the_advisory_lock() -> None:
     shared = Recorded(True)
     turns, id = CommitQueue(shared), uuid4()
     told: list[bool] = []
@@ -111,7 +111,7 @@ async def test_who_lost_to_another_process_takes_turns_with_it_and_so_do_those_a
     assert shared.taken_by == [[id], [id]]
 
 
-async def test_a_turn_that_cannot_be_had_is_gone_without() -> None:
+async def test_a_commit_continues_without_an_unavailable_advisory_lock() -> None:
     turns, id = CommitQueue(Recorded(False)), uuid4()
     tries = 0
 
@@ -125,8 +125,13 @@ async def test_a_turn_that_cannot_be_had_is_gone_without() -> None:
     assert await retry_lost_races(turns, [id], attempt) == "won"
 
 
+<<<<<<< HEAD
 async def test_the_queue_of_one_table_is_bounded_in_time() -> None:
     turns, id = CommitQueue(timeout_seconds=0.05), uuid4()
+=======
+async def test_waiting_in_the_queue_of_one_table_has_a_time_limit() -> None:
+    turns, id = CommitQueue(patience=0.05), uuid4()
+>>>>>>> tests-unit
     gate = asyncio.Event()
 
     async def stuck(again: bool) -> None:

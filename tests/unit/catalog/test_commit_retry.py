@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losing a race, and a COMMIT whose answer was lost."""
+"""Lost races, and a COMMIT without a response."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
     assert told == [False, True, True]
 
 
-async def test_who_loses_again_and_again_is_told_to_try_again() -> None:
+async def test_a_commit_that_loses_every_retry_gets_a_retryable_error() -> None:
     async def attempt(_: bool) -> str:
         raise LostRace
 
@@ -49,7 +49,7 @@ async def test_who_loses_again_and_again_is_told_to_try_again() -> None:
         await retry_lost_races(CommitQueue(), [uuid4()], attempt)
 
 
-async def test_a_failed_requirement_is_not_tried_again() -> None:
+async def test_a_failed_requirement_is_not_retried() -> None:
     tries: list[bool] = []
 
     async def attempt(again: bool) -> str:
@@ -62,7 +62,7 @@ async def test_a_failed_requirement_is_not_tried_again() -> None:
 
 
 class PendingAudit:
-    """Settled or not."""
+    """An audit record that is settled or not."""
 
     settled = False
 
@@ -71,7 +71,7 @@ class PendingAudit:
 
 
 class Database:
-    """Opens transactions, or is away."""
+    """A database that opens transactions, or is unavailable."""
 
     def __init__(self, *, away: bool = False) -> None:
         self._away = away
@@ -84,7 +84,7 @@ class Database:
 
 
 async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = False) -> bool:
-    """Whether the trail was settled, for a change from version 4 to the file `mine`."""
+    """Return True if the audit was settled, for a change from version 4 to the file `mine`."""
 
     async def nobody_writes(connection: Any, id: UUID) -> None:
         return None
@@ -114,11 +114,15 @@ async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = Fals
     ],
     ids=["it is current", "it is in the log of a later one"],
 )
-async def test_a_commit_that_happened_is_a_success(monkeypatch: pytest.MonkeyPatch, now: Any) -> None:
+async def test_a_commit_that_took_effect_succeeds_after_a_lost_response(
+    monkeypatch: pytest.MonkeyPatch, now: Any
+) -> None:
     assert await _learn(monkeypatch, now)
 
 
-async def test_a_commit_that_did_not_happen_is_a_lost_race(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_commit_without_effect_counts_as_a_lost_race_after_a_lost_response(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(LostRace):
         await _learn(monkeypatch, SimpleNamespace(metadata_location="old", metadata=b"{}", version=4))
 
@@ -128,6 +132,8 @@ async def test_a_commit_that_did_not_happen_is_a_lost_race(monkeypatch: pytest.M
     [(None, False), (SimpleNamespace(metadata_location="other", metadata=b"{}", version=6), False), (None, True)],
     ids=["it is gone", "it went on without a log", "the database is away"],
 )
-async def test_what_nobody_can_tell_is_told_as_unknown(monkeypatch: pytest.MonkeyPatch, now: Any, away: bool) -> None:
+async def test_an_undeterminable_commit_outcome_is_reported_as_unknown(
+    monkeypatch: pytest.MonkeyPatch, now: Any, away: bool
+) -> None:
     with pytest.raises(CommitStateUnknownException):
         await _learn(monkeypatch, now, away=away)

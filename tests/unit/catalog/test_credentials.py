@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a creation answers when its table is committed and its credentials cannot be made or recorded."""
+"""Responses to creations that are committed but whose credentials fail or cannot be recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAREHOUSE = SimpleNamespace(id="w", profile=PROFILE, profile_version=1)
 
 
 class _Part:
-    """A vendor, a storage and a trail at once; each method fails when it is the one that should."""
+    """A vendor, a storage and an audit in one; each method fails on demand."""
 
     def __init__(self, fails: str, error: Exception) -> None:
         self._fails = fails
@@ -64,9 +64,7 @@ class _Part:
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_committed_creation_answers_without_credentials_whatever_fails_then(
-    where: str, error: Exception
-) -> None:
+async def test_a_committed_creation_succeeds_without_credentials_if_vending_fails(where: str, error: Exception) -> None:
     part = _Part(where, error)
     credentials = Credentials(
         database=cast(Any, part), door=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entity tags: what confirms an answer, and what never may."""
+"""Entity tags: conditions under which a response is confirmed."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def _tag(life: timedelta | None = timedelta(hours=1)) -> str:
     return ANSWER.tag(NOW, None if life is None else NOW + life)
 
 
-def test_an_answer_is_confirmed_for_half_of_its_credentials_life_and_not_a_moment_longer() -> None:
+def test_an_etag_is_confirmed_until_half_of_its_credential_lifetime() -> None:
     tag = _tag()
     assert ANSWER.confirmed([tag], NOW + timedelta(minutes=29, seconds=59)) == tag
     assert ANSWER.confirmed([tag], NOW + timedelta(minutes=30)) is None
 
 
-def test_long_lived_credentials_are_confirmed_for_an_hour_at_most() -> None:
+def test_an_etag_of_long_lived_credentials_is_confirmed_for_an_hour_at_most() -> None:
     tag = _tag(timedelta(hours=12))
     assert ANSWER.confirmed([tag], NOW + timedelta(minutes=59)) == tag
     assert ANSWER.confirmed([tag], NOW + timedelta(hours=1)) is None
 
 
-def test_an_expired_credential_confirms_nothing() -> None:
+def test_an_etag_with_an_expired_credential_is_not_confirmed() -> None:
     assert ANSWER.confirmed([_tag(timedelta(seconds=-5))], NOW) is None
 
 
-def test_a_tag_from_the_future_confirms_nothing() -> None:
+def test_an_etag_from_the_future_is_not_confirmed() -> None:
     assert ANSWER.confirmed([_tag()], NOW - timedelta(minutes=5)) is None
 
 
-def test_an_answer_without_credentials_does_not_age() -> None:
+def test_an_etag_without_credentials_does_not_expire() -> None:
     tag = _tag(None)
     assert ANSWER.confirmed([tag], NOW + timedelta(days=400)) == tag
 
@@ -75,13 +75,13 @@ def test_an_answer_without_credentials_does_not_age() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_whatever_the_answer_depends_on_changes_its_tag(change: dict[str, Any]) -> None:
+def test_every_input_of_the_response_changes_its_etag(change: dict[str, Any]) -> None:
     other = replace(ANSWER, **change)
     assert other.confirmed([_tag()], NOW) is None
     assert other.tag(NOW, None) != ANSWER.tag(NOW, None)
 
 
-def test_a_tag_whose_times_were_changed_confirms_nothing() -> None:
+def test_an_etag_with_altered_times_is_not_confirmed() -> None:
     head, _, life = _tag().rpartition(".")
     assert ANSWER.confirmed([f'{head}.ffffff"'], NOW) is None
     assert ANSWER.confirmed([f'{head}.-"'], NOW) is None
@@ -89,20 +89,20 @@ def test_a_tag_whose_times_were_changed_confirms_nothing() -> None:
     assert ANSWER.confirmed([f"{digest}.{int(issued, 16) - 1:x}.{life}"], NOW) is None
 
 
-def test_a_star_confirms_only_answers_that_do_not_age() -> None:
+def test_a_star_confirms_only_responses_without_expiry() -> None:
     assert ANSWER.confirmed(None, NOW) is None
     assert replace(ANSWER, access=METADATA_ONLY).confirmed(None, NOW) is not None
 
 
-def test_a_star_confirms_no_answer_that_tells_what_to_hold_back() -> None:
-    """The client may have been told before that nothing is."""
+def test_a_star_confirms_no_response_with_column_restrictions() -> None:
+    """The client may hold an earlier response without restrictions."""
     for access in (METADATA_ONLY, CLIENT_MANAGED):
         told = replace(ANSWER, access=access, restricted=True)
         assert told.confirmed(None, NOW) is None
         assert told.confirmed([told.tag(NOW, None)], NOW) is not None
 
 
-def test_one_of_many_tags_is_enough_and_the_strong_form_compares_equal() -> None:
+def test_one_matching_etag_of_many_suffices_and_strong_equals_weak() -> None:
     tag = _tag()
     strong = tag.removeprefix("W/")
     assert ANSWER.confirmed(['"x"', strong], NOW) == strong
@@ -120,5 +120,5 @@ def test_one_of_many_tags_is_enough_and_the_strong_form_compares_equal() -> None
         ("", ()),
     ],
 )
-def test_the_header_is_a_list_of_tags(header: str | None, tags: object) -> None:
+def test_the_if_none_match_header_is_a_list_of_etags(header: str | None, tags: object) -> None:
     assert parse_if_none_match(header) == tags

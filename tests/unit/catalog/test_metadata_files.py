@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which metadata files stay: those that a pointer names or may name, and no others."""
+"""Metadata files that stay: those that a pointer names or may name, and no others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAREHOUSE = type(world.warehouse_row)(
 
 
 def table(number: int) -> TableMetadata:
-    """The metadata of a table of its own."""
+    """Return the metadata of a new table."""
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
     return new_table_metadata(
         decode(json.dumps(body).encode(), CreateTableRequest),
@@ -70,7 +70,7 @@ class Store:
 
 
 class Pending:
-    """The notes in memory."""
+    """Cleanup records in memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class Keys:
 
 
 class Narrowing:
-    """A vendor that tells its credential by what it reaches."""
+    """A vendor that records the location of each credential."""
 
     async def narrowed(self, *, location: Location, level: AccessLevel, credential: object, **_: Any) -> str:
         assert credential == "own"
@@ -109,7 +109,7 @@ def files(store: Store, pending: Pending | None = None) -> MetadataFiles:
     )
 
 
-async def test_files_stay_when_all_went_well_in_the_order_of_their_documents() -> None:
+async def test_files_of_a_successful_commit_stay_in_document_order() -> None:
     store = Store()
     async with files(store).write_all(WAREHOUSE, [(table(1), None), (table(2), "s3://lake/t2/00004-x.json")]) as done:
         locations = [location for location, _ in done]
@@ -119,7 +119,7 @@ async def test_files_stay_when_all_went_well_in_the_order_of_their_documents() -
 
 
 @pytest.mark.parametrize("failure", [LostRace(), ValueError("anything"), KeyboardInterrupt()])
-async def test_no_file_stays_of_what_failed(failure: BaseException) -> None:
+async def test_a_failed_commit_leaves_no_metadata_file(failure: BaseException) -> None:
     store = Store()
     pending = Pending(store)
     with pytest.raises(type(failure)):
@@ -130,7 +130,7 @@ async def test_no_file_stays_of_what_failed(failure: BaseException) -> None:
     assert pending.noted == set()
 
 
-async def test_a_file_that_could_not_be_deleted_stays_noted_for_the_sweeper() -> None:
+async def test_a_file_that_could_not_be_deleted_stays_recorded_for_cleanup() -> None:
     store = Store()
     pending = Pending(store)
 
@@ -144,12 +144,12 @@ async def test_a_file_that_could_not_be_deleted_stays_noted_for_the_sweeper() ->
     assert pending.noted == set(store.files) != set()
 
 
-def test_only_files_in_the_tables_own_place_are_its_own() -> None:
+def test_only_files_below_the_table_location_belong_to_it() -> None:
     own, other = "s3://lake/t1/metadata/1.metadata.json", "s3://lake/t11/metadata/1.metadata.json"
     assert own_files(SCHEME.parse("s3://lake/t1", escapes_known=True), [own, other, "nonsense"]) == [own]
 
 
-async def test_files_are_forgotten_once_they_are_deleted() -> None:
+async def test_the_cleanup_record_of_a_deleted_file_is_removed() -> None:
     store = Store()
     pending = Pending(store)
     old = "s3://lake/t1/metadata/1.metadata.json"
@@ -159,7 +159,7 @@ async def test_files_are_forgotten_once_they_are_deleted() -> None:
     assert pending.noted == set()
 
 
-async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> None:
+async def test_a_failed_write_deletes_the_other_files_of_the_commit() -> None:
     store = Store(fails_at=2)
     with pytest.raises(StorageUnavailable):
         async with files(store).write_all(WAREHOUSE, [(table(number), None) for number in (1, 2, 3)]):
@@ -168,7 +168,7 @@ async def test_one_file_that_cannot_be_written_takes_the_others_with_it() -> Non
 
 
 @pytest.mark.parametrize("unknown", [CommitUnknown("?"), CommitStateUnknownException("?")])
-async def test_files_that_a_pointer_may_name_stay(unknown: Exception) -> None:
+async def test_files_that_a_metadata_pointer_may_name_stay(unknown: Exception) -> None:
     store = Store()
     with pytest.raises(type(unknown)):
         async with files(store).write_one(WAREHOUSE, table(1), None):
@@ -180,14 +180,14 @@ FILE = SCHEME.parse("s3://lake/t1/metadata/1.metadata.json")
 FOLDER = SCHEME.parse("s3://lake/t1/metadata")
 
 
-async def test_a_missing_file_is_told_by_its_location() -> None:
+async def test_the_error_of_a_missing_file_names_its_location() -> None:
     with pytest.raises(NotFoundException, match=f"Failed to open input stream for file: {FILE.text}"):
         await files(Store()).read(WAREHOUSE, FILE, FOLDER)
 
 
 @pytest.mark.threat("LG-LOC-24")
-async def test_somebodys_file_is_read_with_a_credential_for_its_folder_alone() -> None:
-    """D07: what a file could make the gateway read is bounded by what the credential of this read reaches."""
+async def test_a_client_supplied_file_is_read_with_a_credential_for_its_folder() -> None:
+    """D07: the files that one read can reach are bounded by its credential."""
     store = Store()
     store.files[FILE.text] = b"{}"
     assert await files(store).read(WAREHOUSE, FILE, FOLDER) == b"{}"

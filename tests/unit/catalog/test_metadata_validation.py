@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody's document is judged alike in this process and in one of its own, and that one is bounded."""
+"""Validation of client documents: equal results in this process and in its own, with bounded resources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def examined(data: bytes, where: int, *, kind: Kind = Kind.TABLE, limits: 
     )
 
 
-async def test_a_document_is_the_same_wherever_it_was_examined() -> None:
+async def test_validation_in_either_process_gives_the_same_document() -> None:
     data = document(x={"unknown": [1, 2]})
     here = await examined(data, HERE)
     assert here == await examined(data, ELSEWHERE)
@@ -63,7 +63,7 @@ async def test_a_document_is_the_same_wherever_it_was_examined() -> None:
         (document(x=[{}] * 1_100), MetadataTooLarge, "at most 1000"),
     ],
 )
-async def test_a_refusal_is_the_same_error_wherever_it_was_found(
+async def test_validation_in_either_process_gives_the_same_error(
     where: int, data: bytes, error: type[Exception], words: str
 ) -> None:
     limits = Limits(properties=8, document_bytes=9_000, document_values=1_000)
@@ -71,8 +71,8 @@ async def test_a_refusal_is_the_same_error_wherever_it_was_found(
         await examined(data, where, limits=limits)
 
 
-def test_the_examining_process_loads_no_client_of_a_store_and_no_other_adapter() -> None:
-    """Its address space is bounded, and what it reads is hostile: it must hold nothing that connects to anything."""
+def test_the_validation_process_imports_no_storage_client_or_other_adapter() -> None:
+    """Its address space is bounded and its input is hostile: it must not load a client of any service."""
     script = "import sys, gateway.storage.examine; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.split()
@@ -82,7 +82,7 @@ def test_the_examining_process_loads_no_client_of_a_store_and_no_other_adapter()
     assert rooms == {"storage", "scope", "iceberg"}
 
 
-async def test_what_takes_too_long_is_refused_and_its_process_ended(
+async def test_slow_validation_is_refused_and_its_process_is_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metadata_validation, "SECONDS", 0)
@@ -90,7 +90,7 @@ async def test_what_takes_too_long_is_refused_and_its_process_ended(
         await examined(document(), ELSEWHERE)
 
 
-async def test_one_file_after_the_other_is_examined_and_who_waits_too_long_is_told(
+async def test_validations_run_one_at_a_time_and_a_long_wait_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metadata_validation, "_PATIENCE_SECONDS", 0.01)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of filtered lists: together they are what the reader may see, and their sizes tell nothing about the rest."""
+"""Pages of filtered lists: complete for the reader, and silent about hidden rows."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ async def _pages(shelf: Shelf, size: int) -> list[list[int]]:
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 12))
-async def test_the_pages_together_are_what_the_reader_may_see(seen: list[bool], size: int) -> None:
+async def test_all_pages_together_equal_the_visible_rows(seen: list[bool], size: int) -> None:
     shelf = Shelf(seen)
     pages = await _pages(shelf, size)
     assert [row for page in pages for row in page] == shelf.visible
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 12))
-async def test_every_page_but_the_last_is_full_whatever_is_hidden(seen: list[bool], size: int) -> None:
+async def test_every_page_but_the_last_is_full_for_any_hidden_rows(seen: list[bool], size: int) -> None:
     shelf = Shelf(seen)
     pages = await _pages(shelf, size)
     assert all(len(page) == size for page in pages[:-1])
@@ -69,7 +69,7 @@ async def test_every_page_but_the_last_is_full_whatever_is_hidden(seen: list[boo
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 8))
-async def test_no_token_names_a_row_the_reader_may_not_see(seen: list[bool], size: int) -> None:
+async def test_no_page_token_names_an_invisible_row(seen: list[bool], size: int) -> None:
     shelf, token = Shelf(seen), None
     while True:
         _, token = await shelf.page(token, size)
@@ -79,18 +79,18 @@ async def test_no_token_names_a_row_the_reader_may_not_see(seen: list[bool], siz
         assert shelf.seen[position.id.int]
 
 
-async def test_without_a_size_everything_comes_at_once_from_bounded_reads() -> None:
+async def test_a_list_without_a_page_size_is_complete_and_reads_in_batches() -> None:
     shelf = Shelf([row % 3 == 0 for row in range(25_000)])
     rows, token = await shelf.page(None, None)
     assert (rows, token) == (shelf.visible, None)
     assert shelf.fetched == [10_000] * 3
 
 
-async def test_an_empty_token_is_the_beginning() -> None:
+async def test_an_empty_page_token_starts_at_the_first_page() -> None:
     assert await Shelf([True] * 3).page("", 2) == (await Shelf([True] * 3).page(None, 2))
 
 
-async def test_a_filter_that_answers_too_few_is_an_error_and_no_shorter_list() -> None:
+async def test_a_visibility_filter_with_too_few_answers_is_an_error() -> None:
     shelf = Shelf([True] * 5)
 
     async def short(rows: Sequence[int]) -> list[bool]:
@@ -101,12 +101,12 @@ async def test_a_filter_that_answers_too_few_is_an_error_and_no_shorter_list() -
 
 
 @pytest.mark.parametrize("token", ["x", "ÿ", "!!!!", "AAAA", "a" * 5000, base64.b64encode(b"\x92\xa1a\xa1b").decode()])
-async def test_a_token_of_somebody_elses_making_is_400(token: str) -> None:
+async def test_a_forged_page_token_is_400(token: str) -> None:
     with pytest.raises(InvalidPaginationToken):
         await Shelf([True]).page(token, 2)
 
 
-async def test_a_token_with_nul_is_400_and_never_reaches_the_database() -> None:
+async def test_a_page_token_with_nul_is_400_and_never_reaches_the_database() -> None:
     raw = msgspec.msgpack.encode(Position("a\x00b", UUID(int=1)))
     with pytest.raises(InvalidPaginationToken):
         await Shelf([True]).page(base64.urlsafe_b64encode(raw).decode(), 2)

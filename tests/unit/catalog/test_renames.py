@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling OpenFGA of a rename: one step after the other, and honestly when it cannot be told."""
+"""Delivery of renames to OpenFGA: steps in order, and an honest error if delivery fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = [[Pending(number, _KEY, number > 1, None)] for number in (1, 2, 3)]
 
 
 class Delivery:
-    """Remembers what it was given; fails at one id."""
+    """Record delivered steps; fail at one id."""
 
     def __init__(self, *, fails_at: int = 0, error: type[Exception] = DecisionEngineUnavailable) -> None:
         self.given: list[int] = []
@@ -44,7 +44,7 @@ async def test_the_steps_of_a_move_are_delivered_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("error", [DecisionEngineUnavailable, DatabaseUnavailable])
-async def test_a_recorded_rename_that_openfga_does_not_know_yet_is_no_success_and_no_nothing_happened(
+async def test_a_recorded_rename_missing_in_openfga_is_an_unknown_commit_state(
     error: type[Exception],
 ) -> None:
     delivery = Delivery(fails_at=2, error=error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose rights a view may hand out."""
+"""Owners that a view may name."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def _view(runs_as: str | None, *, version: int = 1) -> ViewMetadata:
 
 
 @pytest.mark.parametrize("name", [None, "bob", "oidc~bob"])
-def test_a_view_may_run_as_whoever_reads_it_or_as_its_author(name: str | None) -> None:
+def test_a_view_may_run_as_its_reader_or_its_author(name: str | None) -> None:
     ViewOwners("oidc").require_own(_BOB, _view(name))
 
 
 @pytest.mark.parametrize("name", ["alice", "oidc~alice", "", "Bob", "bob "])
-def test_a_view_does_not_run_as_somebody_else(name: str) -> None:
+def test_a_view_cannot_run_as_another_user(name: str) -> None:
     with pytest.raises(ViewActionForbidden):
         ViewOwners("oidc").require_own(_BOB, _view(name))
 
 
-def test_a_subject_alone_is_nobody_where_several_providers_have_one() -> None:
+def test_a_subject_without_provider_is_refused_if_several_providers_exist() -> None:
     with pytest.raises(ViewActionForbidden):
         ViewOwners(None).require_own(_BOB, _view("bob"))
     with pytest.raises(ViewActionForbidden):
         ViewOwners("oidc").require_own(Actor.user("corp~bob"), _view("bob"))
 
 
-def test_what_runs_as_somebody_else_can_be_changed_but_not_redefined() -> None:
+def test_a_view_of_another_owner_can_be_changed_but_not_redefined() -> None:
     owners = ViewOwners("oidc")
     owners.require_own(_BOB, _view("alice"), _view("alice"))
     owners.require_own(_BOB, _view(None, version=2), _view("alice"))

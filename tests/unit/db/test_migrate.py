@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas a version knows, which a worker reads from the names of files and not from Alembic."""
+"""Known schema revisions, which a worker process reads from file names and not from Alembic."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from alembic.script import ScriptDirectory
 from gateway.db import migrate
 
 
-def test_the_names_of_migrations_tell_what_alembic_knows() -> None:
+def test_migration_file_names_give_the_revisions_that_alembic_finds() -> None:
     scripts = ScriptDirectory.from_config(migrate._config())
     assert {script.revision for script in scripts.walk_revisions()} == migrate._known()
     assert scripts.get_heads() == [max(migrate._known())]
 
 
-def test_a_worker_does_not_load_what_only_migrations_need() -> None:
+def test_a_worker_does_not_import_alembic_or_mako() -> None:
     program = "import sys, gateway.app; print([name for name in ('alembic', 'mako') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys one delivery takes."""
+"""Selection of the keys of one delivery."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def _grant(id: int) -> Pending:
     return Pending(id, TupleKey(Principal(PrincipalType.USER, f"oidc~{id}"), "select", TABLE), False, None)
 
 
-def test_a_full_batch_does_not_part_the_edges_of_a_move() -> None:
+def test_a_full_batch_keeps_the_edges_of_a_move_together() -> None:
     batch = [_grant(1), _grant(2), _edge(3, "new")]
     assert whole_moves(batch, limit=3) == batch[:2]
     assert whole_moves([_grant(1), _edge(2, "new"), _edge(3, "old")], limit=3) == [_grant(1)]
 
 
-def test_a_batch_with_room_left_has_all_there_is() -> None:
+def test_a_batch_with_free_space_takes_all_keys() -> None:
     batch = [_grant(1), _edge(2, "new")]
     assert whole_moves(batch, limit=3) == batch
     assert whole_moves([], limit=3) == []
 
 
-def test_edges_of_other_objects_stay_and_a_batch_is_never_empty() -> None:
+def test_a_batch_omits_edges_of_other_objects_and_is_never_empty() -> None:
     other = _edge(1, "n", ObjectKey(ObjectType.TABLE, "u"))
     assert whole_moves([other, _edge(2, "new")], limit=2) == [other]
     assert whole_moves([_edge(1, "new"), _edge(2, "old")], limit=2) == [_edge(1, "new"), _edge(2, "old")]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hangs on a project or a warehouse: it is content, and keeps it from being deleted, or it goes with it."""
+"""Rows of a project or a warehouse: content prevents its deletion, other rows are deleted with it."""
 
 from __future__ import annotations
 
 from gateway.db.schema.whole import whole_schema
 
-#: Content, which is looked for before a deletion (`projects.delete_if_empty`, `warehouses.is_empty`, `unfinished`).
+#: Content, which is checked before a deletion (`projects.delete_if_empty`, `warehouses.is_empty`, `unfinished`).
 CONTENT = {
     "projects": {"warehouses", "roles"},
     "warehouses": {"namespaces", "tables", "pending_files"},
 }
 
 
-def test_what_is_no_content_of_a_project_or_warehouse_goes_with_it() -> None:
+def test_non_content_rows_are_deleted_with_their_project_or_warehouse() -> None:
     for target, content in CONTENT.items():
         staying = {
             table.name

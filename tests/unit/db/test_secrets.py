@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealed credentials: opened with any configured key, sealed with the first, and silent about what is in them."""
+"""Sealed credentials: opened with any configured key, sealed with the first, and never disclosed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ OLD, NEW, OTHER = "an old passphrase!", "a new passphrase!!", "of somebody else!
 PLAIN = b'{"aws-secret-access-key": "hunter2"}'
 
 
-def test_what_is_sealed_is_not_readable_and_opens_again() -> None:
+def test_a_sealed_secret_is_unreadable_and_can_be_opened() -> None:
     sealed = Sealer([OLD]).seal(PLAIN)
     assert b"hunter2" not in sealed
     assert Sealer([OLD]).open(sealed) == PLAIN
     assert Sealer([OLD]).seal(PLAIN) != sealed, "the same secret twice does not show as the same"
 
 
-def test_a_key_is_rotated_without_losing_what_the_old_one_sealed() -> None:
+def test_key_rotation_keeps_secrets_sealed_with_the_old_key() -> None:
     sealed = Sealer([OLD]).seal(PLAIN)
     rotated = Sealer([NEW, OLD])
     assert rotated.open(sealed) == PLAIN
@@ -35,33 +35,33 @@ def test_a_key_is_rotated_without_losing_what_the_old_one_sealed() -> None:
 
 
 @pytest.mark.parametrize("sealed", [b"", b"x", PLAIN])
-def test_what_no_key_fits_is_unreadable_and_not_repeated(sealed: bytes) -> None:
+def test_a_secret_without_a_matching_key_is_an_error_without_its_content(sealed: bytes) -> None:
     with pytest.raises(SecretUnreadable) as raised:
         Sealer([NEW]).open(sealed)
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_changed_byte_is_noticed() -> None:
+def test_a_changed_byte_is_detected() -> None:
     sealed = bytearray(Sealer([NEW]).seal(PLAIN))
     sealed[-5] ^= 1
     with pytest.raises(SecretUnreadable):
         Sealer([NEW]).open(bytes(sealed))
 
 
-def test_another_key_opens_nothing() -> None:
+def test_another_key_cannot_open_a_secret() -> None:
     with pytest.raises(SecretUnreadable, match="no configured encryption key"):
         Sealer([OTHER]).open(Sealer([NEW]).seal(PLAIN))
 
 
 @pytest.mark.parametrize("keys", [[], [""], ["short"], [NEW, "short"]])
-def test_no_key_and_short_keys_are_refused(keys: list[str]) -> None:
+def test_missing_and_short_keys_are_refused(keys: list[str]) -> None:
     with pytest.raises(ValueError, match="at least 16 characters") as raised:
         Sealer(keys)
     assert "short" not in str(raised.value)
 
 
 def _of_an_earlier_version(passphrase: str) -> bytes:
-    """What earlier versions stored: a Fernet token under a key that HKDF-SHA256 makes of the passphrase."""
+    """Return a secret of an earlier version: a Fernet token under a key derived from the passphrase by HKDF-SHA256."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"lakegate storage credentials").derive(
         passphrase.encode()
     )

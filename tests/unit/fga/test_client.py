@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the client refuses before anything is sent, and how long it waits."""
+"""Limits that the OpenFGA client enforces before a request, and its timeouts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_more_than_one_hundred_contextual_tuples_are_refused() -> None:
         await client().batch_check(tuples(1), contextual=tuples(101), context={})
 
 
-async def test_nothing_to_ask_or_write_calls_nobody() -> None:
+async def test_empty_checks_and_writes_send_no_request() -> None:
     assert await client().batch_check([], context={}) == []
     await client().write()
 
@@ -55,8 +55,8 @@ def _checks(count: int) -> list[FgaTuple]:
     return [FgaTuple("user:a", "can_include_in_list", f"table:{n}") for n in range(count)]
 
 
-async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of ten thousand tables is two hundred batches: no single one is late, so nothing is wrong."""
+async def test_a_long_check_may_take_the_time_of_all_its_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of ten thousand tables is two hundred batches, each of which is in time."""
 
     async def slowly(
         self: FgaClient, model_id: str, chunk: Sequence[FgaTuple], *_: object
@@ -69,7 +69,7 @@ async def test_a_long_question_takes_as_long_as_its_batches_do(monkeypatch: pyte
     assert await client.batch_check(_checks(40), context={}) == [True] * 40
 
 
-async def test_a_batch_that_hangs_fails_the_question_in_the_time_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_batch_fails_the_check_within_one_batch_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hangs(self: FgaClient, *_: object) -> tuple[int, bytes]:
         await asyncio.sleep(60)
         return 200, b""
@@ -81,8 +81,8 @@ async def test_a_batch_that_hangs_fails_the_question_in_the_time_of_one(monkeypa
             await client.batch_check(_checks(40), context={})
 
 
-async def test_a_client_whose_model_is_withheld_asks_nothing_until_it_gets_another() -> None:
-    """Nobody listens on port 1, so an asked question would say that OpenFGA cannot be reached."""
+async def test_a_client_without_a_model_sends_no_request_until_it_gets_one() -> None:
+    """No server listens on port 1, so a sent request would fail with a connection error."""
     asked = client()
     asked.withhold("the model lacks table#can_drop")
     with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No id can become a wildcard, a userset, another type or a second name of a user."""
+"""Names in OpenFGA: no id becomes a wildcard, a userset, another type or a second name of a user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ nasty = st.text(alphabet=st.sampled_from("a:#*@|% ~\n\t\x00\\/'\"é名\U0001f600
 
 
 @given(st.one_of(st.text(min_size=1, max_size=40), nasty))
-def test_every_user_id_that_is_taken_comes_back_and_names_one_user_only(user_id: str) -> None:
+def test_every_accepted_user_id_round_trips_and_is_unique(user_id: str) -> None:
     try:
         name = user_object(user_id)
     except InvalidPrincipalId:
@@ -67,7 +67,7 @@ def test_two_users_never_share_a_name(one: str, other: str) -> None:
         ("role=x", "user:role%3Dx"),
     ],
 )
-def test_ids_that_mean_something_in_a_tuple_are_spelled_out(user_id: str, name: str) -> None:
+def test_ids_with_tuple_syntax_are_encoded(user_id: str, name: str) -> None:
     assert user_object(user_id) == name
 
 
@@ -109,7 +109,7 @@ def test_subjects_the_gateway_did_not_write_name_no_user(subject: str) -> None:
         user_id_of(subject)
 
 
-def test_the_members_of_a_role_have_one_name() -> None:
+def test_the_members_of_a_role_have_one_userset() -> None:
     name = "role:9f0b2c4e-0000-4000-8000-00000000abcd#assignee"
     for written in (ROLE, str(ROLE), str(ROLE).upper(), ROLE.hex, f"{{{ROLE}}}"):
         assert role_members(written) == name
@@ -123,7 +123,7 @@ def test_a_role_that_is_no_uuid_is_refused(role_id: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=40))
-def test_the_nameless_member_of_a_role_is_no_user(user_id: str) -> None:
+def test_the_anonymous_member_of_a_role_is_no_user(user_id: str) -> None:
     try:
         assert user_object(user_id) != member_of(ROLE)
     except InvalidPrincipalId:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large questions leave the decision engine to others, and are delayed by a bounded time."""
+"""Pacing of large checks: other users are served, and each delay is bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.fga.pacing import BURST_SECONDS, LONGEST_DELAY_SECONDS, RATE, Pacin
 
 
 class Clock:
-    """A clock that moves when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -35,7 +35,7 @@ async def ask(
     others: str | None,
     longest: float = LONGEST_DELAY_SECONDS,
 ) -> None:
-    """A large question whose batches take `seconds` together, while small questions about `others` are asked."""
+    """Run a large check with batches of `seconds` in total, while `others` send small checks."""
     pace = pacing.of(user, longest=longest)
     for _ in range(batches):
         if others is not None:
@@ -50,7 +50,7 @@ def paced() -> tuple[Pacing, Clock]:
 
 
 @pytest.mark.threat("LG-DIS-19")
-async def test_who_asks_large_questions_all_the_time_gets_a_part_of_the_time_while_others_ask() -> None:
+async def test_constant_large_checks_get_a_share_of_time_beside_other_users() -> None:
     pacing, clock = paced()
     began, busy = clock.at, 0.0
     while clock.at - began < 500:
@@ -60,7 +60,7 @@ async def test_who_asks_large_questions_all_the_time_gets_a_part_of_the_time_whi
     assert busy >= (clock.at - began) * RATE * 0.9, "and not less"
 
 
-async def test_a_large_question_now_and_then_is_not_delayed() -> None:
+async def test_an_occasional_large_check_is_not_delayed() -> None:
     pacing, clock = paced()
     for _ in range(20):
         await ask(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
@@ -69,7 +69,7 @@ async def test_a_large_question_now_and_then_is_not_delayed() -> None:
 
 
 @pytest.mark.parametrize("others", [None, "user:a"])
-async def test_who_is_alone_is_never_delayed_and_owes_nothing_later(others: str | None) -> None:
+async def test_a_single_active_user_is_not_delayed_and_accumulates_no_debt(others: str | None) -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 500.0, batches=1000, others=others)
     assert clock.slept == 0
@@ -77,7 +77,7 @@ async def test_who_is_alone_is_never_delayed_and_owes_nothing_later(others: str 
     assert clock.slept == 0
 
 
-async def test_others_count_for_a_second_also_when_the_user_asks_small_questions_too() -> None:
+async def test_small_checks_of_another_user_count_for_one_second() -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 4.0, batches=400, others="user:b")
     before = clock.slept
@@ -92,7 +92,7 @@ async def test_others_count_for_a_second_also_when_the_user_asks_small_questions
     assert clock.slept == before
 
 
-async def test_one_question_is_delayed_by_a_bounded_time() -> None:
+async def test_the_delay_of_one_check_is_bounded() -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
     assert clock.slept == pytest.approx(LONGEST_DELAY_SECONDS)
@@ -103,14 +103,14 @@ async def test_one_question_is_delayed_by_a_bounded_time() -> None:
     assert clock.slept == before, "what was not delayed is not owed later"
 
 
-async def test_a_question_of_an_engine_is_neither_delayed_nor_charged_to_the_user() -> None:
+async def test_a_check_about_an_engine_is_not_delayed_or_charged_to_the_user() -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b", longest=0.0)
     await ask(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
     assert clock.slept == 0
 
 
-async def test_another_users_large_question_has_an_account_of_its_own() -> None:
+async def test_large_checks_are_charged_to_each_user_separately() -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
     before = clock.slept
@@ -118,7 +118,7 @@ async def test_another_users_large_question_has_an_account_of_its_own() -> None:
     assert clock.slept == before
 
 
-async def test_batches_of_one_user_take_turns_with_those_of_others() -> None:
+async def test_batches_of_several_users_alternate() -> None:
     pacing, order = Pacing(), list[str]()
 
     async def question(user: str) -> None:

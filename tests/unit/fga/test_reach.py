@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists may read the rows of grants only, for the model that ships; for a model where that is not so they may not."""
+"""Lists read only the rows of grants if the model permits it, as the shipped model does."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ ANY_USER = {"type": "user", "wildcard": {}}
 
 
 class Edited:
-    """The shipped model, to be changed."""
+    """The shipped model, for modification."""
 
     def __init__(self) -> None:
         self.model: dict[str, Any] = copy.deepcopy(compiled_model())
         self._types = {each["type"]: each for each in self.model["type_definitions"]}
 
     def rule(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Define the relation anew, without subjects of its own unless it had some."""
+        """Define the relation again, without new subject types."""
         self._types[type]["relations"][relation] = rewrite
         self._types[type]["metadata"]["relations"].setdefault(relation, {})
         return self
 
     def also(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Another way to have the relation."""
+        """Add an alternative to the relation."""
         before = self._types[type]["relations"][relation]
         return self.rule(type, relation, {"union": {"child": [before, rewrite]}})
 
     def subject(self, type: str, relation: str, subject: Mapping[str, Any]) -> Edited:
-        """Another kind of subject of tuples of the relation."""
+        """Add a subject type to the relation."""
         about = self._types[type]["metadata"]["relations"].setdefault(relation, {})
         about.setdefault("directly_related_user_types", []).append(dict(subject))
         return self
@@ -61,7 +61,7 @@ def above(relation: str, edge: str = "parent") -> dict[str, Any]:
 
 
 def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
-    """Lock: a relation that shows rows in another way makes lists of that type ask about every row."""
+    """Otherwise lists of that type must check every row."""
     reaches = reaches_of(compiled_model())
     assert set(reaches) == set(LISTED)
     for type, reach in reaches.items():
@@ -80,8 +80,8 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
     }  # fmt: skip
 
 
-def test_what_shows_everything_in_a_namespace_is_known_or_said_to_be_unknown() -> None:
-    """A search reads what lies below a granted namespace, so another way to see all of it would be left out."""
+def test_relations_that_show_a_whole_namespace_are_known_or_reported_unknown() -> None:
+    """A search reads objects below granted namespaces; an unknown relation would omit rows."""
     reaches = reaches_of(compiled_model())
     assert reaches[T.NAMESPACE].inside == frozenset({"describe", "select", "create", "modify", "ownership"})
     assert {reach.inside for type, reach in reaches.items() if type is not T.NAMESPACE} == {None}
@@ -92,8 +92,8 @@ def test_what_shows_everything_in_a_namespace_is_known_or_said_to_be_unknown() -
     assert other[T.NAMESPACE].inside is None
 
 
-def test_tasks_are_seen_by_grants_on_their_things_alone_or_it_is_said_to_be_unknown() -> None:
-    """A list of tasks reads those of what its reader was given, so another way to see one would be left out."""
+def test_task_visibility_follows_target_grants_or_is_reported_unknown() -> None:
+    """A list of tasks reads tasks of granted objects; an unknown relation would omit tasks."""
     leaves = (T.TABLE, T.VIEW, T.GENERIC_TABLE)
     shipped = reaches_of(compiled_model())
     assert {type for type, reach in shipped.items() if reach.tasks} == set(leaves)
@@ -117,7 +117,7 @@ def test_tasks_are_seen_by_grants_on_their_things_alone_or_it_is_said_to_be_unkn
         (Edited().subject("namespace", "traverse", {"type": "role", "wildcard": {}}), False, False),
     ],
 )
-async def test_a_list_over_a_whole_warehouse_goes_by_grants_only_when_every_way_is_known(
+async def test_a_warehouse_list_uses_grants_only_if_every_relation_is_known(
     edited: Edited, things: bool, tasks: bool
 ) -> None:
     async def in_use() -> Reaches:
@@ -127,11 +127,11 @@ async def test_a_list_over_a_whole_warehouse_goes_by_grants_only_when_every_way_
     assert await all_by_grants(in_use, tasks=True) is tasks
 
 
-def test_every_privilege_that_shows_a_leaf_is_a_reason_to_see_the_way_to_it() -> None:
-    """Else a list of namespaces would leave out one with a table in it that its reader sees."""
+def test_every_privilege_that_shows_a_leaf_shows_its_ancestors() -> None:
+    """Otherwise a list of namespaces could omit one with a visible table."""
     reaches = reaches_of(compiled_model())
     for type in (T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW):
-        # Who reads some columns sees the way by the grants on these.
+        # Column grants show the ancestors of the table.
         assert reaches[type].own - {READ_COLUMNS} <= {each.value for each in TRAVERSE_REASONS}
 
 
@@ -149,10 +149,10 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().subject("table", "describe", ANY_USER), {T.TABLE}),
         (Edited().subject("view", "select", {"type": "table", "relation": "describes"}), {T.VIEW}),
         (Edited().subject("namespace", "traverse", {"type": "role", "wildcard": {}}), {T.NAMESPACE}),
-        # Shown by a relation of the parent that does not see everything.
+        # Visibility follows from a relation of the parent that does not see everything.
         (Edited().also("table", "can_include_in_list", above("traverse")), {T.TABLE}),
         (Edited().also("table", "can_include_in_list", above("manages_tags")), {T.TABLE}),
-        # Seeing everything does not follow from describing any more, so those who describe are not known before.
+        # Describe no longer implies full visibility, so its holders are not known in advance.
         (
             Edited().rule("namespace", "can_list_everything", computed("modifies")),
             {T.TABLE, T.VIEW, T.GENERIC_TABLE, T.NAMESPACE},
@@ -160,28 +160,30 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().also("warehouse", "can_include_in_list", computed("managed_access")), {T.WAREHOUSE}),
         (Edited().also("project", "describes", computed("server")), {T.PROJECT, T.WAREHOUSE}),
         (Edited().rule("table", "can_include_in_list", {"somethingNew": {}}), {T.TABLE}),
-        # Who is in a role is not recorded any more.
+        # Role membership is no longer recorded.
         (Edited().also("role", "assignee", above("describes", "project")), set(LISTED)),
         (Edited().subject("role", "assignee", ANY_USER), set(LISTED)),
     ],
 )
-def test_a_model_that_shows_rows_in_other_ways_has_no_reach(edited: Edited, lost: set[ObjectType]) -> None:
+def test_a_model_with_other_visibility_relations_disables_grant_based_lists(
+    edited: Edited, lost: set[ObjectType]
+) -> None:
     assert set(LISTED) - set(edited.reaches) == lost
 
 
-def test_what_is_taken_away_from_a_relation_only_makes_it_smaller() -> None:
+def test_an_exclusion_only_narrows_a_relation() -> None:
     less = {"difference": {"base": computed("describes"), "subtract": computed("manage_tags")}}
     assert Edited().rule("table", "can_include_in_list", less).reaches[T.TABLE].own == {
         "describe", "select", "modify", "ownership"
     }  # fmt: skip
 
 
-def test_another_privilege_that_shows_a_row_is_read_too() -> None:
+def test_an_additional_visibility_privilege_is_included() -> None:
     reaches = Edited().also("table", "can_include_in_list", computed("manage_tags")).reaches
     assert "manage_tags" in reaches[T.TABLE].own & reaches[T.TABLE].certain
 
 
-def test_what_one_has_on_all_that_lies_in_something_is_read_off_arms_from_the_parent() -> None:
+def test_the_inherited_relation_is_read_from_the_parent_rewrite() -> None:
     model = compiled_model()
     assert inherited_of(model, T.TABLE, "can_get_metadata", T.NAMESPACE) == "describes"
     assert inherited_of(model, T.TABLE, "can_read_data", T.NAMESPACE) == "selects"
@@ -202,20 +204,20 @@ def test_what_one_has_on_all_that_lies_in_something_is_read_off_arms_from_the_pa
         above("can_nothing"),
     ],
 )
-def test_an_arm_that_is_not_enough_gives_nothing(rewrite: dict[str, Any]) -> None:
+def test_an_insufficient_parent_rewrite_gives_no_inherited_relation(rewrite: dict[str, Any]) -> None:
     edited = Edited().rule("table", "describes", {"union": {"child": [{"this": {}}, rewrite]}})
     assert inherited_of(edited.model, T.TABLE, "can_get_metadata", T.NAMESPACE) is None
 
 
 @pytest.mark.parametrize("subject", [{"type": "namespace", "condition": "unexpired"}, {"type": "user"}])
-def test_an_edge_that_holds_only_sometimes_gives_nothing(subject: dict[str, Any]) -> None:
+def test_a_conditional_parent_edge_gives_no_inherited_relation(subject: dict[str, Any]) -> None:
     edited = Edited()
     edited._types["table"]["metadata"]["relations"]["parent"]["directly_related_user_types"] = [subject]
     assert inherited_of(edited.model, T.TABLE, "can_get_metadata", T.NAMESPACE) is None
 
 
 class Serving:
-    """Stands for the client of a server with one model."""
+    """A client of a server with one model."""
 
     model_id = "m"
 
@@ -231,7 +233,7 @@ def follow(edited: Edited) -> FollowedReaches:
     return FollowedReaches(cast(FgaClient, Serving(edited.model)))
 
 
-async def test_select_on_a_column_is_enough_to_read_it_and_for_nothing_else() -> None:
+async def test_select_on_a_column_suffices_only_to_read_it() -> None:
     reaches = follow(Edited())
     assert await reaches.enough("m", Can.READ_DATA, T.COLUMN, "select")
     assert not await reaches.enough("m", Can.READ_DATA, T.COLUMN, "parent")
@@ -240,7 +242,7 @@ async def test_select_on_a_column_is_enough_to_read_it_and_for_nothing_else() ->
     assert not await reaches.enough("other", Can.READ_DATA, T.COLUMN, "select"), "another model serves by now"
 
 
-async def test_select_on_a_column_is_not_enough_by_a_model_that_asks_for_more() -> None:
+async def test_select_on_a_column_is_insufficient_in_a_stricter_model() -> None:
     select = {"computedUserset": {"relation": "selects"}}
     both = {"intersection": {"child": [select, {"computedUserset": {"relation": "select"}}]}}
     less = {"difference": {"base": select, "subtract": {"computedUserset": {"relation": "select"}}}}
@@ -249,7 +251,7 @@ async def test_select_on_a_column_is_not_enough_by_a_model_that_asks_for_more() 
         assert not await reaches.enough("m", Can.READ_DATA, T.COLUMN, "select")
 
 
-async def test_what_shows_a_row_in_lists_is_enough_for_that_once_the_model_was_read() -> None:
+async def test_a_list_visibility_relation_suffices_once_the_model_was_read() -> None:
     reaches = follow(Edited())
     assert not await reaches.enough("m", Can.INCLUDE_IN_LIST, T.TABLE, "select")
     await reaches()

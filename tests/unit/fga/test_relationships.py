@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks and what is asked, in the words of the model."""
+"""Checks and lists in the terms of the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = ObjectKey(ObjectType.TABLE, "00000000-0000-4000-8000-000000000001")
 
 
 class Recorder:
-    """Stands for the client and keeps what it was asked."""
+    """A client that records its checks."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ class Recorder:
 
 
 class Lister(Recorder):
-    """Names some objects when it lists, and holds by a check what it is told to."""
+    """A client that returns some objects in lists and allows configured checks."""
 
     def __init__(self, named: set[str], held: set[tuple[str, str]]) -> None:
         super().__init__()
@@ -66,8 +66,8 @@ def listed(count: int, by: str | None) -> tuple[list[Question], list[str]]:
     return [Question(Can.INCLUDE_IN_LIST, key, None, by) for key in keys], [f"table:{key.id}" for key in keys]
 
 
-async def test_many_hints_are_looked_for_in_one_list_and_what_it_does_not_name_is_asked() -> None:
-    """OpenFGA's list may be cut, so that it names nobody says nothing."""
+async def test_many_hints_use_one_list_request_and_the_rest_is_checked() -> None:
+    """A list response of OpenFGA may be truncated, so a missing object means nothing."""
     questions, names = listed(150, "select")
     recorder = Lister(set(names[:140]), {("select", names[141]), ("can_include_in_list", names[142])})
     answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
@@ -77,8 +77,8 @@ async def test_many_hints_are_looked_for_in_one_list_and_what_it_does_not_name_i
     assert [len(call["checks"]) for call in recorder.calls[1:]] == [10, 9]
 
 
-async def test_many_columns_are_looked_for_in_one_list_and_what_it_does_not_name_is_asked() -> None:
-    """The same hint says nothing of what it is not enough for, in the same call."""
+async def test_many_columns_use_one_list_request_and_the_rest_is_checked() -> None:
+    """A hint may suffice for one relation and not for another in the same call."""
     keys = [ObjectKey(ObjectType.COLUMN, f"t.{number}") for number in range(300)]
     questions = [Question(Can.READ_DATA, key, None, "select") for key in keys]
     questions += [Question(Can.GET_METADATA, keys[0], None, "select")]
@@ -94,15 +94,15 @@ async def test_many_columns_are_looked_for_in_one_list_and_what_it_does_not_name
     ]
 
 
-async def test_few_hints_are_checked_and_a_wrong_one_costs_a_question_and_no_row() -> None:
+async def test_few_hints_are_checked_and_a_wrong_hint_loses_no_row() -> None:
     questions, names = listed(3, "select")
     recorder = Lister(set(), {("select", names[0]), ("can_include_in_list", names[2])})
     assert await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON) == [True, False, True]
     assert not [call for call in recorder.calls if "listed" in call]
 
 
-async def test_hints_of_a_model_that_serves_no_more_are_worth_nothing() -> None:
-    """By another model a relation may not show a row any more: then the whole question is asked, by that model."""
+async def test_hints_of_a_replaced_model_are_ignored() -> None:
+    """In another model the relation may not show a row; then the full check runs with that model."""
     questions, names = listed(120, "select")
     recorder = Lister(set(names), {("can_include_in_list", names[7])})
     recorder.model_id = "other"
@@ -121,7 +121,7 @@ async def test_hints_of_a_model_that_serves_no_more_are_worth_nothing() -> None:
     assert [number for number, yes in enumerate(answers) if yes] == [7]
 
 
-async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_the_clock() -> None:
+async def test_a_list_request_names_the_role_member_and_the_current_time() -> None:
     questions, names = listed(100, "select")
     recorder = Lister(set(names), set())
     actor = Actor(kind=Actor.user("x").kind, id="oidc~alice", assumed_role=ROLE)
@@ -132,14 +132,14 @@ async def test_a_list_is_asked_for_the_member_of_an_assumed_role_at_the_time_of_
 
 
 class Sure:
-    """Any hint is enough by the model `m`."""
+    """In the model `m` any hint suffices."""
 
     async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
         listed = (relation, type) == (Can.INCLUDE_IN_LIST, ObjectType.TABLE)
         return model_id == "m" and (listed or (relation, type, granted) == (Can.READ_DATA, ObjectType.COLUMN, "select"))
 
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
-        """What reads data of all tables in a namespace."""
+        """Return the relation that reads data of all tables in a namespace."""
         known = (model_id, type_name, relation, parent_name) == ("m", "table", "can_read_data", "namespace")
         return "selects" if known else None
 
@@ -156,8 +156,8 @@ def lying(count: int, space: ObjectKey, relation: Can = Can.READ_DATA) -> list[Q
     return [Question(relation, key, inside=space) for key in keys]
 
 
-async def test_many_questions_about_what_lies_together_are_one_about_what_it_lies_in() -> None:
-    """Held in the first namespace and not in the second, of whose tables one is given by itself."""
+async def test_many_checks_below_one_container_become_one_check_of_the_container() -> None:
+    """The right is held on the first namespace, and in the second one on a single table."""
     asked = [*lying(500, SPACES[0]), *lying(8, SPACES[1]), *lying(7, SPACES[2]), *lying(9, SPACES[0], Can.DROP)]
     own, drop = ("can_read_data", "table:n1-t3"), ("can_drop", "table:n0-t0")
     recorder = Lister(set(), {("selects", "namespace:n0"), own, drop})
@@ -171,7 +171,7 @@ async def test_many_questions_about_what_lies_together_are_one_about_what_it_lie
     assert len(rest["checks"]) == 8 + 7 + 9
 
 
-async def test_what_a_container_gave_by_another_model_is_worth_nothing() -> None:
+async def test_a_container_check_of_another_model_is_ignored() -> None:
     recorder = Lister(set(), {("selects", "namespace:n0")})
     check = recorder.batch_check
 
@@ -185,7 +185,7 @@ async def test_what_a_container_gave_by_another_model_is_worth_nothing() -> None
     assert len(recorder.calls[-1]["checks"]) == 20
 
 
-async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_clock() -> None:
+async def test_a_check_names_the_encoded_user_id_and_the_current_time() -> None:
     recorder = Recorder()
     answers = await relationships(recorder).check(Actor.user("oidc~a:*"), [Question(Can.READ_DATA, TABLE)], now=NOON)
     assert answers == [True]
@@ -198,7 +198,7 @@ async def test_a_user_is_asked_for_by_the_encoded_id_and_at_the_time_of_the_cloc
     ]
 
 
-async def test_an_assumed_role_is_asked_for_by_a_member_who_has_nothing_else() -> None:
+async def test_an_assumed_role_is_checked_as_a_member_without_other_rights() -> None:
     recorder = Recorder()
     actor = Actor(kind=Actor.user("x").kind, id="oidc~alice", assumed_role=ROLE)
     await relationships(recorder).check(actor, [Question(Can.READ_DATA, TABLE)], now=NOON)
@@ -207,7 +207,7 @@ async def test_an_assumed_role_is_asked_for_by_a_member_who_has_nothing_else() -
     assert call["contextual"] == [FgaTuple(f"user:role={ROLE}", "assignee", f"role:{ROLE}")]
 
 
-async def test_a_stand_in_lies_for_the_question_where_the_absent_thing_would() -> None:
+async def test_a_placeholder_is_checked_below_the_container_of_the_absent_object() -> None:
     recorder = Recorder()
     inner, outer = (ObjectKey(ObjectType.NAMESPACE, f"00000000-0000-4000-8000-00000000000{n}") for n in (2, 3))
     warehouse = ObjectKey(ObjectType.WAREHOUSE, "00000000-0000-4000-8000-000000000004")
@@ -223,13 +223,13 @@ async def test_a_stand_in_lies_for_the_question_where_the_absent_thing_would() -
     ]
 
 
-async def test_no_questions_ask_nobody() -> None:
+async def test_an_empty_check_sends_no_request() -> None:
     recorder = Recorder()
     assert await relationships(recorder).check(Actor.user("oidc~a"), [], now=NOON) == []
     assert recorder.calls == []
 
 
-def test_an_anonymous_caller_is_never_asked_about() -> None:
+def test_an_anonymous_caller_is_never_checked() -> None:
     with pytest.raises(ValueError, match="anonymous"):
         subject_of(Actor.anonymous())
 
@@ -245,7 +245,7 @@ def test_recorded_relationships_become_tuples() -> None:
     assert boxed.condition == Condition("unexpired", {"expires_at": "2026-03-04T12:00:00Z"})
 
 
-def test_times_are_told_in_utc_and_never_without_a_zone() -> None:
+def test_times_are_sent_in_utc_and_never_without_a_zone() -> None:
     assert rfc3339(datetime(2026, 3, 4, 13, 0, 0, 5, tzinfo=timezone(timedelta(hours=1)))) == (
         "2026-03-04T12:00:00.000005Z"
     )
@@ -253,7 +253,7 @@ def test_times_are_told_in_utc_and_never_without_a_zone() -> None:
         rfc3339(datetime(2026, 3, 4, 13))
 
 
-def test_a_flag_is_on_everybody_and_no_other_relation_ever_is() -> None:
+def test_only_the_managed_access_flag_has_a_wildcard_subject() -> None:
     on = ObjectKey(ObjectType.NAMESPACE, "00000000-0000-4000-8000-000000000001")
     for type in PrincipalType:
         flag = TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on)

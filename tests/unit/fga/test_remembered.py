@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of OpenFGA's answers, and above all what is not."""
+"""The cache of OpenFGA answers, above all the cases that are not cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROJECT = Question(Can.GET_METADATA, ObjectKey(ObjectType.PROJECT, "p"))
 
 @dataclass
 class Engine:
-    """OpenFGA: says yes to `allowed` and counts what it is asked."""
+    """An OpenFGA that allows `allowed` and counts its checks."""
 
     allowed: set[Question] = field(default_factory=set)
     asked: list[tuple[Question, ...]] = field(default_factory=list)
@@ -73,14 +73,14 @@ def setting(*allowed: Question, entries: int = 100, seconds: float = 60.0) -> Se
     return Setting(engine, memory, model, time)
 
 
-async def test_an_allow_is_asked_for_once() -> None:
+async def test_an_allow_is_cached() -> None:
     here = setting(READ, PROJECT)
     for _ in range(3):
         assert await here.memory.check(ALICE, [READ, PROJECT], now=NOON, pin=PIN) == [True, True]
     assert here.engine.asked == [(READ, PROJECT)]
 
 
-async def test_a_refusal_is_asked_for_each_time_so_that_a_grant_counts_at_once() -> None:
+async def test_a_refusal_is_not_cached_so_that_a_new_grant_applies_at_once() -> None:
     here = setting(READ)
     assert await here.memory.check(ALICE, [READ, WRITE], now=NOON, pin=PIN) == [True, False]
     here.engine.allowed.add(WRITE)
@@ -103,7 +103,7 @@ OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
 
 @pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("case", OTHERS)
-async def test_whatever_could_change_the_answer_makes_it_another_question(case: str) -> None:
+async def test_every_input_of_the_answer_is_part_of_the_cache_key(case: str) -> None:
     here = setting(READ)
     await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
     here.engine.allowed.clear()
@@ -112,7 +112,7 @@ async def test_whatever_could_change_the_answer_makes_it_another_question(case: 
 
 
 @pytest.mark.threat("LG-DIS-13")
-async def test_another_model_knows_nothing_of_the_answers_of_the_last_one() -> None:
+async def test_a_model_change_invalidates_cached_answers() -> None:
     here = setting(READ)
     await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
     here.engine.allowed.clear()
@@ -120,7 +120,7 @@ async def test_another_model_knows_nothing_of_the_answers_of_the_last_one() -> N
     assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
 
 
-async def test_an_answer_that_a_change_of_the_model_overtook_is_not_kept() -> None:
+async def test_an_answer_received_after_a_model_change_is_not_cached() -> None:
     here = setting(READ)
     here.engine.meanwhile = lambda: here.model.__setitem__(0, "model-2")
     await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
@@ -131,7 +131,7 @@ async def test_an_answer_that_a_change_of_the_model_overtook_is_not_kept() -> No
         assert await here.memory.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
 
 
-async def test_an_allow_ends_at_the_very_instant_a_grant_behind_it_may_end() -> None:
+async def test_a_cached_allow_expires_with_the_first_grant_behind_it() -> None:
     here = setting(READ)
     until = NOON + timedelta(seconds=5)
     pin = replace(PIN, next_expiry=until)
@@ -141,7 +141,7 @@ async def test_an_allow_ends_at_the_very_instant_a_grant_behind_it_may_end() -> 
     assert await here.memory.check(ALICE, [READ], now=until, pin=pin) == [False]
 
 
-async def test_an_allow_is_forgotten_after_its_longest_life() -> None:
+async def test_a_cached_allow_expires_after_its_maximum_age() -> None:
     here = setting(READ, seconds=60)
     await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
     here.engine.allowed.clear()
@@ -152,7 +152,7 @@ async def test_an_allow_is_forgotten_after_its_longest_life() -> None:
 
 
 @pytest.mark.threat("LG-DIS-05")
-async def test_what_is_used_does_not_live_longer_for_it() -> None:
+async def test_a_cache_hit_does_not_extend_the_lifetime() -> None:
     here = setting(READ, seconds=60)
     for second in range(0, 60, 10):
         here.time[0] = second
@@ -167,9 +167,7 @@ async def test_what_is_used_does_not_live_longer_for_it() -> None:
     [(READ, None, 60), (replace(READ, within=None), PIN, 60), (READ, PIN, 0)],
     ids=["no pin", "a table of no known warehouse", "memory is off"],
 )
-async def test_without_what_it_rests_on_nothing_is_remembered(
-    question: Question, pin: Pin | None, seconds: float
-) -> None:
+async def test_an_allow_without_a_revision_is_not_cached(question: Question, pin: Pin | None, seconds: float) -> None:
     here = setting(question, seconds=seconds)
     await here.memory.check(ALICE, [question], now=NOON, pin=pin)
     here.engine.allowed.clear()
@@ -178,7 +176,7 @@ async def test_without_what_it_rests_on_nothing_is_remembered(
 
 @pytest.mark.threat("LG-DIS-07")
 @pytest.mark.parametrize("answer", [[1], ["yes"], [True, True], []])
-async def test_what_is_no_answer_is_neither_believed_nor_kept(answer: Any) -> None:
+async def test_an_invalid_answer_is_rejected_and_not_cached(answer: Any) -> None:
     here = setting()
 
     class Odd:
@@ -193,7 +191,7 @@ async def test_what_is_no_answer_is_neither_believed_nor_kept(answer: Any) -> No
 
 
 @pytest.mark.threat("LG-DIS-07")
-async def test_an_outage_is_no_answer() -> None:
+async def test_an_outage_is_not_an_answer() -> None:
     here = setting(READ)
 
     def down() -> None:
@@ -204,7 +202,7 @@ async def test_an_outage_is_no_answer() -> None:
         await here.memory.check(ALICE, [READ], now=NOON, pin=PIN)
 
 
-async def test_memory_is_bounded_and_forgets_what_was_used_least_recently() -> None:
+async def test_the_cache_is_bounded_and_evicts_the_least_recently_used_entry() -> None:
     questions = [Question(Can.READ_DATA, ObjectKey(ObjectType.TABLE, str(n)), UUID(int=3)) for n in range(3)]
     here = setting(*questions, entries=2)
     for question in (questions[0], questions[1], questions[0], questions[2], questions[0], questions[1]):
@@ -213,8 +211,8 @@ async def test_memory_is_bounded_and_forgets_what_was_used_least_recently() -> N
 
 
 @given(st.data())
-async def test_under_changes_that_move_the_revision_memory_and_engine_agree(data: st.DataObject) -> None:
-    """Any sequence of grants (which move nothing), revocations (which move a revision) and questions."""
+async def test_cache_and_engine_agree_under_changes_of_the_revision(data: st.DataObject) -> None:
+    """Any sequence of grants (no revision change), revocations (revision change) and checks."""
     questions = [
         Question(relation, ObjectKey(ObjectType.TABLE, name))
         for relation in (Can.READ_DATA, Can.WRITE_DATA)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuples found in OpenFGA: only those the gateway would have written in exactly this way are its own."""
+"""Tuples in OpenFGA: only those in the exact form of the gateway belong to it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FLAGS = [
 
 
 @pytest.mark.parametrize("key", FLAGS)
-def test_a_flag_on_everybody_is_read_back_as_it_was(key: TupleKey) -> None:
+def test_a_flag_with_a_wildcard_subject_round_trips(key: TupleKey) -> None:
     assert read_back(to_wire(key)).key == key
 
 
 @pytest.mark.parametrize("key", OURS)
 @pytest.mark.parametrize("end", [None, datetime(2030, 1, 2, 3, 4, 5, 678, UTC)])
-def test_what_the_gateway_writes_is_read_back_as_it_was(key: TupleKey, end: datetime | None) -> None:
+def test_every_tuple_that_the_gateway_writes_round_trips(key: TupleKey, end: datetime | None) -> None:
     found = read_back(to_wire(key, expires_at=end))
     assert (found.key, found.known, found.plain, found.expires_at) == (key, True, True, end)
     assert bare(key) == to_wire(key)
@@ -66,7 +66,7 @@ def test_what_the_gateway_writes_is_read_back_as_it_was(key: TupleKey, end: date
         ("user:a", "can_read_data", f"table:{ID}"),
     ],
 )
-def test_what_no_row_can_want_has_no_key(user: str, relation: str, on: str) -> None:
+def test_a_tuple_that_no_row_can_require_has_no_key(user: str, relation: str, on: str) -> None:
     assert read_back(FgaTuple(user, relation, on)).key is None
 
 
@@ -78,7 +78,7 @@ def test_what_no_row_can_want_has_no_key(user: str, relation: str, on: str) -> N
         FgaTuple("group:g#member", "select", f"table:{ID}"),
     ],
 )
-def test_what_another_model_has_is_not_known(raw: FgaTuple) -> None:
+def test_a_tuple_of_another_model_is_unknown(raw: FgaTuple) -> None:
     assert (read_back(raw).known, read_back(raw).key) == (False, None)
 
 
@@ -93,7 +93,7 @@ def test_what_another_model_has_is_not_known(raw: FgaTuple) -> None:
         Condition("office_hours", {"expires_at": "2030-01-01T00:00:00Z"}),
     ],
 )
-def test_a_condition_the_gateway_does_not_write_is_told_apart(condition: Condition) -> None:
-    """One that carries its own `current_time` would hold for ever."""
+def test_a_condition_that_the_gateway_does_not_write_is_distinguished(condition: Condition) -> None:
+    """A condition with its own `current_time` would hold forever."""
     found = read_back(FgaTuple(to_wire(OURS[0]).user, "select", f"table:{ID}", condition))
     assert (found.key, found.plain, found.expires_at) == (OURS[0], False, None)

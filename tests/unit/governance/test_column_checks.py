@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `read_columns` answers in a batch, and that a thousand tables cost as many calls as one."""
+"""Batch answers of `read_columns`; a thousand tables need as many calls as one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.access.test_column_restrictions import DOCUMENT
 
 @dataclass
 class Reader:
-    """Reads all of the tables in `whole`, and the column 2 of those in `partly`."""
+    """A caller that reads the tables in `whole`, and column 2 of those in `partly`."""
 
     whole: frozenset[str] = frozenset()
     partly: frozenset[str] = frozenset()
@@ -47,12 +47,12 @@ class Reader:
 
 
 def tables(count: int) -> list[UUID]:
-    """Ids of so many tables."""
+    """Return the ids of `count` tables."""
     return [UUID(int=number + 1) for number in range(count)]
 
 
 def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]], document: bytes = DOCUMENT) -> House:
-    """A house with these tables, and grants on columns."""
+    """Return a house with these tables and column grants."""
     made = House(judge=judge)  # type: ignore[arg-type]  # the same port
     for id in ids:
         row = msgspec.structs.replace(world.table_row, id=id)
@@ -63,14 +63,14 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
 
 
 async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
-    """True for all columns, False for none, or the names."""
+    """Return True for all columns, False for none, or the names."""
     checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
     permit = await house.door.admit(request_context(), BatchCheck(checks))
     told = await Checks(door=house.door).batch(permit)
     return [(True if each.columns is None else each.columns) if each.allowed else False for each in told.results]
 
 
-async def test_all_some_or_none() -> None:
+async def test_a_column_check_returns_all_some_or_none() -> None:
     whole, partly, none = tables(3)
     judge = Reader(frozenset({str(whole)}), frozenset({str(partly)}))
     found = await answers(house(judge, [whole, partly, none], {partly: frozenset({1, 2})}), [whole, partly, none])
@@ -82,15 +82,13 @@ async def test_all_some_or_none() -> None:
     [({}, DOCUMENT), ({1: {9}}, DOCUMENT), ({1: {4}}, DOCUMENT), ({1: {2}}, b"{}"), ({1: {1}}, DOCUMENT)],
     ids=["a tuple nobody recorded", "no such column", "dropped", "no schema to be read", "OpenFGA says no"],
 )
-async def test_what_is_not_known_on_both_sides_is_no_column_and_never_all(
-    granted: dict[int, set[int]], document: bytes
-) -> None:
+async def test_an_unknown_column_set_is_none_and_never_all(granted: dict[int, set[int]], document: bytes) -> None:
     [id] = tables(1)
     known = {UUID(int=table): frozenset(fields) for table, fields in granted.items()}
     assert await answers(house(Reader(partly=frozenset({str(id)})), [id], known, document), [id]) == [False]
 
 
-async def test_a_policy_that_forbids_reading_forbids_reading_a_part() -> None:
+async def test_a_policy_against_reading_also_forbids_reading_some_columns() -> None:
     [id] = tables(1)
     closed = house(Reader(partly=frozenset({str(id)})), [id], {id: frozenset({2})})
     permit = await closed.door.admit(
@@ -101,7 +99,7 @@ async def test_a_policy_that_forbids_reading_forbids_reading_a_part() -> None:
     assert [(each.allowed, each.columns) for each in told.results] == [(False, None)]
 
 
-async def test_a_thousand_tables_cost_as_many_calls_as_one() -> None:
+async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
     costs = []
     for count in (1, 1000):
         ids = tables(count)
@@ -113,7 +111,7 @@ async def test_a_thousand_tables_cost_as_many_calls_as_one() -> None:
     assert costs == [(3, 3, 1), (3, 3, 1)]
 
 
-async def test_whoever_was_granted_no_column_costs_one_statement_more_than_before() -> None:
+async def test_a_user_without_column_grants_costs_one_additional_statement() -> None:
     ids = tables(1000)
     judge = Reader()
     made = house(judge, ids, {})
@@ -121,7 +119,7 @@ async def test_whoever_was_granted_no_column_costs_one_statement_more_than_befor
     assert (judge.calls, len(made.resolver.looked_for_columns)) == ([1000], 1)
 
 
-async def test_a_single_check_is_a_yes_for_some_too() -> None:
+async def test_a_single_check_is_true_for_some_columns() -> None:
     [id] = tables(1)
     for fields, expected in ((frozenset({2}), True), (frozenset({4}), False)):
         made = house(Reader(partly=frozenset({str(id)})), [id], {id: fields})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks about oneself cost the same for absent and invisible objects, and little for many questions about one."""
+"""Checks of the caller's own rights: equal cost for absent and invisible objects, and few calls for many checks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ Terms = frozenset[frozenset[str]]
 
 
 def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
-    """The sets of grants, here or above, that each give a relation. A grant is named alike at every level above, and
-    what `but not` takes away counts as given.
+    """Return the sets of grants, on the object or above, each of which gives a relation.
+
+    A grant has the same name at every level above. An exclusion (`but not`) counts as given.
     """
     definitions = {each["type"]: each for each in model["type_definitions"]}
 
@@ -62,11 +63,11 @@ def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
 
 
 @pytest.mark.parametrize("type", REFS)
-def test_who_holds_a_relation_holds_one_of_its_openings_by_the_model_that_ships(type: ObjectType) -> None:
-    """Otherwise a batch would say no where the door says yes.
+def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: ObjectType) -> None:
+    """Otherwise a batch check would refuse what the door allows.
 
-    A verb above gives the verbs that it implies above: `selects above` gives `describes above`, as the same definition
-    one level higher says.
+    A computed relation at a parent implies the same relations as at the object: `selects above` gives `describes
+    above`.
     """
     model = compiled_model()
     implied = {"selects above", "modifies above", "creates above", "describes above"}
@@ -80,7 +81,7 @@ def test_who_holds_a_relation_holds_one_of_its_openings_by_the_model_that_ships(
 
 
 async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
-    """(the number of questions in each call to OpenFGA, in each to OPA, of tables in each statement about columns)."""
+    """Return the number of checks in each call to OpenFGA and to OPA, and of tables in each column statement."""
     permit = await house.door.admit(request_context(), BatchCheck(tuple(checks)))
     house.judge.asked.clear()
     house.rules.asked.clear()
@@ -109,7 +110,7 @@ async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> Non
     assert invisible[0], "something was asked"
 
 
-async def test_many_questions_about_an_invisible_table_are_one_about_its_visibility() -> None:
+async def test_many_checks_on_an_invisible_table_become_one_visibility_check() -> None:
     house = _house()
     assert await _asked(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
     [[question]] = house.judge.asked
@@ -128,8 +129,8 @@ async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_na
     assert await _asked(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
 
 
-async def test_what_is_held_without_seeing_the_object_is_still_answered() -> None:
-    """Who manages grants may give rights on a table that stays invisible to them."""
+async def test_rights_on_an_invisible_object_are_still_reported() -> None:
+    """A holder of manage_grants may grant rights on a table that is invisible to that holder."""
     held = {Can.READ_ASSIGNMENTS, Can.GRANT_SELECT, Can.READ_GRANTS}
 
     def holds(question: Question) -> bool:
@@ -142,7 +143,7 @@ async def test_what_is_held_without_seeing_the_object_is_still_answered() -> Non
     assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
 
 
-async def test_a_visible_table_is_answered_as_before() -> None:
+async def test_every_right_on_a_visible_table_is_reported() -> None:
     house = House()
     ref = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     permit = await house.door.admit(request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))

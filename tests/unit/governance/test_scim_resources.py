@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose users a directory keeps, by which name, and in which version."""
+"""SCIM users of a directory: provider, name and version."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ANN = User(user_name="ann@x", external_id="oid")
 @pytest.mark.parametrize(
     ("caller", "provider"), [("lakegate~scim-entra", "entra"), ("okta~somebody", "okta"), ("okta~scim-entra", "okta")]
 )
-def test_a_caller_keeps_the_users_of_one_provider(caller: str, provider: str) -> None:
+def test_a_scim_caller_manages_the_users_of_one_provider(caller: str, provider: str) -> None:
     assert SOURCES.provider_of(Actor.user(caller)) == provider
 
 
 @pytest.mark.parametrize(
     "caller", ["plain~somebody", "lakegate~scim-plain", "lakegate~scim-", "oidc~lakegate~scim-okta"]
 )
-def test_whose_provider_keeps_nobody_is_refused(caller: str) -> None:
+def test_a_scim_caller_of_a_provider_without_scim_is_refused(caller: str) -> None:
     with pytest.raises(NotProvisioned):
         SOURCES.provider_of(Actor.user(caller))
 
 
-def test_an_active_user_keeps_the_name_and_an_inactive_one_may_have_any() -> None:
+def test_an_active_user_must_keep_its_name_and_an_inactive_one_need_not() -> None:
     for provider, attribute, subject in (("entra", "external_id", "oid"), ("okta", "user_name", "ann@x")):
         id = SOURCES.user_id(provider, ANN)
         assert id == f"{provider}~{subject}"
@@ -43,17 +43,17 @@ def test_an_active_user_keeps_the_name_and_an_inactive_one_may_have_any() -> Non
 
 
 @pytest.mark.parametrize("subject", [None, "", "x" * 128, "\u00e4" * 120])
-def test_a_name_is_there_and_fits(subject: str | None) -> None:
+def test_a_missing_or_invalid_subject_is_refused(subject: str | None) -> None:
     with pytest.raises(InvalidValue):
         SOURCES.user_id("entra", replace(ANN, external_id=subject))
 
 
 @pytest.mark.parametrize("if_match", [None, "*", " * ", 'W/"3"', 'W/"2", W/"3"'])
-def test_a_version_that_is_named_or_not_asked_for_is_the_one(if_match: str | None) -> None:
+def test_a_matching_or_missing_if_match_is_accepted(if_match: str | None) -> None:
     require_version(3, if_match)
 
 
 @pytest.mark.parametrize("if_match", ["", "3", '"3"', 'W/"33"', 'W/"2",', '*, W/"2"'])
-def test_every_other_version_is_another(if_match: str) -> None:
+def test_a_different_version_is_refused(if_match: str) -> None:
     with pytest.raises(VersionChanged):
         require_version(3, if_match)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of a store that does not answer."""
+"""Validation of a store that does not respond."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Silent:
         return []
 
 
-async def test_the_report_on_a_silent_store_is_there_before_the_request_is_cut_off() -> None:
+async def test_the_report_on_a_silent_store_returns_before_the_request_timeout() -> None:
     profile = decode_profile(json.dumps({"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}).encode())
     trials = StorageValidator(
         clients=clients(files=_Silent()),

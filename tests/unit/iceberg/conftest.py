@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and commits in their wire form: tests speak JSON, as clients do."""
+"""Tables and commits in their wire form: tests use JSON, as clients do."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Commit = Callable[..., CommitOutcome]
 
 
 def column(field_id: int, name: str, kind: Any = "long", *, required: bool = False, **more: Any) -> dict[str, Any]:
-    """A column in schema JSON."""
+    """Return a column in schema JSON."""
     return {"id": field_id, "name": name, "type": kind, "required": required, **more}
 
 
 def schema(*fields: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """A schema in JSON; two plain columns unless said otherwise."""
+    """Return a schema in JSON, by default with two plain columns."""
     return {
         "type": "struct",
         "fields": list(fields) or [column(1, "id", required=True), column(2, "ts", "timestamptz")],
@@ -39,7 +39,7 @@ def schema(*fields: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def snapshot(snapshot_id: int, *, seq: int = 1, parent: int | None = None, **more: Any) -> dict[str, Any]:
-    """An `add-snapshot` update."""
+    """Return an `add-snapshot` update."""
     members = {
         "snapshot-id": snapshot_id,
         "sequence-number": seq,
@@ -55,12 +55,12 @@ def snapshot(snapshot_id: int, *, seq: int = 1, parent: int | None = None, **mor
 
 
 def ref(name: str, snapshot_id: int, kind: str = "branch", **more: Any) -> dict[str, Any]:
-    """A `set-snapshot-ref` update."""
+    """Return a `set-snapshot-ref` update."""
     return {"action": "set-snapshot-ref", "ref-name": name, "snapshot-id": snapshot_id, "type": kind, **more}
 
 
 class Wire:
-    """The functions above, reachable from tests as a fixture."""
+    """The functions above as members of a fixture."""
 
     column = staticmethod(column)
     schema = staticmethod(schema)
@@ -74,12 +74,12 @@ class Wire:
 
 @pytest.fixture(scope="session")
 def w() -> Wire:
-    """Makers of wire JSON."""
+    """Return the functions that make wire JSON."""
     return Wire()
 
 
 def make_table(version: int = 2, fields: Mapping[str, Any] | None = None, **request: Any) -> TableMetadata:
-    """A freshly created table."""
+    """Return a new table."""
     properties = {"format-version": str(version), **request.pop("properties", {})}
     body = {"name": "orders", "schema": fields or schema(), "properties": properties, **request}
     return new_table_metadata(
@@ -92,7 +92,7 @@ def make_table(version: int = 2, fields: Mapping[str, Any] | None = None, **requ
 
 @pytest.fixture(scope="session")
 def table() -> Make:
-    """Makes a freshly created table of a format version."""
+    """Return a function that creates a table of a format version."""
     return make_table
 
 
@@ -104,7 +104,7 @@ def run_commit(
     base_location: str | None = BASE_FILE,
     **more: Any,
 ) -> CommitOutcome:
-    """Decode a commit from JSON and apply it; what the base was must not have changed."""
+    """Decode a commit from JSON and apply it; check that its base is unchanged."""
     body = {"requirements": list(requirements), "updates": list(updates)}
     request = wire.decode(json.dumps(body).encode(), wire.CommitTableRequest)
     before = encode_table_metadata(base) if base is not None else None
@@ -117,5 +117,5 @@ def run_commit(
 
 @pytest.fixture(scope="session")
 def commit() -> Commit:
-    """Applies a commit given in JSON."""
+    """Return a function that applies a commit given in JSON."""
     return run_commit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client library as a second opinion, for versions 1 and 2 and the updates where it applies a catalog's rules."""
+"""Comparison with PyIceberg for format versions 1 and 2, and for updates with the rules of a catalog."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MORE = {"source-id": 1, "transform": "bucket[4]", "name": "b", "field-id": 1000}
 
 
 def theirs(document: bytes) -> dict[str, Any]:
-    """The document as the library understands it, without what it only records for itself."""
+    """Return the document as PyIceberg reads it, without its internal fields."""
     return spaced(TableMetadataUtil.parse_raw(document.decode()).model_dump_json())
 
 
 def spaced(text: str) -> dict[str, Any]:
-    """Normalised; the library writes decimals with a space we do not add."""
+    """Return a normalized type; PyIceberg writes decimals with an additional space."""
     return normal(json.loads(text.replace("decimal(9, 2)", "decimal(9,2)")))
 
 
@@ -45,7 +45,7 @@ def normal(members: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_library_reads_new_tables_as_we_wrote_them(table: Any, version: int, w: Any) -> None:
+def test_pyiceberg_reads_new_tables_as_written(table: Any, version: int, w: Any) -> None:
     fields = w.schema(
         w.column(9, "id", required=True, doc="key"),
         w.column(4, "l", {"type": "list", "element-id": 5, "element": "decimal(9,2)", "element-required": False}),
@@ -79,7 +79,9 @@ CASES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", CASES)
-def test_the_library_applies_updates_as_we_do(table: Any, commit: Any, w: Any, name: str, version: int) -> None:
+def test_pyiceberg_applies_updates_with_the_same_result(
+    table: Any, commit: Any, w: Any, name: str, version: int
+) -> None:
     named = {
         "snapshot": w.snapshot(10**15, seq=1 if version == 2 else 0),
         "ref": w.ref("main", 10**15),
@@ -95,11 +97,11 @@ def test_the_library_applies_updates_as_we_do(table: Any, commit: Any, w: Any, n
 
 
 def without_old_spec(members: dict[str, Any]) -> dict[str, Any]:
-    """The library does not keep the version 1 copy of the default spec up to date; the specification wants it so."""
+    """Remove the version 1 copy of the default spec, which PyIceberg does not update as the specification requires."""
     return {name: v for name, v in members.items() if name != "partition-spec"}
 
 
-def test_we_read_what_the_library_writes(table: Any, commit: Any, w: Any) -> None:
+def test_metadata_written_by_pyiceberg_is_readable(table: Any, commit: Any, w: Any) -> None:
     made = commit(table(2), w.snapshot(10**15), w.ref("main", 10**15)).metadata
     written = TableMetadataUtil.parse_raw(encode_table_metadata(made).decode()).model_dump_json().encode()
     again = decode_table_metadata(written)
@@ -108,7 +110,7 @@ def test_we_read_what_the_library_writes(table: Any, commit: Any, w: Any) -> Non
 
 
 def every_update_and_requirement_of_the_library(w: Any) -> tuple[list[Any], list[Any]]:
-    """One instance of each class, made from wire JSON by the library itself."""
+    """Return one instance of each class, made from wire JSON by PyIceberg."""
     stats = {"snapshot-id": 1, "statistics-path": "s3://b/a", "file-size-in-bytes": 1}
     full = {**stats, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     updates = [
@@ -148,7 +150,7 @@ def every_update_and_requirement_of_the_library(w: Any) -> tuple[list[Any], list
     return updates, requirements
 
 
-def test_our_strict_bodies_take_everything_the_library_sends(w: Any) -> None:
+def test_strict_request_bodies_accept_every_pyiceberg_request(w: Any) -> None:
     updates, requirements = every_update_and_requirement_of_the_library(w)
     body = {"identifier": {"namespace": ["a", "b"], "name": "t"}, "requirements": requirements, "updates": updates}
     sent = CommitTableRequest.model_validate(body).model_dump_json().encode()
@@ -158,7 +160,7 @@ def test_our_strict_bodies_take_everything_the_library_sends(w: Any) -> None:
     assert request.identifier is not None and request.identifier.dotted == "a.b.t"
 
 
-def test_a_table_the_library_asks_for_is_created(w: Any) -> None:
+def test_a_table_requested_by_pyiceberg_is_created(w: Any) -> None:
     members = {
         "name": "t",
         "schema": {**w.schema(), "schema-id": 0},

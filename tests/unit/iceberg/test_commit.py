@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits as a whole: creation, no-ops, logs and times, cost."""
+"""Whole commits: creation, no-ops, logs, times and cost."""
 
 import json
 import time
@@ -77,12 +77,12 @@ def test_a_table_may_be_created_without_spec_and_order(commit: Any, w: Any) -> N
 
 
 @pytest.mark.parametrize("missing", ["assign-uuid", "set-location", "set-current-schema"])
-def test_a_creation_without_an_essential_is_refused(commit: Any, w: Any, missing: str) -> None:
+def test_a_creation_without_a_required_update_is_refused(commit: Any, w: Any, missing: str) -> None:
     with pytest.raises(InvalidTableUpdate):
         commit(None, *(u for u in creation(w) if u["action"] != missing), requirements=CREATE)
 
 
-def test_snapshots_come_after_the_schema(commit: Any, w: Any) -> None:
+def test_snapshots_must_follow_the_schema(commit: Any, w: Any) -> None:
     with pytest.raises(InvalidTableUpdate, match="Attempting to add a snapshot before a schema is added"):
         commit(None, w.snapshot(1), *creation(w), requirements=CREATE)
 
@@ -100,7 +100,7 @@ def test_a_commit_with_one_bad_update_changes_nothing(table: Any, commit: Any) -
         commit(table(), put(a="b"), {"action": "set-default-spec", "spec-id": 9})
 
 
-def test_a_commit_may_not_hold_updates_without_end(table: Any, commit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_updates_in_a_commit_is_bounded(table: Any, commit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "MAX_UPDATES", 2)
     with pytest.raises(TooManyUpdatesInCommit):
         commit(table(), put(), put(), put())
@@ -109,13 +109,13 @@ def test_a_commit_may_not_hold_updates_without_end(table: Any, commit: Any, monk
 # ---- logs and times ----------------------------------------------------------------------------------------------
 
 
-def test_the_previous_file_joins_the_log_under_its_own_time(table: Any, commit: Any, w: Any) -> None:
+def test_the_metadata_log_gets_the_previous_file_with_its_own_timestamp(table: Any, commit: Any, w: Any) -> None:
     new = commit(table(), put(a="b")).metadata
     assert [e.members() for e in new.metadata_log] == [{"timestamp-ms": w.created_ms, "metadata-file": w.base_file}]
     assert new.last_updated_ms == w.created_ms + 60_000
 
 
-def test_the_metadata_log_is_cut_and_tells_which_files_to_delete(table: Any, commit: Any, w: Any) -> None:
+def test_the_metadata_log_is_truncated_and_its_dropped_files_are_returned(table: Any, commit: Any, w: Any) -> None:
     current, expired = table(), []
     for i in range(6):
         settings = {"write.metadata.previous-versions-max": "3", "write.metadata.delete-after-commit.enabled": "true"}
@@ -127,7 +127,7 @@ def test_the_metadata_log_is_cut_and_tells_which_files_to_delete(table: Any, com
     assert expired == [(), (), (), ("f0",), ("f1",), ("f2",)]
 
 
-def test_a_shorter_log_takes_effect_with_the_commit_that_asks_for_it(table: Any, commit: Any) -> None:
+def test_a_shorter_metadata_log_takes_effect_in_the_same_commit(table: Any, commit: Any) -> None:
     current = table()
     for i in range(5):
         current = commit(current, put(i=str(i)), base_location=f"f{i}").metadata
@@ -137,7 +137,7 @@ def test_a_shorter_log_takes_effect_with_the_commit_that_asks_for_it(table: Any,
     assert outcome.expired_metadata_files == ("f0", "f1", "f2", "f3", "f4")
 
 
-def test_files_that_fall_out_of_the_log_are_kept_where_the_table_says_so(table: Any, commit: Any) -> None:
+def test_files_dropped_from_the_log_are_kept_if_the_table_property_says_so(table: Any, commit: Any) -> None:
     keep = {"action": "set-properties", "updates": {"write.metadata.delete-after-commit.enabled": "false"}}
     current = commit(table(), keep, base_location="f0").metadata
     shorter = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "0"}}
@@ -146,7 +146,7 @@ def test_files_that_fall_out_of_the_log_are_kept_where_the_table_says_so(table: 
     assert again.expired_metadata_files == ()
 
 
-def test_a_log_length_that_is_no_number_is_refused(table: Any, commit: Any) -> None:
+def test_a_non_numeric_metadata_log_length_is_refused(table: Any, commit: Any) -> None:
     bad = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "many"}}
     with pytest.raises(BadRequestException, match="previous-versions-max must have non-negative integer value"):
         commit(table(), bad)
@@ -159,7 +159,7 @@ def test_a_snapshot_from_before_the_last_commit_is_tolerated_for_a_minute(table:
         commit(table(), w.snapshot(1, **{"timestamp-ms": w.created_ms - 60_001}))
 
 
-def test_our_own_clock_never_turns_time_back_nor_refuses(table: Any, commit: Any, w: Any) -> None:
+def test_the_last_updated_time_never_decreases_with_the_server_clock(table: Any, commit: Any, w: Any) -> None:
     ahead = commit(table(), w.snapshot(1, **{"timestamp-ms": w.created_ms + 10**9}), w.ref("main", 1)).metadata
     new = commit(ahead, put(a="b")).metadata
     assert new.last_updated_ms == ahead.last_updated_ms
@@ -183,7 +183,7 @@ def document(table: Any, snapshots: int) -> bytes:
     return encode_table_metadata(base)
 
 
-def test_an_append_does_not_parse_the_snapshots_already_there(
+def test_an_append_does_not_parse_existing_snapshots(
     table: Any, commit: Any, w: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = decode_stored_table_metadata(document(table, 50))
@@ -207,7 +207,7 @@ def test_a_commit_on_a_thousand_snapshots_stays_far_below_the_client_librarys_64
 ) -> None:
     data = document(table, 1000)
     best = 1.0
-    for _ in range(50):  # on a busy machine one of them runs undisturbed
+    for _ in range(50):  # on a busy machine at least one of the runs is not interrupted
         started = time.perf_counter()
         base = decode_stored_table_metadata(data)
         request = [w.snapshot(3051729675574597004, seq=1001, parent=1), w.ref("main", 3051729675574597004)]
@@ -226,7 +226,7 @@ def _decoded(body: Any) -> Any:
     return wire.decode(json.dumps(body).encode(), wire.CommitTableRequest)
 
 
-def test_a_new_table_may_make_its_schema_current_last_when_nothing_before_needs_one(commit: Any, w: Any) -> None:
+def test_a_creation_may_set_the_current_schema_last_if_no_update_needs_it(commit: Any, w: Any) -> None:
     updates = [each for each in creation(w) if each["action"] != "set-current-schema"]
     unpartitioned = {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}
     last = {"action": "set-current-schema", "schema-id": 0}

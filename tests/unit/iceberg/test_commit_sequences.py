@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random commits one after the other: what must hold in every state a table can get into."""
+"""Invariants of table metadata under sequences of random commits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REFS = ["main", "dev", "audit", "release"]
 
 
 class Commits(RuleBasedStateMachine):
-    """A table under random commits, with a memory of what each id once stood for."""
+    """A table under random commits; remembers the meaning of each id."""
 
     metadata: TableMetadata
 
@@ -57,7 +57,7 @@ class Commits(RuleBasedStateMachine):
         self.metadata = new_table_metadata(request, table_uuid=UUID_OF_TABLE, location="s3://b/t", now_ms=self.now)
 
     def commit(self, *updates: Any, reread: bool = True) -> bool:
-        """Commit with requirements describing the present; returns whether the commit was accepted."""
+        """Commit with requirements that describe the current state. Return True if the commit was accepted."""
         m = self.metadata
         requirements = [
             {"type": "assert-table-uuid", "uuid": m.table_uuid},

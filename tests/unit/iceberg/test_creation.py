@@ -15,7 +15,7 @@ def document(metadata: Any) -> dict[str, Any]:
     return members
 
 
-def test_a_new_table_is_the_document_clients_expect(table: Any, w: Any) -> None:
+def test_a_new_table_equals_the_document_that_clients_expect(table: Any, w: Any) -> None:
     made = document(table(properties={"owner": "ann", "uuid": "x", "current-schema": "y"}))
     assert made == {
         "format-version": 2,
@@ -42,7 +42,7 @@ def test_a_new_table_is_the_document_clients_expect(table: Any, w: Any) -> None:
     }
 
 
-def test_version_1_repeats_schema_and_spec_for_old_readers(table: Any, w: Any) -> None:
+def test_version_1_duplicates_schema_and_spec_for_old_readers(table: Any, w: Any) -> None:
     spec = {"fields": [{"source-id": 2, "transform": "day", "name": "d"}]}
     made = document(table(1, **{"partition-spec": spec}))
     assert made["schema"] == made["schemas"][0]
@@ -51,7 +51,7 @@ def test_version_1_repeats_schema_and_spec_for_old_readers(table: Any, w: Any) -
     assert made["current-snapshot-id"] == -1
 
 
-def test_version_3_counts_rows_and_says_null_for_no_snapshot(table: Any) -> None:
+def test_version_3_has_next_row_id_and_null_for_no_snapshot(table: Any) -> None:
     made = document(table(3))
     assert made["next-row-id"] == 0
     assert made["current-snapshot-id"] is None
@@ -104,7 +104,7 @@ def test_a_format_version_that_does_not_exist_is_refused(table: Any, version: An
         table(version)
 
 
-def test_a_format_version_the_warehouse_does_not_permit_is_refused() -> None:
+def test_a_format_version_that_the_warehouse_forbids_is_refused() -> None:
     from uuid import UUID
 
     from gateway.iceberg import wire
@@ -131,7 +131,7 @@ def test_a_format_version_the_warehouse_does_not_permit_is_refused() -> None:
         ([{"source-id": 1, "transform": "identity"}], "`$.partition-spec.fields[0]`"),
     ],
 )
-def test_a_spec_that_cannot_work_is_refused(table: Any, spec: Any, message: str) -> None:
+def test_an_invalid_spec_is_refused(table: Any, spec: Any, message: str) -> None:
     with pytest.raises(CatalogError) as caught:
         table(**{"partition-spec": {"fields": spec}})
     assert caught.value.code == 400
@@ -148,12 +148,12 @@ def test_a_nested_column_is_no_sort_key_unless_primitive(table: Any, w: Any) -> 
         table(fields=w.schema(w.column(1, "p", point)), **{"write-order": order})
 
 
-def test_a_variant_in_version_2_is_refused_in_the_words_clients_look_for(table: Any, w: Any) -> None:
+def test_a_variant_in_version_2_is_refused_with_the_message_clients_match(table: Any, w: Any) -> None:
     with pytest.raises(BadRequestException, match="variant is not supported until v3"):
         table(2, w.schema(w.column(1, "v", "variant")))
     assert table(3, w.schema(w.column(1, "v", "variant"))).format_version == 3
 
 
-def test_commit_settings_must_be_counts(table: Any) -> None:
+def test_commit_properties_must_be_counts(table: Any) -> None:
     with pytest.raises(BadRequestException, match="commit.retry.num-retries must have non-negative integer value"):
         table(properties={"commit.retry.num-retries": "-1"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of documents: text kept, parsed late, never shared."""
+"""Parts of documents: stored as text, parsed on demand, never shared."""
 
 import json
 
@@ -18,7 +18,7 @@ def entries(text: bytes) -> Parts[SnapshotLogEntry]:
 ONE = b'{"snapshot-id":1,"timestamp-ms":5}'
 
 
-def test_appending_leaves_the_old_array_as_it_was() -> None:
+def test_appending_does_not_change_the_old_array() -> None:
     base = entries(b"[" + ONE + b"]")
     new = base.append(log_entry(2, 6))
     assert (len(base), len(new)) == (1, 2)
@@ -27,7 +27,7 @@ def test_appending_leaves_the_old_array_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("empty", [b"[]", b"[ ]", b" [\n] ", b"[" + b" " * 5000 + b"]"])
-def test_appending_to_an_empty_array_makes_no_stray_comma(empty: bytes) -> None:
+def test_appending_to_an_empty_array_adds_no_comma(empty: bytes) -> None:
     assert json.loads(bytes(entries(empty).append(log_entry(2, 6)).json)) == [{"snapshot-id": 2, "timestamp-ms": 6}]
 
 
@@ -45,17 +45,17 @@ def test_keeping_everything_keeps_the_array_itself() -> None:
     assert base.only(lambda entry: False).json == Raw(b"[]")
 
 
-def test_a_number_that_is_there_is_never_missed() -> None:
+def test_a_number_in_the_text_is_always_found() -> None:
     base = entries(b"[" + ONE + b"]").append(log_entry(12345, 6))
     assert base.may_mention(1) and base.may_mention(12345)
     assert not base.may_mention(777)
 
 
-def test_a_member_called_text_is_not_taken_for_the_text() -> None:
+def test_a_member_named_text_is_not_the_cached_text() -> None:
     part = SnapshotLogEntry.read(b'{"snapshot-id":1,"timestamp-ms":5,"text":{"a":1}}')
     assert part.members()["text"] == {"a": 1}
 
 
-def test_a_malformed_part_names_its_place() -> None:
+def test_a_malformed_part_is_refused_with_its_path() -> None:
     with pytest.raises(BadRequestException, match=r"`metadata-file` at `\$\.log`"):
         MetadataLogEntry.read(b'{"timestamp-ms":5}', at="$.log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors: the wire type is the class name, and texts are those clients assert on."""
+"""Errors: the wire type is the class name, and the messages are those that clients match."""
 
 from gateway.iceberg import errors
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -8,7 +8,7 @@ NS = Namespace(("a", "b"))
 TABLE = TableIdentifier(NS, "t")
 
 
-def test_every_error_has_a_type_a_status_and_a_reason_to_exist() -> None:
+def test_every_error_has_a_type_a_status_and_a_description() -> None:
     kinds = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, errors.CatalogError)]
     assert len(kinds) > 50
     for kind in kinds:
@@ -18,20 +18,20 @@ def test_every_error_has_a_type_a_status_and_a_reason_to_exist() -> None:
             assert kind.type == kind.__name__
 
 
-def test_a_retryable_validation_is_a_failed_commit_to_the_client() -> None:
+def test_a_retryable_validation_error_is_sent_as_commit_failed() -> None:
     error = errors.RetryableValidation.of("x is old")
     assert isinstance(error, errors.CommitFailedException)
     assert (error.type, error.code) == ("CommitFailedException", 409)
     assert error.message == "Validation failed, please retry: x is old"
 
 
-def test_texts_of_missing_things_are_those_of_the_compatibility_kit() -> None:
+def test_messages_of_absent_objects_equal_those_of_the_compatibility_kit() -> None:
     assert errors.NoSuchTableException.of(TABLE).message == "Table does not exist: a.b.t"
     assert errors.NoSuchViewException.of(TABLE).message == "View does not exist: a.b.t"
     assert errors.NoSuchNamespaceException.of(NS).message == "Namespace does not exist: a.b"
 
 
-def test_texts_of_taken_names_are_those_of_the_compatibility_kit() -> None:
+def test_messages_of_existing_names_equal_those_of_the_compatibility_kit() -> None:
     taken = errors.AlreadyExistsException
     assert taken.namespace(NS).message == "Namespace already exists: a.b"
     assert taken.table(TABLE).message == "Table already exists: a.b.t"
@@ -42,6 +42,6 @@ def test_texts_of_taken_names_are_those_of_the_compatibility_kit() -> None:
     assert errors.NamespaceNotEmptyException.of(NS).message == "Namespace a.b is not empty"
 
 
-def test_refusals_for_now_say_when_to_come_back() -> None:
+def test_temporary_refusals_have_a_retry_time() -> None:
     assert errors.TooManyRequests("busy", retry_after_s=7).retry_after_s == 7
     assert errors.ServiceUnavailableException("down", detail=("x",)).detail == ("x",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names: folding, parsing, what a new one may contain."""
+"""Names: folding, parsing, and rules for new names."""
 
 import unicodedata
 
@@ -23,7 +23,7 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold, valida
 RESERVED = frozenset({"system", "examples", "information_schema"})
 
 
-# Letters whose folding is longer than themselves, and marks that compose with what is in front of them.
+# Letters with a longer folded form, and marks that compose with the preceding letter.
 TRICKY = st.text(
     st.sampled_from(
         "aA\u0130\u00df\u1e9e\u0149\u01f0\u0390\u03a3\u03c2\u1f80\u1fb3\u1fb7\u1ffc\ufb03\u0345\u0308\u0301\u030c\u0323\u212a"
@@ -42,7 +42,7 @@ def test_names_that_differ_in_case_or_composition_only_have_one_key(name: str) -
 
 
 def _matches_canonically(one: str, other: str) -> bool:
-    """Compare as Unicode 3.13, D145 does, which needs no key."""
+    """Compare by Unicode 3.13, D145, which needs no key."""
 
     def decomposed(text: str) -> str:
         return unicodedata.normalize("NFD", text)
@@ -52,7 +52,7 @@ def _matches_canonically(one: str, other: str) -> bool:
 
 @st.composite
 def _pairs(draw: st.DrawFn) -> tuple[str, str]:
-    """Draw a name and one that differs from it in the case of letters, and sometimes in a letter."""
+    """Draw a name and a variant of it in letter case, sometimes with a different letter."""
     name = draw(st.one_of(st.text(min_size=1), TRICKY))
     change = st.sampled_from((str.upper, str.lower, str.swapcase, str, lambda letter: letter + "x"))
     return name, "".join(draw(change)(letter) for letter in name)
@@ -91,7 +91,7 @@ def test_a_namespace_is_parsed_once_at_the_separator() -> None:
     assert Namespace.parse("a.b\x1fc", separator=".").levels == ("a.b", "c")
 
 
-def test_a_namespace_tells_parent_name_and_rendering() -> None:
+def test_a_namespace_has_a_parent_a_name_and_a_rendering() -> None:
     namespace = Namespace(("A", "b", "C"))
     assert (namespace.dotted, namespace.name, namespace.key) == ("A.b.C", "C", "a\x1fb\x1fc")
     assert namespace.parent == Namespace(("A", "b"))
@@ -104,7 +104,7 @@ def test_an_identifier_renders_with_dots_and_keys_without_case() -> None:
 
 
 @pytest.mark.threat("LG-POL-12")
-def test_a_level_cannot_smuggle_the_separator_into_a_key() -> None:
+def test_a_level_cannot_contain_the_key_separator() -> None:
     with pytest.raises(InvalidNamespace):
         Namespace(("a\x1fb",))
     with pytest.raises(InvalidTableName):
@@ -186,15 +186,15 @@ def test_a_new_table_name_is_accepted(name: str) -> None:
     validate_new_name(name)
 
 
-def test_messages_never_print_what_a_terminal_would_obey() -> None:
+def test_messages_contain_no_terminal_control_characters() -> None:
     with pytest.raises(InvalidTableName) as caught:
         validate_new_name("a\x1b[31m")
     assert "\x1b" not in caught.value.message
     assert len(str(caught.value)) < 200
 
 
-def test_names_that_can_exist_nowhere_are_not_even_asked_about() -> None:
-    """Every record of a request repeats its names, so their length is not the caller's to choose."""
+def test_names_beyond_the_length_and_depth_limits_are_refused() -> None:
+    """Audit records of a request repeat its names, so their length is bounded."""
     with pytest.raises(InvalidNamespace):
         Namespace(("x" * 1025,))
     with pytest.raises(NamespaceDepthExceeded):

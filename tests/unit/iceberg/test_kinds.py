@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a commit does, in the terms authorization decides on."""
+"""Kinds of changes in a commit, as authorization uses them."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def summary(operation: str | None, **more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete", "replace"])
-def test_a_snapshot_is_what_its_summary_declares(w: Any, operation: str) -> None:
+def test_a_snapshot_has_the_kind_that_its_summary_declares(w: Any, operation: str) -> None:
     assert kinds(w.snapshot(1, **summary(operation)), w.ref("main", 1)) == {operation}
 
 
@@ -36,12 +36,12 @@ def test_a_snapshot_is_what_its_summary_declares(w: Any, operation: str) -> None
     [summary(None), summary("sideways"), {"summary": None}, {"summary": {"operation": 1}}, {"snapshot-id": "x"}]
     + [summary("append", **{"deleted-data-files": "1"}), summary("append", **{"deleted-records": "5"})],
 )
-def test_what_is_not_plainly_an_append_counts_as_an_overwrite(w: Any, more: Any) -> None:
+def test_an_unclear_snapshot_summary_counts_as_an_overwrite(w: Any, more: Any) -> None:
     assert "overwrite" in kinds(w.snapshot(1, **more))
     assert "append" not in kinds(w.snapshot(1, **more))
 
 
-def test_an_append_that_reports_no_removed_files_is_one(w: Any) -> None:
+def test_an_append_that_reports_zero_removed_files_is_an_append(w: Any) -> None:
     assert kinds(w.snapshot(1, **summary("append", **{"deleted-data-files": "0"}))) == {"append"}
 
 
@@ -64,7 +64,7 @@ def test_rolling_main_back_or_dropping_it_is_an_overwrite(w: Any) -> None:
     assert kinds({"action": "remove-snapshot-ref", "ref-name": "main"}) == {"overwrite"}
 
 
-def test_keeping_main_where_it_is_only_manages_the_ref(w: Any, table: Any, commit: Any) -> None:
+def test_setting_main_to_its_current_snapshot_is_ref_management(w: Any, table: Any, commit: Any) -> None:
     base = commit(table(), w.snapshot(1), w.ref("main", 1)).metadata
     assert kinds(w.ref("main", 1, **{"min-snapshots-to-keep": 2}), base=base) == {"refs"}
 
@@ -81,7 +81,7 @@ def test_other_branches_and_tags_are_ref_management(w: Any) -> None:
     ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"]
     + ["gc.enabled", "owner", "trino.run-as-owner"],
 )
-def test_some_properties_are_privileged_to_set_and_to_remove(name: str) -> None:
+def test_some_properties_need_a_privilege_to_set_and_to_remove(name: str) -> None:
     assert kinds(put(**{name: "x"})) == {"alter", "privileged"}
     assert kinds({"action": "remove-properties", "removals": [name]}) == {"alter", "privileged"}
     assert kinds(put(comment="x")) == {"alter"}
@@ -117,13 +117,13 @@ def test_every_other_update_has_one_kind(update: Any, kind: str) -> None:
     assert kinds(update) == {kind}
 
 
-def test_the_cases_above_leave_no_update_out() -> None:
+def test_every_update_has_a_case_in_these_tests() -> None:
     judged = [m for m in test_every_other_update_has_one_kind.pytestmark if m.name == "parametrize"][0].args[1]
     elsewhere = {"add-snapshot", "set-snapshot-ref", "remove-snapshot-ref", "set-properties", "remove-properties"}
     assert {update["action"] for update, _ in judged} | elsewhere == set(vocabulary.TABLE_ACTIONS)
 
 
-def test_facts_about_a_commit_are_told_by_name(w: Any) -> None:
+def test_facts_about_a_commit_are_available_by_name(w: Any) -> None:
     body = [
         put(a="1", b="2"),
         {"action": "remove-properties", "removals": ["c"]},

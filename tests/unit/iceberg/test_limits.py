@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is too much, and that what is too much already may shrink."""
+"""Limits of tables and commits; a table above a limit may shrink."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ GROWING = {
     "refs": ({"structures": 3}, tag),
     "properties": ({"properties": 4}, lambda n: {"action": "set-properties", "updates": {f"k{n}": "v"}}),
 }
-"""What grows: limits that let three more in, and what makes the nth."""
+"""Cases: limits that allow three more elements, and the function that makes the nth."""
 
 
 @pytest.mark.parametrize("what", GROWING)
-def test_a_commit_may_fill_a_table_up_to_its_limit_and_not_beyond(what: str) -> None:
+def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(what: str) -> None:
     limits, update = GROWING[what]
     first = [snapshot(1)] if what == "refs" else []
     full = commit(table(), *first, *map(update, (1, 2, 3)), **limits)
     with pytest.raises(MetadataTooLarge, match=rf"There would be \d {what}, at most \d are allowed"):
         commit(full, update(4), **limits)
-    # What was let in when the limit was higher stays, and everything else goes on.
+    # Elements accepted under a higher limit stay, and all other changes continue.
     over = commit(full, update(4))
     lower = {name: 1 for name in limits}
     commit(over, {"action": "remove-properties", "removals": ["write.parquet.compression-codec"]}, **lower)
@@ -92,7 +92,7 @@ def test_a_document_may_not_grow_beyond_its_size() -> None:
         commit(table(), {"action": "set-properties", "updates": {"k": "x" * 100}}, document_bytes=size + 50)
 
 
-def test_what_is_estimated_is_about_what_is_written() -> None:
+def test_the_estimated_size_is_close_to_the_written_size() -> None:
     full = commit(table(), *map(snapshot, range(1, 500)), *map(tag, range(1, 50)))
     written = len(encode_table_metadata(full))
     assert 0.8 * written < full.measured.size <= written
@@ -121,23 +121,23 @@ def test_a_new_table_and_a_new_view_have_the_same_limits() -> None:
         commit_view(view, (), change.updates, now_ms=2, limits=Limits(properties=10))
 
 
-def test_updates_that_multiply_are_refused_before_they_cost() -> None:
-    """Each new schema is compared with all there are: ten thousand in one commit are fifty million comparisons."""
+def test_updates_with_quadratic_cost_are_refused_early() -> None:
+    """Each new schema is compared with all existing ones: ten thousand in one commit are fifty million comparisons."""
     began = time.process_time()
     with pytest.raises(TooManyUpdatesInCommit, match="send them in several commits"):
         commit(table(), *map(schema, range(2, 10_000)))
     assert time.process_time() - began < 30
 
 
-def test_thousands_of_snapshots_are_expired_by_an_update_each_as_by_one() -> None:
-    """As clients up to 1.8 do; looked through one by one it would be beyond what a commit may look at."""
+def test_expiring_snapshots_one_update_each_equals_one_update_for_all() -> None:
+    """Clients up to 1.8 send this; a search for each snapshot would exceed the limits of a commit."""
     full = commit(table(), *map(snapshot, range(1, 5001)))
     removals = [{"action": "remove-snapshots", "snapshot-ids": [n]} for n in range(1, 5001)]
     one = {"action": "remove-snapshots", "snapshot-ids": list(range(1, 5001))}
     assert encode_table_metadata(commit(full, *removals)) == encode_table_metadata(commit(full, one))
 
 
-def test_a_snapshot_that_is_there_is_found_however_many_are_added() -> None:
+def test_existing_snapshot_ids_are_detected_among_many_added_ones() -> None:
     base = commit(table(), *map(snapshot, range(100, 120)))
     for position in (1, 3, 9):
         updates = [snapshot(200 + n) for n in range(position)] + [snapshot(105)]
@@ -148,7 +148,7 @@ def test_a_snapshot_that_is_there_is_found_however_many_are_added() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[1,2,3,4]", b'{"a":{"b":{"c":{"d":{}}}}}', b"[[[[[1]]]]]", b'{"a":[{},{},{}]}'])
-def test_no_body_has_more_values_than_are_counted(body: bytes) -> None:
+def test_the_number_of_values_in_a_body_is_bounded(body: bytes) -> None:
     def values(value: object) -> int:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return 1 + sum(map(values, inner))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way a document or commit points to a place in the store is listed."""
+"""Locations in documents and commits: every one is listed."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def test_no_known_path_property_is_forgotten(name: str) -> None:
 
 @pytest.mark.threat("LG-LOC-09")
 def test_every_location_inside_a_document_is_found(table: Any, commit: Any, w: Any) -> None:
-    """Each text that looks like a location, wherever it stands in the document, is in the list."""
+    """Each text that looks like a location is in the list, at any depth of the document."""
     stats = {"snapshot-id": 1, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     made = commit(
         table(properties=ALL_PATHS),
@@ -59,7 +59,7 @@ def test_every_location_inside_a_document_is_found(table: Any, commit: Any, w: A
 
 
 @pytest.mark.threat("LG-LOC-08")
-def test_every_location_a_commit_brings_in_is_found(w: Any) -> None:
+def test_every_location_that_a_commit_adds_is_found(w: Any) -> None:
     stats = {"snapshot-id": 1, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
     updates = [
         {"action": "set-location", "location": "s3://a"},
@@ -74,6 +74,6 @@ def test_every_location_a_commit_brings_in_is_found(w: Any) -> None:
     assert found[2].source == "updates[2].snapshot.manifest-list"
 
 
-def test_a_place_that_cannot_be_read_is_not_passed_over() -> None:
+def test_an_unreadable_location_is_refused() -> None:
     with pytest.raises(BadRequestException, match=r"\$\.updates\[0\]\.statistics"):
         update_locations(decoded({"action": "set-statistics", "statistics": {"statistics-path": 5}}))

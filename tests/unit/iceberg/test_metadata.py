@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents: round trips, old forms, and what is refused from elsewhere."""
+"""Metadata documents: round trips, old forms, and refused documents."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def members(data: bytes) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def rich(table: Any, commit: Any, w: Any) -> dict[str, Any]:
-    """A document with something in every member."""
+    """Return a document with every member set."""
     stats = {
         "snapshot-id": 1,
         "statistics-path": "s3://lake/a",
@@ -73,7 +73,7 @@ def test_reading_and_writing_gives_the_same_bytes(rich: dict[str, Any]) -> None:
         assert encode_table_metadata(decode(data)) == data
 
 
-def test_members_nobody_knows_yet_survive_everywhere(rich: dict[str, Any], commit: Any) -> None:
+def test_unknown_members_are_preserved_everywhere(rich: dict[str, Any], commit: Any) -> None:
     future = json.loads(json.dumps(rich))
     future["x-top"] = {"deep": [1, None, "ü"]}
     for name in ("schemas", "partition-specs", "sort-orders", "snapshots", "statistics", "partition-statistics"):
@@ -114,12 +114,12 @@ def test_an_early_version_1_table_can_be_upgraded_and_written(commit: Any, w: An
 
 
 @pytest.mark.parametrize("absent", [-1, None])
-def test_both_spellings_of_no_snapshot_are_read(absent: int | None) -> None:
+def test_null_and_minus_one_are_read_as_no_snapshot(absent: int | None) -> None:
     document = {**OLD_V1, "current-snapshot-id": absent, "snapshots": None}
     assert decode_table_metadata(encoded(document)).current_snapshot_id is None
 
 
-def test_duplicate_members_cannot_show_two_documents_to_two_readers(rich: dict[str, Any]) -> None:
+def test_duplicate_members_are_refused(rich: dict[str, Any]) -> None:
     data = encoded(rich).replace(b'"statistics-path":', b'"statistics-path": "s3://other/", "statistics-path":', 1)
     assert data.count(b"s3://other/") == 1
     assert b"s3://other/" not in encode_table_metadata(decode_table_metadata(data))
@@ -166,7 +166,7 @@ def test_inconsistent_documents_are_refused(rich: dict[str, Any], change: dict[s
 
 
 @pytest.mark.parametrize("name", ["schemas", "partition-specs", "sort-orders", "snapshots"])
-def test_ids_that_exist_twice_are_refused(rich: dict[str, Any], name: str) -> None:
+def test_duplicate_ids_are_refused(rich: dict[str, Any], name: str) -> None:
     with pytest.raises(BadRequestException, match="exists twice"):
         decode_table_metadata(encoded({**rich, name: rich[name] * 2}))
 
@@ -177,12 +177,12 @@ def test_a_nul_character_in_a_document_is_refused(rich: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\x1f\x8b", b'{"a":' * 100_000])
-def test_what_is_no_metadata_is_refused(data: bytes) -> None:
+def test_documents_that_are_not_metadata_are_refused(data: bytes) -> None:
     with pytest.raises(BadRequestException):
         decode_table_metadata(data)
 
 
-def test_documents_are_bounded_before_they_are_read(rich: dict[str, Any]) -> None:
+def test_document_size_is_checked_before_parsing(rich: dict[str, Any]) -> None:
     data = encoded(rich)
     with pytest.raises(MetadataTooLarge, match="at most 100 bytes"):
         decode_table_metadata(data, limits=Limits(document_bytes=100))
@@ -196,13 +196,13 @@ def test_documents_are_bounded_before_they_are_read(rich: dict[str, Any]) -> Non
         decode_table_metadata(encoded({**rich, "properties": {"a": "b"}}), limits=Limits(properties=0))
 
 
-def test_deep_nesting_in_members_nobody_looks_at_is_refused(rich: dict[str, Any]) -> None:
+def test_deep_nesting_in_unknown_members_is_refused(rich: dict[str, Any]) -> None:
     data = encoded(rich)[:-1] + b', "x": ' + b"[" * 300 + b"]" * 300 + b"}"
     with pytest.raises(BadRequestException, match="nested deeper than 200"):
         decode_table_metadata(data)
 
 
-def test_lookups_tell_what_there_is(rich: dict[str, Any]) -> None:
+def test_lookups_by_id_return_existing_objects(rich: dict[str, Any]) -> None:
     made = decode_table_metadata(encoded(rich))
     found = made.snapshot(1)
     assert found is not None and found.operation == "append" and found.key_id == "k"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of metadata files, and compression that cannot be used as a weapon."""
+"""Names of metadata files, and bounded decompression."""
 
 import gzip
 import zlib
@@ -35,19 +35,19 @@ ID = UUID(int=1)
         ("s3://b/t/metadata/3rd.json", "00000"),
     ],
 )
-def test_files_are_numbered_on(previous: str | None, number: str) -> None:
+def test_metadata_file_numbers_increase(previous: str | None, number: str) -> None:
     location = next_metadata_location("s3://b/t", previous, uuid=ID, gzip=False)
     assert location == f"s3://b/t/metadata/{number}-{ID}.metadata.json"
 
 
-def test_the_name_tells_compression_and_a_slash_is_never_doubled() -> None:
+def test_the_file_name_shows_compression_and_has_no_double_slash() -> None:
     assert (
         next_metadata_location("s3://b/t/", None, uuid=ID, gzip=True)
         == f"s3://b/t/metadata/00000-{ID}.gz.metadata.json"
     )
 
 
-def test_a_metadata_path_of_its_own_is_honoured() -> None:
+def test_a_configured_metadata_path_is_used() -> None:
     location = next_metadata_location("s3://b/t", None, uuid=ID, gzip=False, metadata_path="s3://b/t/meta/")
     assert location == f"s3://b/t/meta/00000-{ID}.metadata.json"
 
@@ -57,7 +57,7 @@ def test_a_name_without_number_has_no_version() -> None:
     assert metadata_version("00012-a.json") == 12
 
 
-def test_the_codec_is_none_or_gzip() -> None:
+def test_the_metadata_codec_is_none_or_gzip() -> None:
     assert uses_gzip({"write.metadata.compression-codec": "GZIP"})
     assert not uses_gzip({"write.metadata.compression-codec": "none"}, default=True)
     assert uses_gzip({}, default=True) and not uses_gzip({})
@@ -66,7 +66,7 @@ def test_the_codec_is_none_or_gzip() -> None:
 
 
 @given(st.binary(max_size=2000), st.integers(min_value=1, max_value=40))
-def test_what_was_packed_unpacks_to_the_same(data: bytes, times: int) -> None:
+def test_compressed_metadata_round_trips(data: bytes, times: int) -> None:
     document = b"{" + data * times
     assert decompress(compress(document)) == document
     assert gzip.decompress(compress(document)) == document
@@ -78,21 +78,21 @@ def test_equal_documents_give_equal_files() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1000, 1024 * 1024, 3 * 1024 * 1024 + 1])
-def test_the_limit_is_exact(size: int) -> None:
+def test_the_size_limit_is_exact(size: int) -> None:
     packed = compress(b"a" * size)
     assert len(decompress(packed, max_bytes=size)) == size
     with pytest.raises(BadRequestException, match="unpacks to more than"):
         decompress(packed, max_bytes=size - 1)
 
 
-def test_a_bomb_costs_no_more_than_its_limit() -> None:
+def test_a_decompression_bomb_uses_no_more_than_the_limit() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = b"".join(packer.compress(b"\0" * 1024 * 1024) for _ in range(64)) + packer.flush()
     with pytest.raises(BadRequestException):
         decompress(bomb, max_bytes=1000)
 
 
-def test_members_without_end_are_refused_and_a_few_are_fine() -> None:
+def test_many_gzip_members_are_refused_and_a_few_are_accepted() -> None:
     assert decompress(compress(b"a") + compress(b"b")) == b"ab"
     with pytest.raises(BadRequestException, match="gzip members"):
         decompress(compress(b"") * (MAX_MEMBERS + 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which table properties may be set and removed."""
+"""Table properties that may be set and removed."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ KEY = "encryption.key-id"
         "write.database.path",
     ],
 )
-def test_what_is_heeded_or_means_something_else_may_be_set(name: str) -> None:
+def test_supported_and_unrelated_properties_may_be_set(name: str) -> None:
     check_settable({}, {name: "x"})
 
 
 @pytest.mark.parametrize("name", ["write.metadata.new", "write.metadata", "write.metadata.metrics", "write.data.path2"])
-def test_settings_that_nothing_heeds_are_refused_unless_they_are_there_already(name: str) -> None:
+def test_unsupported_properties_are_refused_unless_already_set(name: str) -> None:
     with pytest.raises(FailedToSetProperties, match=name):
         check_settable({}, {"a": "1", name: "x"})
     with pytest.raises(FailedToSetProperties, match=name):
@@ -52,7 +52,7 @@ def test_settings_that_nothing_heeds_are_refused_unless_they_are_there_already(n
     check_settable({name: "x"}, {name: "x"})
 
 
-def test_an_encryption_key_is_chosen_once_and_stays() -> None:
+def test_the_encryption_key_of_a_table_cannot_change() -> None:
     check_settable({}, {KEY: "k"})
     check_settable({KEY: "k"}, {KEY: "k"})
     with pytest.raises(ImmutablePropertyModification, match="cannot be changed"):
@@ -85,7 +85,7 @@ def test_a_flag_is_true_or_false(value: str) -> None:
         check_settable_on_view({}, {DROP_DIALECT_ALLOWED: value})
 
 
-def test_a_codec_nobody_writes_is_refused_before_anything_is_written() -> None:
+def test_an_unsupported_codec_is_refused_before_any_write() -> None:
     for check in (check_settable, check_settable_on_view):
         with pytest.raises(UnsupportedCompressionCodec):
             check({}, {"write.metadata.compression-codec": "lz4"})
@@ -98,7 +98,7 @@ def test_a_view_keeps_at_least_one_version(value: str) -> None:
         check_settable_on_view({}, {HISTORY_SIZE: value})
 
 
-def test_what_a_registered_file_says_wrongly_is_read_for_the_safer_meaning() -> None:
+def test_invalid_properties_of_a_registered_file_get_the_safer_value() -> None:
     assert previous_versions_kept({}) == previous_versions_kept({PREVIOUS_VERSIONS_MAX: "-3"}) == 100
     assert previous_versions_kept({PREVIOUS_VERSIONS_MAX: "0"}) == 1
     assert view_versions_kept({HISTORY_SIZE: "many"}) == view_versions_kept({HISTORY_SIZE: "0"}) == 10

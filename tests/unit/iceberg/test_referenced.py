@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reduced view of `snapshots=refs`."""
+"""The reduced metadata of `snapshots=refs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.iceberg.metadata import encode_table_metadata
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 
 
-def test_only_snapshots_that_a_ref_names_are_left_and_the_log_is_whole(table: Any, commit: Any, w: Any) -> None:
+def test_only_referenced_snapshots_remain_and_the_log_is_complete(table: Any, commit: Any, w: Any) -> None:
     one = commit(table(), w.snapshot(1), w.ref("main", 1)).metadata
     two = commit(one, w.snapshot(2, seq=2, parent=1), w.ref("main", 2)).metadata
     document = encode_table_metadata(two)
@@ -23,12 +23,12 @@ def test_only_snapshots_that_a_ref_names_are_left_and_the_log_is_whole(table: An
     assert {**small, "snapshots": []} == {**whole, "snapshots": []}
 
 
-def test_a_document_that_loses_nothing_is_the_same_bytes(table: Any, commit: Any, w: Any) -> None:
+def test_a_document_without_removed_snapshots_keeps_its_bytes(table: Any, commit: Any, w: Any) -> None:
     document = encode_table_metadata(commit(table(), w.snapshot(1), w.ref("main", 1)).metadata)
     assert referenced_document(document) is document
 
 
-def test_snapshots_of_every_branch_and_tag_stay_and_hidden_statistics_go() -> None:
+def test_snapshots_of_branches_and_tags_stay_and_other_statistics_are_removed() -> None:
     def statistics(id: int) -> dict[str, object]:
         return {"snapshot-id": id, "statistics-path": "s3://b/x", "unknown": [id]}
 
@@ -50,12 +50,12 @@ def test_snapshots_of_every_branch_and_tag_stay_and_hidden_statistics_go() -> No
     assert small["later"] == {"unknown": True}
 
 
-def test_without_refs_the_current_snapshot_is_main() -> None:
+def test_a_table_without_refs_treats_the_current_snapshot_as_main() -> None:
     document = msgspec.json.encode({"current-snapshot-id": 7, "snapshots": [{"snapshot-id": 6}, {"snapshot-id": 7}]})
     assert msgspec.json.decode(referenced_document(document))["snapshots"] == [{"snapshot-id": 7}]
 
 
-def test_the_parameter_is_all_or_refs() -> None:
+def test_the_snapshots_parameter_is_all_or_refs() -> None:
     assert SnapshotsMode.parse(None) is SnapshotsMode.ALL
     assert SnapshotsMode.parse("refs") is SnapshotsMode.REFS
     with pytest.raises(BadRequestException, match="all or refs, not 'REFS'"):

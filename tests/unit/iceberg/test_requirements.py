@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements: each kind holding, failing with the text clients look for, and the rules of a create commit."""
+"""Requirements: each kind satisfied and failed with the message clients match, and the rules of a create commit."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def base(table: Any, commit: Any, w: Any) -> Any:
         {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
     ],
 )
-def test_a_requirement_that_holds_lets_the_commit_through(base: Any, commit: Any, requirement: Any) -> None:
+def test_a_satisfied_requirement_accepts_the_commit(base: Any, commit: Any, requirement: Any) -> None:
     assert commit(base, NO_CHANGE, requirements=[requirement]).metadata is base
 
 
@@ -72,7 +72,7 @@ def test_a_requirement_that_holds_lets_the_commit_through(base: Any, commit: Any
         ),
     ],
 )
-def test_a_requirement_that_fails_is_a_conflict_in_the_reference_words(
+def test_a_failed_requirement_is_a_conflict_with_the_reference_message(
     base: Any, commit: Any, requirement: Any, text: str
 ) -> None:
     with pytest.raises(CommitFailedException) as caught:
@@ -81,7 +81,7 @@ def test_a_requirement_that_fails_is_a_conflict_in_the_reference_words(
     assert (caught.value.code, caught.value.type) == (409, "CommitFailedException")
 
 
-def test_requirements_are_judged_before_updates(base: Any, commit: Any) -> None:
+def test_requirements_are_checked_before_updates(base: Any, commit: Any) -> None:
     with pytest.raises(CommitFailedException):
         commit(base, {"action": "set-location", "location": "s3://no"}, requirements=[{"type": "assert-create"}])
 
@@ -91,6 +91,6 @@ def test_a_create_commit_may_assert_nothing_but_the_creation(commit: Any) -> Non
         commit(None, requirements=[{"type": "assert-create"}, {"type": "assert-table-uuid", "uuid": OTHER_UUID}])
 
 
-def test_a_commit_to_a_missing_table_must_say_that_it_creates_it(commit: Any) -> None:
+def test_a_commit_to_an_absent_table_needs_assert_create(commit: Any) -> None:
     with pytest.raises(BadRequestException, match="Invalid create requirements: assert-create is missing"):
         commit(None)

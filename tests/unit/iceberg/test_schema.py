@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas: what is legal in which format version, sameness, fresh ids."""
+"""Schemas: validity by format version, equality and fresh ids."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def refused(members: Any) -> str:
     return caught.value.message
 
 
-def test_columns_are_found_at_any_depth_by_id_and_by_name() -> None:
+def test_nested_columns_are_found_by_id_and_by_name() -> None:
     schema = read(NESTED)
     assert sorted(schema.columns) == [10, 20, 30, 31, 40, 41, 42, 43]
     assert schema.name_of(43) == "tags.value.element"
@@ -66,7 +66,7 @@ def test_columns_are_found_at_any_depth_by_id_and_by_name() -> None:
     assert schema.highest_field_id == 43
 
 
-def test_fresh_ids_number_all_fields_of_a_struct_before_their_insides() -> None:
+def test_fresh_ids_number_all_fields_of_a_struct_before_nested_fields() -> None:
     fresh, last = assign_fresh_ids(read(NESTED))
     assert last == 8
     assert {c.dotted: i for i, c in fresh.columns.items()} == {
@@ -98,14 +98,14 @@ def test_unknown_members_of_columns_survive_fresh_ids_and_a_new_schema_id() -> N
     }
 
 
-def test_the_same_schema_is_the_same_under_any_id_and_spacing_of_types() -> None:
+def test_schema_equality_ignores_the_schema_id_and_type_spacing() -> None:
     assert one("decimal(9, 2)").with_id(4).same_as(one("decimal(9,2)").with_id(0))
     assert not one("decimal(9,2)").same_as(one("decimal(9,3)"))
     assert not one("int").same_as(one("int", doc="a"))
     assert not one("int").same_as(one("int", **{"write-default": 3}))
 
 
-def test_identifier_fields_belong_to_the_sameness_of_schemas() -> None:
+def test_schema_equality_includes_identifier_fields() -> None:
     plain = {k: v for k, v in NESTED.items() if k != "identifier-field-ids"}
     assert not read(NESTED).same_as(read(plain))
     assert read(plain).same_as(read({**plain, "identifier-field-ids": []}))
@@ -146,7 +146,7 @@ def test_new_types_need_version_3(kind: str) -> None:
     assert caught.value.message.startswith("Invalid schema for v2:\n- Invalid type for v: ")
 
 
-def test_the_message_about_variants_is_the_one_clients_look_for() -> None:
+def test_the_message_about_variants_is_the_one_that_clients_match() -> None:
     with pytest.raises(BadRequestException, match="variant is not supported until v3"):
         check_compatibility(one({"type": "list", "element-id": 2, "element": "variant", "element-required": False}), 2)
 
@@ -182,7 +182,7 @@ def test_an_initial_default_needs_version_3(kind: str, value: Any) -> None:
         check_compatibility(one(kind, **{"initial-default": value}), 2)
 
 
-def test_a_null_default_is_none() -> None:
+def test_a_null_default_counts_as_absent() -> None:
     check_compatibility(one("int", **{"initial-default": None, "write-default": None, "doc": None}), 1)
 
 
@@ -225,11 +225,11 @@ def test_a_name_used_twice_is_refused() -> None:
         (41, "must not be nested in a map"),
     ],
 )
-def test_identifier_fields_must_identify(field_id: int, reason: str) -> None:
+def test_an_identifier_field_must_be_a_required_primitive(field_id: int, reason: str) -> None:
     assert reason in refused({**NESTED, "identifier-field-ids": [field_id]})
 
 
-def test_an_identifier_field_must_not_hide_in_an_optional_struct() -> None:
+def test_an_identifier_field_inside_an_optional_struct_is_refused() -> None:
     fields = [{"id": 20, "name": "home", "type": ADDRESS, "required": False}]
     message = refused({"type": "struct", "fields": fields, "identifier-field-ids": [30]})
     assert "must not be nested in an optional struct" in message
@@ -242,14 +242,14 @@ def deep(levels: int) -> Any:
     return {"type": "struct", "fields": [{"id": 1, "name": "a", "type": kind, "required": False}]}
 
 
-def test_types_nested_without_end_are_refused_before_they_cost_anything() -> None:
+def test_deeply_nested_types_are_refused_early() -> None:
     read(deep(MAX_TYPE_DEPTH - 1))
     assert "nested deeper" in refused(deep(MAX_TYPE_DEPTH + 5))
     assert "nested deeper" in refused(deep(500))
 
 
 @pytest.mark.parametrize("members", [[], "x", {"type": "struct"}, {"type": "struct", "fields": [{"id": 1}]}])
-def test_malformed_schemas_are_refused_with_a_place(members: Any) -> None:
+def test_malformed_schemas_are_refused_with_a_path(members: Any) -> None:
     assert "at `$.schema" in refused(members)
 
 

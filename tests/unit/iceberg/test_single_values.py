@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which JSON values a type has."""
+"""JSON values that are valid for a type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gateway.iceberg.single_values import is_value_of
         ("binary", "ABCD"),
     ],
 )
-def test_values_that_engines_write_are_values(kind: str, value: object) -> None:
+def test_values_as_engines_write_them_are_valid(kind: str, value: object) -> None:
     assert is_value_of(value, kind)
 
 
@@ -70,5 +70,5 @@ def test_values_that_engines_write_are_values(kind: str, value: object) -> None:
         ("geometry", "POINT (1 2)"),
     ],
 )
-def test_values_no_engine_could_read_are_none(kind: str, value: object) -> None:
+def test_values_that_no_engine_can_read_are_invalid(kind: str, value: object) -> None:
     assert not is_value_of(value, kind)

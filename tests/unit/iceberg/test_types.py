@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types and transforms by name."""
+"""Types and transforms and their names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gateway.iceberg.types import can_transform, check_transform
         "hilbert[2, 3.5]",
     ],
 )
-def test_known_transforms_and_unknown_ones_of_the_same_shape_are_taken(transform: str) -> None:
+def test_known_transforms_and_unknown_ones_of_the_same_form_are_accepted(transform: str) -> None:
     check_transform(transform)
     assert can_transform(transform, "date") or transform.startswith("truncate")
 
@@ -50,6 +50,6 @@ def test_known_transforms_and_unknown_ones_of_the_same_shape_are_taken(transform
         ("void[1]", "void takes no parameter"),
     ],
 )
-def test_what_is_no_transform_is_refused(transform: str, message: str) -> None:
+def test_an_invalid_transform_is_refused(transform: str, message: str) -> None:
     with pytest.raises(BadRequestException, match=message):
         check_transform(transform)

@@ -99,7 +99,7 @@ def test_a_new_view_has_schema_0_and_version_1() -> None:
         ({"properties": {"version.history.num-entries": "0"}}, BadRequestException, "must be positive but was 0"),
     ],
 )
-def test_a_view_that_cannot_be_is_refused(body: Any, error: type[CatalogError], message: str) -> None:
+def test_an_invalid_view_is_refused(body: Any, error: type[CatalogError], message: str) -> None:
     with pytest.raises(error) as caught:
         if "properties" in body:
             base = make(**body)
@@ -110,20 +110,20 @@ def test_a_view_that_cannot_be_is_refused(body: Any, error: type[CatalogError], 
     assert caught.value.code == 400
 
 
-def test_a_dialect_given_twice_is_refused_in_the_words_clients_look_for() -> None:
+def test_a_duplicate_dialect_is_refused_with_the_message_clients_match() -> None:
     with pytest.raises(IllegalArgumentException) as caught:
         commit(make(), *add(query("a", "trino"), query("b", "TRINO")))
     assert caught.value.message == "Invalid view version: Cannot add multiple queries for dialect trino"
     assert caught.value.type == "IllegalArgumentException"
 
 
-def test_a_replaced_view_gets_the_next_version_whatever_the_client_says() -> None:
+def test_a_replaced_view_gets_the_next_version_id_regardless_of_the_client() -> None:
     new = commit(make(), WIDER, *add(query("select 2"), **{"schema-id": -1})).metadata
     assert (new.current_version_id, new.current_version.schema_id) == (2, 1)
     assert [e.version_id for e in new.version_log] == [1, 2]
 
 
-def test_of_two_writers_the_later_is_renumbered() -> None:
+def test_the_version_of_the_later_of_two_writers_is_renumbered() -> None:
     base = make()
     mine = add(query("select 2"), **{"version-id": 2})
     theirs = add(query("select 3"), **{"version-id": 2})
@@ -132,7 +132,7 @@ def test_of_two_writers_the_later_is_renumbered() -> None:
     assert new.current_version.representations[0].sql == "select 3"
 
 
-def test_an_equal_version_is_reused_whatever_its_id_and_time() -> None:
+def test_an_equal_version_is_reused_regardless_of_id_and_time() -> None:
     base = commit(make(), *add(query("select 2"))).metadata
     back = commit(base, *add(**{"version-id": 9, "timestamp-ms": 5})).metadata
     assert (back.current_version_id, len(back.versions)) == (1, 2)
@@ -156,7 +156,7 @@ def test_an_equal_schema_is_reused() -> None:
         ([{"action": "upgrade-format-version", "format-version": 0}], "Cannot downgrade v1 view to v0"),
     ],
 )
-def test_updates_that_cannot_work_are_refused(updates: Any, message: str) -> None:
+def test_invalid_updates_are_refused(updates: Any, message: str) -> None:
     with pytest.raises(InvalidTableUpdate) as caught:
         commit(make(), *updates)
     assert message in caught.value.message
@@ -170,7 +170,7 @@ def test_a_view_keeps_its_uuid() -> None:
         commit(make(), {"action": "assign-uuid", "uuid": "5"})
 
 
-def test_the_wrong_view_is_a_conflict() -> None:
+def test_a_failed_uuid_requirement_of_a_view_is_a_conflict() -> None:
     right, wrong = ({"type": "assert-view-uuid", "uuid": str(u)} for u in (VIEW_UUID, UUID(int=5)))
     assert not commit(make(), requirements=[right]).changed
     with pytest.raises(CommitFailedException) as caught:
@@ -200,7 +200,7 @@ def test_changes_without_effect_return_the_very_same_metadata() -> None:
     assert commit(base, *same).metadata is base
 
 
-def test_a_dialect_is_not_lost_by_accident() -> None:
+def test_dropping_a_dialect_needs_an_explicit_property() -> None:
     base = commit(make(), *add(query("a"), query("b", "Trino"))).metadata
     with pytest.raises(BadRequestException, match="Cannot replace view due to loss of view dialects"):
         commit(base, *add(query("c")))
@@ -209,7 +209,7 @@ def test_a_dialect_is_not_lost_by_accident() -> None:
     assert commit(base, allowed, *add(query("c"))).changed
 
 
-def test_old_versions_expire_and_the_log_forgets_what_led_to_them() -> None:
+def test_expired_versions_are_removed_with_their_log_entries() -> None:
     base = make(properties={"version.history.num-entries": "2"})
     for i in range(4):
         base = commit(base, *add(query(f"select x{i}"))).metadata
@@ -233,7 +233,7 @@ def test_all_versions_of_one_commit_stay() -> None:
     assert [v.version_id for v in commit(base, *several).metadata.versions] == [2, 3, 4]
 
 
-def test_reading_and_writing_gives_the_same_bytes_and_keeps_the_unknown() -> None:
+def test_a_view_document_round_trips_with_unknown_members() -> None:
     document = json.loads(encode_view_metadata(commit(make(), WIDER, *add(query("x"), **{"schema-id": 1})).metadata))
     document["x-top"] = 1
     document["versions"][0]["x-version"] = {"a": None}
@@ -244,7 +244,7 @@ def test_reading_and_writing_gives_the_same_bytes_and_keeps_the_unknown() -> Non
     assert encode_view_metadata(decode_stored_view_metadata(data)) == data
 
 
-def test_representations_nobody_knows_yet_survive_a_new_version() -> None:
+def test_unknown_representations_are_preserved_in_a_new_version() -> None:
     plan = {"type": "substrait", "plan": "AAAA"}
     new = commit(make(), *add(query("select 2"), plan)).metadata
     assert new.current_version.members()["representations"][1] == plan
@@ -268,6 +268,6 @@ def test_inconsistent_documents_are_refused(change: dict[str, Any], message: str
     assert message in caught.value.message
 
 
-def test_documents_are_bounded() -> None:
+def test_view_documents_have_a_size_limit() -> None:
     with pytest.raises(MetadataTooLarge, match="at most 10 bytes"):
         decode_view_metadata(encode_view_metadata(make()), limits=Limits(document_bytes=10))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies: kebab-case in and out, strict where silence would change a meaning, errors that name the place."""
+"""Request and response bodies: kebab-case, strict parsing, and errors with a path."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def test_an_unknown_member_of_a_request_is_refused_by_name() -> None:
     assert "`colour` at `$`" in refusal({"namespace": ["a"], "colour": 1}, wire.CreateNamespaceRequest)
 
 
-def test_an_unknown_member_of_an_update_is_refused_with_its_place() -> None:
+def test_an_unknown_member_of_an_update_is_refused_with_its_path() -> None:
     message = refusal(
         commit_body({"action": "set-location", "location": "s3://a", "force": True}), wire.CommitTableRequest
     )
@@ -51,12 +51,12 @@ def test_an_unknown_requirement_is_refused_naming_it_and_the_known_ones() -> Non
     assert "assert-default-sort-order-id" in message
 
 
-def test_a_view_knows_other_updates_than_a_table() -> None:
+def test_views_and_tables_accept_different_updates() -> None:
     message = refusal({"updates": [{"action": "add-snapshot", "snapshot": {}}]}, wire.CommitViewRequest)
     assert "set-current-view-version" in message and "add-spec" not in message
 
 
-def test_errors_spell_paths_as_the_sender_did() -> None:
+def test_errors_name_paths_in_the_spelling_of_the_request() -> None:
     message = refusal(commit_body({"action": "set-current-schema", "schema-id": "1"}), wire.CommitTableRequest)
     assert message == "Malformed request: expected `int`, got `str` at `$.updates[0].schema-id`"
 
@@ -64,12 +64,12 @@ def test_errors_spell_paths_as_the_sender_did() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b'{"namespace":["a"]} x', b"\xff", b'{"namespace":["\xff"]}', b"[" * 100_000]
 )
-def test_what_is_no_json_is_a_bad_request(data: bytes) -> None:
+def test_invalid_json_is_a_bad_request(data: bytes) -> None:
     with pytest.raises(BadRequestException):
         wire.decode(data, wire.CreateNamespaceRequest)
 
 
-def test_a_nul_character_is_refused_wherever_it_hides_and_only_then() -> None:
+def test_a_nul_character_is_refused_and_its_escaped_text_is_accepted() -> None:
     for body in (rb'{"namespace":["a"],"properties":{"k":"\u0000"}}', rb'{"namespace":["a\\\u0000"]}'):
         with pytest.raises(BadRequestException, match=r"U\+0000"):
             wire.decode(body, wire.CreateNamespaceRequest)
@@ -83,19 +83,19 @@ def test_ids_beyond_64_bits_are_refused() -> None:
     )
 
 
-def test_null_counts_as_left_out() -> None:
+def test_null_counts_as_absent() -> None:
     body = {"name": "t", "schema": {"type": "struct", "fields": []}, "location": None, "properties": None}
     request = decode({**body, "stage-create": None, "partition-spec": None}, wire.CreateTableRequest)
     assert (request.location, request.properties, request.stage_create) == (None, {}, False)
     assert request.partition_spec == codec.ABSENT
 
 
-def test_null_does_not_hide_another_error() -> None:
+def test_a_null_member_does_not_hide_another_error() -> None:
     assert "`x` at `$`" in refusal({"namespace": ["a"], "properties": None, "x": 1}, wire.CreateNamespaceRequest)
     assert "`namespace`" in refusal({"namespace": None}, wire.CreateNamespaceRequest)
 
 
-def test_old_names_of_property_updates_are_understood() -> None:
+def test_deprecated_names_of_property_updates_are_accepted() -> None:
     request = decode(
         commit_body(
             {"action": "set-properties", "updated": {"a": "b"}}, {"action": "remove-properties", "removed": ["c"]}
@@ -116,12 +116,12 @@ def test_an_empty_property_update_is_not_an_absent_one() -> None:
     assert request.updates[0].removals == ()
 
 
-def test_a_ref_assertion_may_leave_the_snapshot_out() -> None:
+def test_a_ref_requirement_may_omit_the_snapshot_id() -> None:
     body = {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main"}], "updates": []}
     assert decode(body, wire.CommitTableRequest).requirements[0].snapshot_id is None
 
 
-def test_identifiers_in_bodies_become_values() -> None:
+def test_identifiers_in_bodies_are_parsed() -> None:
     body = {"source": {"namespace": ["a", "b"], "name": "T"}, "destination": {"namespace": ["c"], "name": "u"}}
     request = decode(body, wire.RenameRequest)
     assert request.source.identifier == TableIdentifier(Namespace(("a", "b")), "T")
@@ -129,13 +129,13 @@ def test_identifiers_in_bodies_become_values() -> None:
     assert wire.TableIdentifierBody.of(request.source.identifier) == request.source
 
 
-def test_an_identifier_without_name_is_refused_when_used() -> None:
+def test_an_identifier_without_a_name_is_refused_on_use() -> None:
     body = {"source": {"namespace": ["a"], "name": ""}, "destination": {"namespace": ["c"], "name": "u"}}
     with pytest.raises(IdentifierNameEmpty):
         _ = decode(body, wire.RenameRequest).source.identifier
 
 
-def test_the_last_page_says_so() -> None:
+def test_the_last_page_has_a_null_next_page_token() -> None:
     page = wire.ListTablesResponse(identifiers=(wire.TableIdentifierBody(("a",), "t"),), next_page_token=None)
     assert json.loads(msgspec.json.encode(page)) == {
         "identifiers": [{"namespace": ["a"], "name": "t"}],
@@ -145,7 +145,7 @@ def test_the_last_page_says_so() -> None:
     assert json.loads(msgspec.json.encode(empty)) == {"namespaces": [], "next-page-token": "x", "namespace-uuids": []}
 
 
-def test_a_loaded_table_carries_its_document_as_stored_and_nothing_empty() -> None:
+def test_a_loaded_table_contains_the_stored_document_and_no_empty_members() -> None:
     result = wire.LoadTableResult(metadata=Raw(b'{"format-version": 2}'), metadata_location="s3://x")
     assert msgspec.json.encode(result) == b'{"metadata":{"format-version": 2},"metadata-location":"s3://x"}'
 
@@ -154,7 +154,7 @@ def test_a_staged_table_has_no_location() -> None:
     assert b"metadata-location" not in msgspec.json.encode(wire.LoadTableResult(metadata=Raw(b"{}")))
 
 
-def test_credentials_and_restrictions_are_spelled_as_in_the_specification() -> None:
+def test_credentials_and_restrictions_are_encoded_as_specified() -> None:
     credential = wire.StorageCredential(prefix="s3://a/", config={"s3.access-key-id": "k"})
     result = wire.LoadTableResult(
         metadata=Raw(b"{}"), storage_credentials=(credential,), read_restrictions=Raw(b'{"a":1}'), labels=Raw(b"{}")
@@ -164,14 +164,14 @@ def test_credentials_and_restrictions_are_spelled_as_in_the_specification() -> N
     assert members["read-restrictions"] == {"a": 1}
 
 
-def test_an_error_has_the_protocols_form() -> None:
+def test_an_error_has_the_format_of_the_protocol() -> None:
     body = wire.ErrorResponse(error=wire.ErrorModel(message="m", type="NoSuchTableException", code=404))
     assert json.loads(msgspec.json.encode(body)) == {
         "error": {"message": "m", "type": "NoSuchTableException", "code": 404}
     }
 
 
-def test_a_config_without_idempotency_says_nothing_about_it() -> None:
+def test_a_config_without_idempotency_omits_its_members() -> None:
     config = wire.CatalogConfig(defaults={}, overrides={}, endpoints=("GET /v1/{prefix}/namespaces",))
     assert b"idempotency" not in msgspec.json.encode(config)
 
@@ -185,6 +185,6 @@ def test_reports_are_read_leniently() -> None:
     )
 
 
-def test_every_update_of_the_specification_is_known() -> None:
+def test_every_update_of_the_specification_is_supported() -> None:
     assert len(updates.TABLE_ACTIONS) == 23
     assert set(updates.VIEW_ACTIONS) - set(updates.TABLE_ACTIONS) == {"add-view-version", "set-current-view-version"}

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider without a network: keys made here, documents handed over by a table, and clocks that stand still until
-a test moves them.
-"""
+"""A provider without a network: local keys, documents from a table, and clocks that only a test advances."""
 
 import asyncio
 import base64
@@ -25,7 +23,7 @@ AUDIENCE = "lakegate"
 
 
 class Clock:
-    """Stands still at `at` seconds."""
+    """A clock that stays at `at` seconds."""
 
     def __init__(self, at: float) -> None:
         self.at = at
@@ -35,7 +33,7 @@ class Clock:
 
 
 class Documents:
-    """A `Fetcher` over a table. Counts what was asked for; `down` makes it fail, `gate` makes it wait."""
+    """A `Fetcher` over a table. Records requests; `down` makes it fail, `gate` blocks it."""
 
     def __init__(self, table: dict[str, bytes]) -> None:
         self.table = table
@@ -53,7 +51,7 @@ class Documents:
 
 
 class Provider:
-    """One identity provider: signs tokens, publishes keys, can rotate them."""
+    """An identity provider that signs tokens, publishes keys and can rotate them."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -63,7 +61,7 @@ class Provider:
         self.publish(self.key)
 
     def publish(self, *keys: Key | dict[str, Any], issuer: str = ISSUER, jwks_uri: str = JWKS_URI) -> None:
-        """Offer these public keys (a dict is published as it is) from now on."""
+        """Publish these public keys (a dict is published unchanged) from now on."""
         public = [key if isinstance(key, dict) else key.as_dict(private=False) for key in keys]
         self.documents.table[discovery_url(ISSUER)] = json.dumps({"issuer": issuer, "jwks_uri": jwks_uri}).encode()
         self.documents.table[jwks_uri] = json.dumps({"keys": public}).encode()
@@ -76,7 +74,7 @@ class Provider:
         return TokenVerifier(TokenRules(**settings), self.ring(), clock=self.wall)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Claims of a good access token; a change to `...` leaves the claim out."""
+        """Return claims of a valid access token; a change to `...` omits the claim."""
         good: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 300, "iat": NOW - 1}
         return {name: value for name, value in (good | changes).items() if value is not ...}
 
@@ -88,9 +86,7 @@ class Provider:
         header: dict[str, Any] | None = None,
         kid: str | None = "k1",
     ) -> str:
-        """Sign `claims` with any header: joserfc's own checks of headers stay out of the way, an attacker has none
-        either.
-        """
+        """Sign `claims` with any header. The header checks of joserfc are bypassed, as an attacker would."""
         fields = {"alg": "RS256", "typ": "JWT"} | ({} if kid is None else {"kid": kid}) | (header or {})
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         signed = b64(json.dumps(fields).encode()) + "." + b64(payload)
@@ -109,7 +105,7 @@ def b64(data: bytes) -> str:
 
 
 def make_key(kind: str, **parameters: Any) -> Key:
-    """A fresh private key: 'RSA', 'oct', or the name of a curve."""
+    """Return a new private key: 'RSA', 'oct', or the name of a curve."""
     known = cast(KeyParameters, parameters)
     if kind == "RSA":
         return RSAKey.generate_key(2048, known)
@@ -122,17 +118,17 @@ def make_key(kind: str, **parameters: Any) -> Key:
 
 @pytest.fixture(scope="session")
 def provider_key() -> Key:
-    """The provider's first key, made once: generating an RSA key takes 50 ms."""
+    """Return the first key of the provider, made once because generating an RSA key takes 50 ms."""
     return RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"})
 
 
 @pytest.fixture
 def provider(provider_key: Key) -> Provider:
-    """A provider in good order that publishes one RSA key, `k1`."""
+    """Return a healthy provider that publishes one RSA key, `k1`."""
     return Provider(provider_key)
 
 
 @pytest.fixture
 def new_key() -> Callable[..., Key]:
-    """`new_key(kind, **jwk_parameters)` makes a private key."""
+    """Return the function `new_key(kind, **jwk_parameters)`, which makes a private key."""
     return make_key

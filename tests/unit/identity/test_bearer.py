@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C15: what the Authorization header may look like."""
+"""C15: the accepted forms of the Authorization header."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from gateway.identity.errors import AuthenticationFailed, MissingAuthorizationHe
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
-def test_c15_the_scheme_may_have_any_letter_case(scheme: str) -> None:
+def test_c15_the_authorization_scheme_is_case_insensitive(scheme: str) -> None:
     assert bearer_token([f"{scheme} abc.def-_~+/.x=="]) == "abc.def-_~+/.x=="
     assert bearer_token([f"{scheme}  a.b.c".encode()]) == "a.b.c"
 
 
-def test_c15_no_header_has_an_error_of_its_own() -> None:
+def test_c15_a_missing_authorization_header_has_its_own_error() -> None:
     with pytest.raises(MissingAuthorizationHeader) as caught:
         bearer_token([])
     assert (caught.value.type, caught.value.code) == ("MissingAuthorizationHeader", 401)

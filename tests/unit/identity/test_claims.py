@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a person out of claims: strict where it identifies, lenient where it describes."""
+"""Claims of a token: strict where they identify a principal, lenient where they describe it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gateway.identity import claims as read
 from gateway.identity.errors import AuthenticationFailed
 
 
-def test_the_first_present_subject_claim_counts() -> None:
+def test_the_first_present_subject_claim_is_used() -> None:
     assert read.subject_of({"oid": "o-1", "sub": "s-1"}, ("oid", "sub")) == "o-1"
     assert read.subject_of({"oid": None, "sub": "s-1"}, ("oid", "sub")) == "s-1"
     assert read.subject_of({"sub": "s-1"}, ("oid", "sub")) == "s-1"
@@ -24,7 +24,7 @@ def test_a_broken_subject_claim_is_not_skipped_for_the_next(broken: Any) -> None
 @pytest.mark.parametrize(
     "subject", ["a", "a" * 127, "auth0|5f7c", "系統", "a~b", "user@lake.example", "a b", "*", "a#member", "a:b"]
 )
-def test_subjects_of_real_providers_are_taken_as_they_are(subject: str) -> None:
+def test_subjects_of_common_providers_are_accepted_unchanged(subject: str) -> None:
     assert read.subject_of({"sub": subject}, ("sub",)) == subject
 
 
@@ -48,7 +48,7 @@ def test_subjects_of_real_providers_are_taken_as_they_are(subject: str) -> None:
         "a\ue000",
     ],
 )
-def test_a_subject_that_could_look_like_another_is_refused(subject: str) -> None:
+def test_an_ambiguous_subject_is_refused(subject: str) -> None:
     with pytest.raises(AuthenticationFailed):
         read.subject_of({"sub": subject}, ("sub",))
 
@@ -68,13 +68,13 @@ def test_a_subject_that_could_look_like_another_is_refused(subject: str) -> None
         ({"groups": [f"g{n:04}" for n in range(5000)]}, tuple(f"g{n:04}" for n in range(5000))),
     ],
 )
-def test_c14_groups_are_read_the_same_way_always(claims: dict[str, Any], groups: tuple[str, ...]) -> None:
+def test_c14_groups_are_read_from_every_supported_form(claims: dict[str, Any], groups: tuple[str, ...]) -> None:
     assert read.groups_of(claims, "groups") == groups
 
 
 @pytest.mark.threat("LG-AUT-10")
 @pytest.mark.parametrize("value", [7, {"a": 1}, ["a", 7], [["a"]], [None], True, ["a\n"], ["a\u200b"]])
-def test_c14_groups_that_are_no_text_are_refused(value: Any) -> None:
+def test_c14_groups_that_are_not_text_are_refused(value: Any) -> None:
     with pytest.raises(AuthenticationFailed):
         read.groups_of({"groups": value}, "groups")
 
@@ -88,13 +88,13 @@ def test_c14_groups_that_are_no_text_are_refused(value: Any) -> None:
         {"hasgroups": True},
     ],
 )
-def test_c14_groups_left_out_for_their_number_refuse_the_token(claims: dict[str, Any]) -> None:
+def test_c14_a_token_with_omitted_groups_is_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(AuthenticationFailed, match="too many"):
         read.groups_of(claims, "groups")
     assert read.groups_of(claims, None) == (), "who does not use groups is not bothered"
 
 
-def test_groups_are_found_deep_inside_and_under_names_with_dots() -> None:
+def test_groups_are_found_in_nested_claims_and_names_with_dots() -> None:
     assert read.groups_of({"realm_access": {"roles": ["a"]}}, "realm_access.roles") == ("a",)
     assert read.groups_of({"https://lake.example/roles": ["a"]}, "https://lake.example/roles") == ("a",)
     assert read.groups_of({"realm_access": "text"}, "realm_access.roles") == ()
@@ -120,7 +120,7 @@ def test_the_name_comes_from_the_first_claim_that_has_one(claims: dict[str, Any]
     assert read.display_name_of(claims, "s-1", None) == name
 
 
-def test_a_template_names_what_has_no_name() -> None:
+def test_a_template_gives_a_name_to_an_unnamed_principal() -> None:
     template = "App {azp} of {team.name}"
     assert read.display_name_of({"azp": "etl", "team": {"name": "Ops"}}, "s-1", template) == "App etl of Ops"
     assert read.display_name_of({"azp": "etl"}, "s-1", template) == "Nameless App with ID s-1"
@@ -145,7 +145,7 @@ def test_a_template_names_what_has_no_name() -> None:
         ({}, None),
     ],
 )
-def test_only_an_address_that_the_provider_verified_is_read(claims: dict[str, Any], email: str | None) -> None:
+def test_only_an_email_verified_by_the_provider_is_read(claims: dict[str, Any], email: str | None) -> None:
     assert read.email_of(claims) == email
 
 
@@ -161,5 +161,5 @@ def test_only_an_address_that_the_provider_verified_is_read(claims: dict[str, An
         ({"gty": "client-credentials", "name": "x"}, "application"),
     ],
 )
-def test_people_and_programs_are_told_apart(claims: dict[str, Any], kind: str) -> None:
+def test_users_and_applications_are_distinguished(claims: dict[str, Any], kind: str) -> None:
     assert read.kind_of(claims, "s-1") == kind

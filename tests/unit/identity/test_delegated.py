@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway's own tokens: signed with a key that all processes share, for this server alone, for fifteen minutes."""
+"""Delegated tokens: signed with a shared key, valid for this server only and for fifteen minutes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVER = UUID("00000000-0000-4000-8000-000000000001")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as the database gives it."""
+    """A key as the database returns it."""
 
     kid: str
     public: bytes
@@ -36,7 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Table:
-    """The keys that all processes share."""
+    """The keys shared by all processes."""
 
     rows: list[Row] = field(default_factory=list)
     reads: int = 0
@@ -53,13 +53,13 @@ class Table:
             self.rows.insert(0, Row(kid=kid, public=public, private=private))
 
     def retire(self) -> None:
-        """No key signs any more; all verify still."""
+        """Stop signing with every key; all still verify."""
         self.rows = [msgspec.structs.replace(row, signs=False) for row in self.rows]
 
 
 @dataclass
 class Process:
-    """One gateway process at a table of keys."""
+    """A gateway process with a table of keys."""
 
     table: Table = field(default_factory=Table)
     server: UUID = SERVER
@@ -91,7 +91,7 @@ class Process:
         return str(caught.value)
 
 
-async def test_it_names_both_and_carries_what_narrows_the_user() -> None:
+async def test_a_delegated_token_names_user_and_engine_and_carries_project_and_groups() -> None:
     here = Process()
     issued = await here.issue(project_id="p", groups=("a", "b"))
     token = await here.tokens.verify(issued.token)
@@ -102,7 +102,7 @@ async def test_it_names_both_and_carries_what_narrows_the_user() -> None:
 
 
 @pytest.mark.parametrize("proven", [True, False])
-async def test_it_says_whether_the_subject_was_proven(proven: bool) -> None:
+async def test_a_delegated_token_states_if_the_subject_was_proven(proven: bool) -> None:
     here = Process()
     issued = await here.issue(subject_proven=proven)
     assert (await here.tokens.verify(issued.token)).subject_proven is proven
@@ -113,7 +113,7 @@ async def test_it_says_whether_the_subject_was_proven(proven: bool) -> None:
     await here.refuse(f"{forged}.{claims}.{signature}")
 
 
-async def test_it_is_good_in_every_process_and_all_sign_with_one_key() -> None:
+async def test_a_delegated_token_is_valid_in_every_process_and_all_share_one_key() -> None:
     table = Table()
     one, other = Process(table), Process(table)
     for issued in (await one.issue(), await other.issue()):
@@ -122,7 +122,7 @@ async def test_it_is_good_in_every_process_and_all_sign_with_one_key() -> None:
     assert len(table.rows) == 1
 
 
-async def test_it_ends_after_its_life_to_the_second_and_with_the_token_behind_it() -> None:
+async def test_a_delegated_token_expires_on_time_and_with_its_subject_token() -> None:
     here = Process()
     whole, short = await here.issue(), await here.issue(not_after=NOW + 60.9)
     assert short.seconds == 60
@@ -135,13 +135,13 @@ async def test_it_ends_after_its_life_to_the_second_and_with_the_token_behind_it
     assert (await here.issue(not_after=NOW)).seconds == 0
 
 
-async def test_another_server_with_the_same_keys_does_not_take_it() -> None:
+async def test_another_server_with_the_same_keys_refuses_a_delegated_token() -> None:
     table = Table()
     issued = await Process(table).issue()
     assert "another server" in await Process(table, server=uuid4()).refuse(issued.token)
 
 
-async def test_a_rotated_key_verifies_still_and_a_withdrawn_one_within_a_second_no_more() -> None:
+async def test_a_rotated_key_still_verifies_and_a_revoked_one_stops_within_a_second() -> None:
     here = Process()
     old = await here.issue()
     here.table.retire()
@@ -155,7 +155,7 @@ async def test_a_rotated_key_verifies_still_and_a_withdrawn_one_within_a_second_
     await here.tokens.verify(new.token)
 
 
-async def test_a_key_that_another_process_made_a_moment_ago_is_found_at_once() -> None:
+async def test_a_new_key_of_another_process_is_found_at_once() -> None:
     table = Table()
     one, other = Process(table), Process(table)
     await other.refuse((await Process().issue()).token)
@@ -163,7 +163,7 @@ async def test_a_key_that_another_process_made_a_moment_ago_is_found_at_once() -
     assert (await other.tokens.verify((await one.issue()).token)).engine == "oidc~trino"
 
 
-async def test_a_storm_of_made_up_key_ids_waits_together() -> None:
+async def test_many_forged_key_ids_share_one_lookup() -> None:
     here = Process()
     _, claims, signature = (await here.issue()).token.split(".")
     reads, began = here.table.reads, here.ticks.at
@@ -178,7 +178,7 @@ async def test_a_storm_of_made_up_key_ids_waits_together() -> None:
 
 
 async def _signed(here: Process, claims: dict[str, Any], **header: Any) -> str:
-    """Whatever claims, under a good signature of the server's own key."""
+    """Return any claims with a valid signature of the server key."""
     row = here.table.rows[0]
     key = OKPKey.import_key(msgspec.json.decode(row.private))
     fields = {"typ": "lakegate-delegated+jwt", "alg": "Ed25519", "kid": row.kid, **header}
@@ -203,7 +203,7 @@ async def _signed(here: Process, claims: dict[str, Any], **header: Any) -> str:
         {"extra": 1},
     ],
 )
-async def test_no_other_claims_are_taken_even_under_our_own_signature(change: dict[str, Any]) -> None:
+async def test_unexpected_claims_are_refused_even_with_a_valid_signature(change: dict[str, Any]) -> None:
     here = Process()
     issued = await here.issue()
     payload = issued.token.split(".")[1]
@@ -214,7 +214,7 @@ async def test_no_other_claims_are_taken_even_under_our_own_signature(change: di
 
 
 @pytest.mark.parametrize("header", [{"typ": "at+jwt"}, {"typ": "JWT"}, {"alg": "EdDSA"}])
-async def test_no_other_header_is_taken(header: dict[str, str]) -> None:
+async def test_unexpected_token_headers_are_refused(header: dict[str, str]) -> None:
     here = Process()
     payload = (await here.issue()).token.split(".")[1]
 
@@ -222,7 +222,7 @@ async def test_no_other_header_is_taken(header: dict[str, str]) -> None:
     await here.refuse(await _signed(here, claims, **header))
 
 
-async def test_a_providers_token_is_none_and_ours_is_none_of_a_providers(provider: Provider) -> None:
+async def test_provider_tokens_and_delegated_tokens_are_not_interchangeable(provider: Provider) -> None:
     here = Process()
     assert not here.tokens.claims_to_be_one(provider.token())
     await here.refuse(provider.token())
@@ -231,17 +231,17 @@ async def test_a_providers_token_is_none_and_ours_is_none_of_a_providers(provide
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "a.b.c", "e30.e30.", "\u00e9.b.c", "x" * 10_000])
-async def test_noise_is_no_token(text: str) -> None:
+async def test_random_text_is_not_a_delegated_token(text: str) -> None:
     here = Process()
     assert not here.tokens.claims_to_be_one(text)
     await here.refuse(text)
 
 
-async def test_an_actor_in_a_providers_token_proves_no_engine(provider: Provider) -> None:
+async def test_an_actor_in_a_provider_token_does_not_prove_an_engine(provider: Provider) -> None:
     verified = await provider.verify(provider.token(act={"sub": "trino"}))
     assert (verified.actor_user_id, verified.engine) == ("oidc~trino", None)
 
 
-async def test_groups_that_do_not_fit_are_no_token_without_them() -> None:
+async def test_too_many_groups_are_refused_and_not_dropped() -> None:
     with pytest.raises(TooMuchToCarry):
         await Process().issue(groups=tuple(f"group-{number:06}" for number in range(2000)))

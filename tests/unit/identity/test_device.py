@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging in by a code, against a provider that follows RFC 8628 to the letter or not at all."""
+"""Device login (RFC 8628) with conforming and faulty providers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ISSUER = "https://id.example/realm"
 
 @dataclass
 class Provider:
-    """Answers as `answers` say, one after the other, at the token endpoint."""
+    """A provider whose token endpoint returns `answers` in order."""
 
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     discovery: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ PENDING = (400, {"error": "authorization_pending"})
 GOOD = (200, {"access_token": "good", "token_type": "Bearer", "expires_in": 300, "refresh_token": "again"})
 
 
-async def test_it_shows_the_code_and_waits_for_somebody_to_enter_it() -> None:
+async def test_the_login_shows_the_code_and_polls_until_it_is_entered() -> None:
     provider, shown = Provider([PENDING, (400, {"error": "slow_down"}), PENDING, GOOD]), list[DeviceCode]()
     tokens = await provider.login().run(shown.append)
     assert [code.user_code for code in shown] == ["WDJB-MJHT"]
@@ -93,14 +93,12 @@ async def test_it_shows_the_code_and_waits_for_somebody_to_enter_it() -> None:
         ({"error_description": "hello"}, r"HTTP 400\)"),
     ],
 )
-async def test_a_provider_that_begins_no_login_is_told_with_its_error_code_alone(
-    body: dict[str, str], told: str
-) -> None:
+async def test_a_refused_login_reports_only_the_error_code_of_the_provider(body: dict[str, str], told: str) -> None:
     with pytest.raises(LoginFailed, match=told):
         await Provider(code_status=400, code=body).login().run(lambda code: None)
 
 
-async def test_a_provider_that_does_not_answer_is_asked_less_often() -> None:
+async def test_an_unresponsive_provider_is_polled_less_often() -> None:
     provider = Provider([(0, {}), GOOD])
     await provider.login().run(lambda code: None)
     assert provider.slept == [5.0, 10.0]
@@ -117,13 +115,15 @@ async def test_a_provider_that_does_not_answer_is_asked_less_often() -> None:
         ((200, {"token_type": "Bearer"}), "cannot be read"),
     ],
 )
-async def test_what_ends_a_login_is_told_without_a_token(answer: tuple[int, dict[str, Any]], told: str) -> None:
+async def test_the_message_of_a_failed_login_contains_no_code_or_token(
+    answer: tuple[int, dict[str, Any]], told: str
+) -> None:
     with pytest.raises(LoginFailed, match=told) as failed:
         await Provider([answer]).login().run(lambda code: None)
     assert "the-device" not in str(failed.value)
 
 
-async def test_nobody_waits_longer_than_the_code_is_good() -> None:
+async def test_the_login_stops_when_the_code_expires() -> None:
     provider = Provider([PENDING] * 200, code={"expires_in": 60})
     with pytest.raises(LoginFailed, match="in time"):
         await provider.login().run(lambda code: None)
@@ -141,7 +141,7 @@ async def test_nobody_waits_longer_than_the_code_is_good() -> None:
         {"verification_uri_complete": "https://id.example/\x07"},
     ],
 )
-async def test_what_would_harm_a_terminal_or_is_unprotected_is_not_shown(change: dict[str, str]) -> None:
+async def test_control_characters_and_unprotected_urls_are_not_shown(change: dict[str, str]) -> None:
     shown = list[DeviceCode]()
     with pytest.raises(LoginFailed):
         await Provider(code=change).login().run(shown.append)
@@ -159,14 +159,14 @@ async def test_what_would_harm_a_terminal_or_is_unprotected_is_not_shown(change:
         {"device_authorization_endpoint": "http://id.example/device"},
     ],
 )
-async def test_a_provider_that_is_not_what_it_should_be_gets_nothing(change: dict[str, Any]) -> None:
+async def test_an_invalid_provider_receives_no_login_request(change: dict[str, Any]) -> None:
     provider = Provider(discovery=change)
     with pytest.raises(LoginFailed):
         await provider.login().run(lambda code: None)
     assert provider.forms == []
 
 
-async def test_a_token_is_renewed_and_the_old_way_to_renew_stays_when_no_new_one_is_given() -> None:
+async def test_a_renewal_keeps_the_refresh_token_if_no_new_one_is_returned() -> None:
     provider = Provider([(200, {"access_token": "new", "token_type": "bearer", "expires_in": 60})])
     assert await provider.login().refresh("again") == Tokens("new", 1060.0, "again")
     with pytest.raises(LoginFailed, match="log in again"):
@@ -174,6 +174,6 @@ async def test_a_token_is_renewed_and_the_old_way_to_renew_stays_when_no_new_one
 
 
 @pytest.mark.parametrize("answer", [(503, {}), (429, {"error": "slow_down"}), (401, {"error": "invalid_client"})])
-async def test_a_provider_that_is_in_trouble_has_not_ended_the_login(answer: tuple[int, dict[str, Any]]) -> None:
+async def test_a_provider_outage_does_not_end_the_login(answer: tuple[int, dict[str, Any]]) -> None:
     with pytest.raises(LoginFailed, match=f"does not renew the login now .HTTP {answer[0]}"):
         await Provider([answer]).login().refresh("again")

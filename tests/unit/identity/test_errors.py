@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types and codes clients know."""
+"""Error types and codes that clients depend on."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a login is kept: in a keyring, and in a file when that takes or gives nothing."""
+"""Storage of login tokens: in a keyring, and in a file if the keyring fails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOKENS = Tokens("secret", 1.0, "again")
 
 
 class Locked(Exception):
-    """What a backend raises; some repeat in it what they were given."""
+    """An error of a backend; some backends repeat their input in it."""
 
 
 class Keyring:
-    """A backend; while it is `locked` it raises, and it takes `longest` characters."""
+    """A backend that raises while it is `locked` and accepts at most `longest` characters."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str], str] = {}
@@ -44,21 +44,21 @@ class Keyring:
 
 
 class Forgetful(Keyring):
-    """As `keyring.backends.null`."""
+    """A backend like `keyring.backends.null`."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Kept nowhere."""
+        """Store nothing."""
 
 
 class Cutting(Keyring):
-    """Keeps the beginning."""
+    """A backend that truncates passwords."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
         super().set_password(service, username, password[:20])
 
 
 class Place:
-    """A directory of one's own, and what was said on the way."""
+    """A private directory, and the notices that were printed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path / "state" / "logins"
@@ -78,7 +78,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize("keyring", [None, Keyring()], ids=["file", "keyring"])
-def test_tokens_are_kept_until_they_are_forgotten(place: Place, keyring: Keyring | None) -> None:
+def test_tokens_are_stored_until_logout(place: Place, keyring: Keyring | None) -> None:
     login = place.login(keyring)
     assert login.kept() is None
     assert login.forget() is False
@@ -90,7 +90,7 @@ def test_tokens_are_kept_until_they_are_forgotten(place: Place, keyring: Keyring
     assert (login.kept(), place.files, place.said) == (None, [], [])
 
 
-def test_a_file_is_for_its_owner_alone_from_the_first_moment(tmp_path: Path) -> None:
+def test_a_token_file_is_created_with_owner_permissions(tmp_path: Path) -> None:
     path = tmp_path / "logins" / "x"
     FileKeeper(path).keep(Tokens("secret", 1.0))
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -100,7 +100,7 @@ def test_a_file_is_for_its_owner_alone_from_the_first_moment(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("keyring", [None, Keyring()], ids=["file", "keyring"])
-def test_two_providers_and_two_clients_are_kept_apart(place: Place, keyring: Keyring | None) -> None:
+def test_tokens_of_two_providers_and_two_clients_are_separate(place: Place, keyring: Keyring | None) -> None:
     logins = [
         place.login(keyring, issuer, client)
         for issuer, client in [(ISSUER, "cli"), (ISSUER, "other"), ("https://other.example", "cli")]
@@ -111,7 +111,7 @@ def test_two_providers_and_two_clients_are_kept_apart(place: Place, keyring: Key
     assert [each and each.access_token for each in found] == ["0", "1", "2"]
 
 
-def test_what_the_keyring_does_not_take_is_kept_in_a_file_and_that_is_said_without_the_tokens(place: Place) -> None:
+def test_tokens_that_the_keyring_refuses_go_to_a_file_with_a_notice(place: Place) -> None:
     keyring = Keyring()
     keyring.longest = 1_280
     long = Tokens("x" * 1_300, 1.0, "again")
@@ -126,7 +126,7 @@ def test_what_the_keyring_does_not_take_is_kept_in_a_file_and_that_is_said_witho
 
 
 @pytest.mark.parametrize("keyring", [Forgetful(), Cutting()], ids=["nothing", "the beginning"])
-def test_a_keyring_that_does_not_give_back_what_it_was_given_is_none(place: Place, keyring: Keyring) -> None:
+def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(place: Place, keyring: Keyring) -> None:
     login = place.login(keyring)
     login.keep(TOKENS)
     assert login.kept() == TOKENS
@@ -134,7 +134,7 @@ def test_a_keyring_that_does_not_give_back_what_it_was_given_is_none(place: Plac
     assert keyring.held == {}
 
 
-def test_a_locked_keyring_is_passed_over_when_something_new_is_kept_and_what_is_old_in_it_never_comes_back(
+def test_a_locked_keyring_is_bypassed_and_its_stale_tokens_are_never_used(
     place: Place,
 ) -> None:
     keyring = Keyring()
@@ -150,7 +150,7 @@ def test_a_locked_keyring_is_passed_over_when_something_new_is_kept_and_what_is_
     assert login.kept() == Tokens("newer", 2.0)
 
 
-def test_nobody_is_told_to_be_logged_out_while_the_keyring_cannot_be_read(place: Place) -> None:
+def test_an_unreadable_keyring_is_an_error_and_not_a_missing_login(place: Place) -> None:
     keyring = Keyring()
     login = place.login(keyring)
     login.keep(TOKENS)
@@ -163,7 +163,7 @@ def test_nobody_is_told_to_be_logged_out_while_the_keyring_cannot_be_read(place:
     assert login.kept() == TOKENS
 
 
-def test_logging_out_empties_both_places(place: Place) -> None:
+def test_logout_deletes_keyring_entry_and_file(place: Place) -> None:
     keyring = Keyring()
     place.login(keyring).keep(TOKENS)
     place.login(None).keep(TOKENS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys through rotation, storms and outages of the provider."""
+"""Provider keys during rotation, load and outages."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ async def test_keys_are_loaded_once_for_many_requests(provider: Provider) -> Non
     assert provider.documents.asked == LOADS
 
 
-async def test_requests_that_arrive_together_share_one_load(provider: Provider) -> None:
+async def test_concurrent_requests_share_one_key_load(provider: Provider) -> None:
     provider.documents.gate = asyncio.Event()
     ring = provider.ring()
     waiting = [asyncio.create_task(ring.candidates("k1", "RS256")) for _ in range(100)]
@@ -36,7 +36,7 @@ async def test_requests_that_arrive_together_share_one_load(provider: Provider) 
     assert provider.documents.asked == LOADS
 
 
-async def test_a_cancelled_request_does_not_cancel_the_load_of_the_others(provider: Provider) -> None:
+async def test_a_cancelled_request_does_not_cancel_the_shared_key_load(provider: Provider) -> None:
     provider.documents.gate = asyncio.Event()
     ring = provider.ring()
     first, second = (asyncio.create_task(ring.candidates("k1", "RS256")) for _ in range(2))
@@ -48,7 +48,7 @@ async def test_a_cancelled_request_does_not_cancel_the_load_of_the_others(provid
     assert first.cancelled()
 
 
-async def test_a_rotated_key_is_found_at_its_first_token(provider: Provider, new_key: Callable[..., Key]) -> None:
+async def test_a_rotated_key_is_loaded_at_its_first_token(provider: Provider, new_key: Callable[..., Key]) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.publish(provider.key, new_key("P-256", kid="k2"))
@@ -57,7 +57,7 @@ async def test_a_rotated_key_is_found_at_its_first_token(provider: Provider, new
     assert (await ring.candidates("k1", "RS256"))[0].kid == "k1"
 
 
-async def test_a_key_the_provider_withdrew_dies_with_the_next_load(
+async def test_a_withdrawn_provider_key_is_invalid_after_the_next_load(
     provider: Provider, new_key: Callable[..., Key]
 ) -> None:
     ring = provider.ring(**TIMES)
@@ -69,7 +69,7 @@ async def test_a_key_the_provider_withdrew_dies_with_the_next_load(
         await ring.candidates("k1", "RS256")
 
 
-async def test_a_storm_of_unknown_keys_is_no_storm_of_fetches(provider: Provider) -> None:
+async def test_many_unknown_keys_cause_few_fetches(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     for second in range(60):
@@ -92,7 +92,7 @@ async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provi
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_c13_without_any_key_the_answer_is_unavailable_and_says_when_to_come_back(provider: Provider) -> None:
+async def test_c13_verification_without_any_key_is_unavailable_with_a_retry_time(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     with pytest.raises(IdentityProviderUnavailable) as caught:
@@ -102,7 +102,7 @@ async def test_c13_without_any_key_the_answer_is_unavailable_and_says_when_to_co
     assert "idp.example" not in str(caught.value), "the client need not know where the provider is"
 
 
-async def test_c13_a_provider_that_comes_up_later_is_found(provider: Provider) -> None:
+async def test_c13_a_provider_that_starts_later_is_found(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     for _ in range(5):
@@ -126,7 +126,7 @@ async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provi
         await ring.candidates("k1", "RS256")
 
 
-async def test_c13_an_unknown_key_during_an_outage_is_not_called_invalid(provider: Provider) -> None:
+async def test_c13_an_unknown_key_during_an_outage_is_unavailable_and_not_invalid(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.down = True
@@ -137,10 +137,10 @@ async def test_c13_an_unknown_key_during_an_outage_is_not_called_invalid(provide
         assert await ring.candidates("k1", "RS256")
 
 
-async def test_the_refresh_does_not_make_a_request_wait(provider: Provider) -> None:
+async def test_a_background_key_refresh_does_not_delay_requests(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
-    provider.documents.gate = asyncio.Event()  # a provider that does not answer
+    provider.documents.gate = asyncio.Event()  # a provider that does not respond
     provider.monotonic.at += 300
     async with asyncio.timeout(60):
         assert await ring.candidates("k1", "RS256")
@@ -149,7 +149,7 @@ async def test_the_refresh_does_not_make_a_request_wait(provider: Provider) -> N
     await ring.aclose()
 
 
-async def test_the_age_counts_from_the_start_of_a_load(provider: Provider) -> None:
+async def test_the_age_of_keys_counts_from_the_start_of_a_load(provider: Provider) -> None:
     provider.documents.gate = asyncio.Event()
     ring = provider.ring(**TIMES)
     slow = asyncio.create_task(ring.candidates("k1", "RS256"))
@@ -164,7 +164,7 @@ async def test_the_age_counts_from_the_start_of_a_load(provider: Provider) -> No
 
 
 @pytest.mark.parametrize("issuer", [ISSUER + "/", ISSUER.upper(), "https://evil.example", ""])
-async def test_a_document_that_speaks_for_another_issuer_brings_no_keys(provider: Provider, issuer: str) -> None:
+async def test_a_discovery_document_of_another_issuer_provides_no_keys(provider: Provider, issuer: str) -> None:
     provider.publish(provider.key, issuer=issuer)
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await provider.ring().candidates("k1", "RS256")
@@ -209,7 +209,7 @@ async def test_keys_at_an_unprotected_address_are_not_fetched(provider: Provider
         b"[" * 100_000,
     ],
 )
-async def test_a_broken_key_set_keeps_the_keys_there_are(provider: Provider, document: bytes) -> None:
+async def test_a_broken_key_set_keeps_the_loaded_keys(provider: Provider, document: bytes) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.table[JWKS_URI] = document
@@ -226,7 +226,7 @@ async def test_a_broken_discovery_document_is_an_outage(provider: Provider, docu
         await provider.ring().candidates("k1", "RS256")
 
 
-def test_a_key_that_cannot_be_read_does_not_spoil_the_set(provider: Provider) -> None:
+def test_an_unreadable_key_does_not_invalidate_the_key_set(provider: Provider) -> None:
     good = provider.key.as_dict(private=False)
     odd: list[dict[str, Any]] = [
         {"kty": "PQ", "kid": "new"},
@@ -244,7 +244,7 @@ def test_a_key_that_cannot_be_read_does_not_spoil_the_set(provider: Provider) ->
     assert [key.kid for key in keys] == ["k1"]
 
 
-def test_a_key_set_without_bounds_is_refused(provider: Provider) -> None:
+def test_an_oversized_key_set_is_refused(provider: Provider) -> None:
     with pytest.raises(ValueError, match="at most 100"):
         parse_jwks(json.dumps({"keys": [provider.key.as_dict(private=False)] * (MAX_KEYS + 1)}).encode())
 
@@ -283,12 +283,12 @@ def test_a_provider_on_this_machine_or_behind_tls_can_be_configured(issuer: str)
     KeyRing(issuer, Documents({}))
 
 
-def test_times_out_of_order_are_refused() -> None:
+def test_inconsistent_key_lifetimes_are_refused() -> None:
     with pytest.raises(ValueError, match="refetch_seconds"):
         KeyRing(ISSUER, Documents({}), refresh_seconds=10, max_age_seconds=5)
 
 
-async def test_health_tells_an_outage_before_any_request_fails(provider: Provider) -> None:
+async def test_health_reports_an_outage_before_any_request_fails(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.check()
     await ring.check()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service accounts without a network: what is asked, what is remembered, and that a storm costs the cluster little."""
+"""Service accounts without a network: reviews, their cache, and few requests under load."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ISSUER = "https://kubernetes.default.svc"
 
 
 class Server:
-    """An API server that knows everybody as one account; `gate` makes it wait."""
+    """An API server that reviews every token as one account; `gate` blocks it."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -40,11 +40,11 @@ class Server:
 
 class Unobserved:
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Not looked at here."""
+        """Ignored here."""
 
 
 def _accounts(server: Server, clock: Clock, provider: Provider) -> ServiceAccounts:
-    """Of a cluster that publishes the provider's keys."""
+    """Return accounts of a cluster that publishes the keys of the provider."""
     rules = ClusterRules(idp_id="lab", issuers=frozenset({ISSUER}), audiences=frozenset({"lake"}))
     keys = provider.ring()
     return ServiceAccounts(rules, server, keys, entries=10, seconds=60.0, observer=Unobserved(), clock=clock)
@@ -57,7 +57,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def _made_up(provider: Provider, number: int, *, kid: str) -> str:
-    """A token that nobody signed, and otherwise as it should be."""
+    """Return a token with a forged signature that is otherwise valid."""
     head, payload, signature = _token(provider, jti=f"made-up-{number}").split(".")
     header = {"alg": "RS256", "kid": kid}
     return f"{b64(json.dumps(header).encode())}.{payload}.{signature}"
@@ -67,7 +67,7 @@ def _token(provider: Provider, **claims: Any) -> str:
     return provider.token(**{"iss": ISSUER, "aud": ["lake", "else"], **claims})
 
 
-async def test_a_review_asks_for_our_audiences_and_is_remembered_until_the_tokens_end(provider: Provider) -> None:
+async def test_a_review_names_the_audiences_and_is_cached_until_the_token_expires(provider: Provider) -> None:
     server, clock = Server(), Clock(NOW)
     accounts = _accounts(server, clock, provider)
     token = _token(provider, exp=NOW + 20)
@@ -83,7 +83,7 @@ async def test_a_review_asks_for_our_audiences_and_is_remembered_until_the_token
     assert len(server.asked) == 2
 
 
-async def test_a_storm_of_tokens_keeps_few_questions_under_way_and_the_rest_is_told_to_come_back(
+async def test_many_tokens_cause_few_concurrent_reviews_and_the_rest_may_retry(
     provider: Provider,
 ) -> None:
     server = Server()
@@ -98,7 +98,7 @@ async def test_a_storm_of_tokens_keeps_few_questions_under_way_and_the_rest_is_t
     assert server.most == 8
 
 
-async def test_tokens_that_the_cluster_cannot_have_signed_are_refused_without_asking(provider: Provider) -> None:
+async def test_tokens_not_signed_by_the_cluster_are_refused_without_a_review(provider: Provider) -> None:
     server = Server()
     accounts = _accounts(server, Clock(NOW), provider)
     for number in range(3):
@@ -107,7 +107,7 @@ async def test_tokens_that_the_cluster_cannot_have_signed_are_refused_without_as
     assert server.asked == []
 
 
-async def test_tokens_under_keys_that_nobody_knows_wait_among_themselves_and_keep_no_pod_out(
+async def test_tokens_with_unknown_keys_queue_separately_and_do_not_block_pods(
     provider: Provider,
 ) -> None:
     server = Server()
@@ -127,13 +127,13 @@ async def test_tokens_under_keys_that_nobody_knows_wait_among_themselves_and_kee
     assert len(provider.documents.asked) <= 4, "and the keys are not read again for each"
 
 
-async def test_a_key_that_the_cluster_does_not_publish_yet_is_no_refusal(provider: Provider, new_key: Any) -> None:
+async def test_a_key_that_the_cluster_has_not_published_yet_is_not_refused(provider: Provider, new_key: Any) -> None:
     server = Server()
     token = provider.sign(provider.claims(iss=ISSUER, aud=["lake"]), key=new_key("RSA"), kid="k2")
     assert (await _accounts(server, Clock(NOW), provider).verify(token)).user_id == "lab~9e1c"
 
 
-async def test_a_cluster_that_shows_no_keys_is_asked_about_each_token_with_all_the_room_there_is(
+async def test_a_cluster_without_published_keys_reviews_each_token_in_all_slots(
     provider: Provider,
 ) -> None:
     provider.documents.down = True
@@ -148,7 +148,7 @@ async def test_a_cluster_that_shows_no_keys_is_asked_about_each_token_with_all_t
     assert len(provider.documents.asked) == 1
 
 
-async def test_a_token_that_comes_many_times_at_once_is_reviewed_once_whoever_goes_away(provider: Provider) -> None:
+async def test_concurrent_uses_of_a_token_share_one_review_despite_cancellations(provider: Provider) -> None:
     server = Server()
     server.gate = asyncio.Event()
     accounts = _accounts(server, Clock(NOW), provider)
@@ -167,13 +167,13 @@ async def test_a_token_that_comes_many_times_at_once_is_reviewed_once_whoever_go
 @pytest.mark.parametrize(
     "rules", [{"audiences": frozenset()}, {"audiences": frozenset({""})}, {"issuers": frozenset()}]
 )
-def test_rules_that_would_let_others_in_are_refused(rules: dict[str, Any]) -> None:
+def test_cluster_rules_without_issuer_or_audience_are_refused(rules: dict[str, Any]) -> None:
     good: dict[str, Any] = {"idp_id": "lab", "issuers": frozenset({ISSUER}), "audiences": frozenset({"lake"})}
     with pytest.raises(ValueError, match="issuer|audience"):
         ClusterRules(**(good | rules))
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:6443", "https://user:pass@api", "api:6443", ""])
-def test_the_gateways_own_token_is_sent_over_tls_alone(url: str) -> None:
+def test_the_token_of_the_gateway_is_sent_only_over_tls(url: str) -> None:
     with pytest.raises(ValueError, match="the address of the API server"):
         ApiServer(url, Path("token"), tls=trusted(None, None).context)

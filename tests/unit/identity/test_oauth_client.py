@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token requests that Authlib writes: what is sent, and which answers are no token."""
+"""Token requests through Authlib: the request, and responses that are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def client(answer: Callable[[httpx2.Request], httpx2.Response], secret: str | No
     return OAuthClient("job", client_secret=secret, transport=httpx2.MockTransport(answer), clock=lambda: 1000.0)
 
 
-async def test_a_client_with_a_secret_sends_it_in_the_header_alone() -> None:
+async def test_a_client_secret_is_sent_only_in_the_header() -> None:
     seen: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -38,7 +38,7 @@ async def test_a_client_with_a_secret_sends_it_in_the_header_alone() -> None:
 
 
 @pytest.mark.parametrize("status", [201, 302, 307, 400, 401])
-async def test_a_token_in_an_answer_that_is_not_200_is_refused_and_no_redirect_is_followed(status: int) -> None:
+async def test_a_token_response_other_than_200_is_refused_and_not_redirected(status: int) -> None:
     asked: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -70,7 +70,7 @@ async def test_a_token_in_an_answer_that_is_not_200_is_refused_and_no_redirect_i
         {"filling": "x" * 70_000},
     ],
 )
-async def test_an_answer_that_is_no_token_is_refused_without_its_content(change: dict[str, Any]) -> None:
+async def test_an_invalid_token_response_is_refused_without_its_content(change: dict[str, Any]) -> None:
     oauth = client(lambda request: httpx2.Response(200, json=GOOD | change))
     with pytest.raises(LoginFailed) as failed:
         await oauth.fetch_token(URL, "client_credentials")
@@ -80,15 +80,15 @@ async def test_an_answer_that_is_no_token_is_refused_without_its_content(change:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"[" * 60_000, b'"x"', b"\xff"])
-async def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
+async def test_a_token_response_that_is_not_a_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(LoginFailed, match="cannot be read"):
         await client(lambda request: httpx2.Response(200, content=body)).fetch_token(URL, "client_credentials")
 
 
-async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_environment_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    # Nothing listens at either port; a proxied request would fail at the proxy, with a proxy mounted for its scheme.
+    # No server listens at either port; a proxied request would fail at the proxy of its scheme.
     oauth = OAuthClient("job")
     assert not oauth._client._mounts
     with pytest.raises(ProviderSilent):
@@ -108,7 +108,7 @@ ISSUER = "https://id.example/realm"
 DOCUMENT = b'{"issuer": "https://id.example/realm", "token_endpoint": "https://id.example/realm/token"}'
 
 
-def test_documents_are_where_the_specifications_put_them() -> None:
+def test_discovery_documents_have_their_specified_urls() -> None:
     assert discovery_url(ISSUER) == f"{ISSUER}/.well-known/openid-configuration"
     assert discovery_url(f"{ISSUER}/") == f"{ISSUER}/.well-known/openid-configuration"
     assert oauth_metadata_url(ISSUER) == "https://id.example/.well-known/oauth-authorization-server/realm"
@@ -121,12 +121,12 @@ async def test_a_provider_without_an_openid_document_is_found_by_its_oauth_docum
         found.endpoint("jwks_uri")
 
 
-async def test_a_provider_that_is_in_trouble_is_not_looked_for_elsewhere() -> None:
+async def test_a_failing_provider_causes_no_fallback_discovery() -> None:
     with pytest.raises(FetchFailed):
         await read_metadata(ISSUER, documents({oauth_metadata_url(ISSUER): DOCUMENT}, FetchFailed))
 
 
-async def test_an_issuer_over_plain_http_is_refused_by_its_own_document() -> None:
+async def test_a_discovery_document_with_a_plain_http_issuer_is_refused() -> None:
     issuer = "http://id.example"
     document = DOCUMENT.replace(b"https://id.example/realm", b"http://id.example")
     with pytest.raises(FetchFailed, match="https"):

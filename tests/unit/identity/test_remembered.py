@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that were verified a moment ago."""
+"""The cache of verified tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.identity.tokens import VerifiedToken
 
 @dataclass
 class Setting:
-    """A verifier that knows the tokens in `good`, and the clocks."""
+    """A verifier that accepts the tokens in `good`, and its clocks."""
 
     good: set[str] = field(default_factory=lambda: {"token"})
     verified: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Claims:
     expires_at: float
 
 
-async def test_a_good_token_is_verified_once() -> None:
+async def test_a_valid_token_is_verified_once() -> None:
     here = Setting()
     memory = here.memory()
     first = await memory.verify("token")
@@ -59,7 +59,7 @@ async def test_a_good_token_is_verified_once() -> None:
     assert here.verified == ["token"]
 
 
-async def test_a_refused_token_is_refused_anew_each_time() -> None:
+async def test_a_refused_token_is_verified_each_time() -> None:
     here = Setting()
     memory = here.memory()
     for _ in range(2):
@@ -78,7 +78,7 @@ async def test_a_refused_token_is_refused_anew_each_time() -> None:
     ],
     ids=["it expires", "it expired long ago", "the provider exchanged its keys", "it was verified long ago"],
 )
-async def test_what_is_not_surely_good_any_more_is_verified_again(change: dict[str, Any]) -> None:
+async def test_a_token_past_its_cache_time_is_verified_again(change: dict[str, Any]) -> None:
     here = Setting()
     memory = here.memory()
     await memory.verify("token")
@@ -89,7 +89,7 @@ async def test_what_is_not_surely_good_any_more_is_verified_again(change: dict[s
         await memory.verify("token")
 
 
-async def test_until_then_it_is_not() -> None:
+async def test_a_token_within_its_cache_time_is_not_verified_again() -> None:
     here = Setting()
     memory = here.memory()
     await memory.verify("token")
@@ -98,7 +98,7 @@ async def test_until_then_it_is_not() -> None:
     assert here.verified == ["token"]
 
 
-async def test_a_token_that_was_verified_while_the_keys_were_exchanged_is_not_remembered() -> None:
+async def test_a_token_verified_during_a_key_change_is_not_cached() -> None:
     here = Setting()
     memory = here.memory()
 
@@ -113,7 +113,7 @@ async def test_a_token_that_was_verified_while_the_keys_were_exchanged_is_not_re
         await memory.verify("token")
 
 
-async def test_a_token_that_differs_in_one_character_is_another_one() -> None:
+async def test_a_token_with_one_changed_character_is_not_found_in_the_cache() -> None:
     here = Setting()
     memory = here.memory()
     await memory.verify("token")
@@ -121,7 +121,7 @@ async def test_a_token_that_differs_in_one_character_is_another_one() -> None:
         await memory.verify("tokeN")
 
 
-async def test_with_no_time_to_remember_each_is_verified() -> None:
+async def test_a_cache_time_of_zero_verifies_each_token() -> None:
     here = Setting()
     memory = here.memory(seconds=0)
     await memory.verify("token")
@@ -129,7 +129,7 @@ async def test_with_no_time_to_remember_each_is_verified() -> None:
     assert here.verified == ["token", "token"]
 
 
-async def test_the_token_itself_is_not_kept() -> None:
+async def test_the_cache_does_not_store_the_token() -> None:
     here = Setting(good={"eyJ.secret.signature"})
     memory = here.memory()
     await memory.verify("eyJ.secret.signature")
@@ -137,7 +137,7 @@ async def test_the_token_itself_is_not_kept() -> None:
     assert "secret" not in repr(dict(memory._known))
 
 
-async def test_memory_is_bounded() -> None:
+async def test_the_cache_is_bounded() -> None:
     here = Setting(good={str(n) for n in range(50)})
     memory = here.memory(entries=10)
     for n in range(50):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several providers beside each other: each token is judged by exactly one, and nothing of one reaches another."""
+"""Several providers at once: each token is verified by exactly one of them."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ ONE, OTHER = "https://one.example", "https://other.example/tenant"
 
 class Unobserved:
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Not looked at here."""
+        """Ignored here."""
 
 
 class Party:
-    """A provider under an issuer of its own, with its documents and its link."""
+    """A provider with its own issuer, documents and keys."""
 
     def __init__(self, id: str, issuer: str, key: Key, *, now: Clock, **rules: Any) -> None:
         self.id, self.issuer = id, issuer
@@ -39,20 +39,20 @@ class Party:
         )
 
     def publish(self, key: Key) -> None:
-        """Offer this key alone."""
+        """Publish only this key."""
         uri = f"{self.issuer}/keys"
         self.documents.table[discovery_url(self.issuer)] = json.dumps({"issuer": self.issuer, "jwks_uri": uri}).encode()
         self.documents.table[uri] = json.dumps({"keys": [key.as_dict(private=False)]}).encode()
 
     def token(self, *, key: Key | None = None, kid: str = "k1", **changes: Any) -> str:
-        """A token of this provider, good for a thousand years."""
+        """Return a token of this provider that is valid for a thousand years."""
         claims = {"exp": NOW * 10, "iat": 1.0} | {"iss": self.issuer, "aud": "lakegate", "sub": "alice"} | changes
         return self.signer.sign(claims, key=key, kid=kid)
 
 
 @pytest.fixture(scope="module")
 def other_key() -> Key:
-    """A key with the id that the first provider's key has, too."""
+    """Return another key with the key id of the first provider."""
     return RSAKey.generate_key(2048, {"kid": "k1", "use": "sig", "alg": "RS256"})
 
 
@@ -89,7 +89,7 @@ async def test_the_same_subject_and_key_id_at_two_providers_are_two_users(
     assert found == ["one~alice", "other~alice", "one~alice"]
 
 
-async def test_a_key_of_one_provider_signs_nothing_for_another_though_both_call_it_the_same(
+async def test_a_key_of_one_provider_is_invalid_for_another_with_the_same_key_id(
     router: TokenRouter, one: Party, other: Party, other_key: Key
 ) -> None:
     forged = one.token(key=other_key)
@@ -97,7 +97,7 @@ async def test_a_key_of_one_provider_signs_nothing_for_another_though_both_call_
     assert other.documents.asked == [], "what its own provider refuses is offered to nobody else"
 
 
-async def test_a_token_of_nobody_known_is_refused_without_asking_anybody(
+async def test_a_token_of_an_unknown_issuer_is_refused_without_a_request(
     router: TokenRouter, one: Party, other: Party
 ) -> None:
     for issuer in ("https://evil.example", ONE + "/", ONE.upper(), "", None, 7, ["https://one.example"], {"iss": ONE}):
@@ -106,18 +106,18 @@ async def test_a_token_of_nobody_known_is_refused_without_asking_anybody(
 
 
 @pytest.mark.parametrize("token", ["opaque-reference-token", "a.b", "a..c", "a.b.c.d.e", "x" * 20_000, "a.%%.c"])
-async def test_what_is_no_jwt_is_refused_and_looked_up_nowhere(router: TokenRouter, one: Party, token: str) -> None:
+async def test_text_that_is_not_a_jwt_is_refused_without_a_request(router: TokenRouter, one: Party, token: str) -> None:
     message = await _refused(router, token)
     assert "JWT" in message or "longer" in message
     assert one.documents.asked == []
 
 
 @pytest.mark.parametrize("claims", [b"[]", b'"text"', b"\xff\xfe", b"[" * 5_000, b"1"])
-async def test_claims_that_are_no_object_are_refused(router: TokenRouter, claims: bytes) -> None:
+async def test_claims_that_are_not_an_object_are_refused(router: TokenRouter, claims: bytes) -> None:
     await _refused(router, f"{b64(b'{}')}.{b64(claims)}.{b64(b'x')}")
 
 
-async def test_one_providers_outage_keeps_out_its_own_users_alone(
+async def test_an_outage_of_one_provider_affects_only_its_own_users(
     router: TokenRouter, one: Party, other: Party
 ) -> None:
     one.documents.down = True
@@ -128,7 +128,7 @@ async def test_one_providers_outage_keeps_out_its_own_users_alone(
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_keys_past_their_age_count_no_more_at_the_provider_that_is_down(
+async def test_expired_keys_of_an_unavailable_provider_are_invalid(
     router: TokenRouter, one: Party, other: Party, now: Clock
 ) -> None:
     for party in (one, other):
@@ -140,9 +140,7 @@ async def test_keys_past_their_age_count_no_more_at_the_provider_that_is_down(
     assert (await router.verify(other.token(sub="bob"))).user_id == "other~bob"
 
 
-async def test_a_token_that_was_verified_a_moment_ago_counts_no_longer_than_its_key(
-    router: TokenRouter, one: Party, now: Clock
-) -> None:
+async def test_a_cached_token_is_valid_no_longer_than_its_key(router: TokenRouter, one: Party, now: Clock) -> None:
     await router.verify(one.token())
     now.at += 3599
     one.documents.down = True
@@ -157,7 +155,7 @@ async def test_a_token_that_was_verified_a_moment_ago_counts_no_longer_than_its_
     await router.verify(token)
 
 
-async def test_a_storm_of_unknown_keys_asks_one_provider_once_and_the_other_never(
+async def test_many_unknown_keys_cause_one_request_to_their_provider_only(
     router: TokenRouter, one: Party, other: Party, now: Clock
 ) -> None:
     await router.verify(one.token())
@@ -171,7 +169,7 @@ async def test_a_storm_of_unknown_keys_asks_one_provider_once_and_the_other_neve
     assert (await router.verify(one.token(sub="bob"))).user_id == "one~bob"
 
 
-async def test_a_rotated_key_is_found_at_once_and_the_old_one_counts_no_more(
+async def test_a_rotated_key_is_valid_at_once_and_the_old_one_invalid(
     router: TokenRouter, one: Party, other: Party, now: Clock, other_key: Key
 ) -> None:
     old = one.token()
@@ -187,13 +185,13 @@ async def test_a_rotated_key_is_found_at_once_and_the_old_one_counts_no_more(
 
 
 def _tenants(key: Key, now: Clock) -> tuple[Party, Party]:
-    """Two applications of one tenant: one issuer, an audience each."""
+    """Return two applications of one tenant: one issuer, two audiences."""
     first = Party("people", ONE, key, now=now, audiences=frozenset({"lake-people"}))
     second = Party("robots", ONE, key, now=now, audiences=frozenset({"lake-robots"}))
     return first, second
 
 
-async def test_where_two_share_an_issuer_the_audience_says_whose_a_token_is(provider_key: Key, now: Clock) -> None:
+async def test_the_audience_selects_between_two_providers_of_one_issuer(provider_key: Key, now: Clock) -> None:
     first, second = _tenants(provider_key, now)
     router = TokenRouter([first.link, second.link])
     assert (await router.verify(first.token(aud="lake-people"))).user_id == "people~alice"
@@ -201,12 +199,12 @@ async def test_where_two_share_an_issuer_the_audience_says_whose_a_token_is(prov
 
 
 @pytest.mark.parametrize("audience", [["lake-people", "lake-robots"], [], None, "else", 7, [["lake-people"]], {}])
-async def test_a_token_for_both_audiences_or_none_is_nobodys(provider_key: Key, now: Clock, audience: object) -> None:
+async def test_a_token_for_both_audiences_or_none_is_refused(provider_key: Key, now: Clock, audience: object) -> None:
     first, second = _tenants(provider_key, now)
     await _refused(TokenRouter([first.link, second.link]), first.token(aud=audience))
 
 
-def test_providers_that_cannot_be_told_apart_are_refused(provider_key: Key, now: Clock, one: Party) -> None:
+def test_indistinguishable_providers_are_refused(provider_key: Key, now: Clock, one: Party) -> None:
     with pytest.raises(ValueError, match="same issuer and the same audience"):
         TokenRouter([one.link, Party("two", ONE, provider_key, now=now).link])
     with pytest.raises(ValueError, match="have the id 'one'"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a page sends people to sign in: only where the provider itself says, and nothing bends the page's policy."""
+"""The sign-in endpoint of the page: only the one that the provider publishes, within the content security policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ISSUER = "https://id.example/realm"
 
 
 class Provider:
-    """Answers with its document, or not at all while it is `down`; counts how often it was asked."""
+    """A provider that returns its document, or fails while it is `down`; counts requests."""
 
     def __init__(self, **changes: Any) -> None:
         self.changes = changes
@@ -39,14 +39,14 @@ class Provider:
         return SignInPlace(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
 
 
-async def test_the_page_may_talk_to_the_origin_of_the_token_endpoint_alone() -> None:
+async def test_the_page_may_connect_only_to_the_token_endpoint_origin() -> None:
     found = await Provider().place()()
     assert found is not None
     assert found.origins() == ("https://tokens.example:8443",)
     assert (found.client_id, found.scope, found.end_session_endpoint) == ("ui", "openid", None)
 
 
-async def test_the_provider_is_asked_once_in_five_minutes_and_kept_through_an_outage() -> None:
+async def test_provider_metadata_is_cached_five_minutes_and_through_an_outage() -> None:
     provider = Provider()
     place = provider.place()
     first = await place()
@@ -60,7 +60,7 @@ async def test_the_provider_is_asked_once_in_five_minutes_and_kept_through_an_ou
     assert provider.asked == 3
 
 
-async def test_a_provider_that_never_answered_is_asked_again_after_a_while() -> None:
+async def test_an_unresponsive_provider_is_retried_after_a_pause() -> None:
     provider = Provider()
     provider.down = True
     place = provider.place()
@@ -85,12 +85,12 @@ async def test_a_provider_that_never_answered_is_asked_again_after_a_while() -> 
         {"token_endpoint": None},
     ],
 )
-async def test_addresses_that_no_browser_should_be_sent_to_are_none(change: dict[str, Any]) -> None:
+async def test_unsafe_sign_in_urls_are_rejected(change: dict[str, Any]) -> None:
     assert await Provider(**change).place()() is None
 
 
 @pytest.mark.parametrize("issuer", ["http://id.example", "id.example", "https://user:secret@id.example"])
-def test_a_provider_that_could_be_replaced_on_the_way_is_refused_at_the_start(issuer: str) -> None:
+def test_a_provider_without_tls_is_refused_at_startup(issuer: str) -> None:
     with pytest.raises(ValueError, match="identity provider"):
         SignInPlace(Provider(), issuer=issuer, client_id="ui", scope="openid")
 

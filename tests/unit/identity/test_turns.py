@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process at a time, whatever becomes of the one before."""
+"""The file lock: one process at a time, also after a holder was killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ with turn(Path(sys.argv[1]), seconds=5):
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has its turn."""
+    """Start another process that holds the lock."""
     with subprocess.Popen(
         [sys.executable, "-c", _HOLDS, str(tmp_path / "made" / "lock")], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -37,20 +37,20 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_who_waits_gives_up_in_time(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_waiting_for_the_file_lock_has_a_timeout(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     begun = time.monotonic()
     with pytest.raises(StillBusy), turn(tmp_path / "made" / "lock", seconds=0.3):
         pass
     assert 0.3 <= time.monotonic() - begun < 30
 
 
-def test_the_turn_of_a_process_that_was_killed_is_over(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_the_file_lock_of_a_killed_process_is_released(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     other.send_signal(signal.SIGKILL)
     with turn(tmp_path / "made" / "lock", seconds=60):
         pass
 
 
-def test_the_lock_is_for_its_owner_alone_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_the_lock_file_has_owner_permissions_and_follows_no_symlink(tmp_path: Path) -> None:
     lock = tmp_path / "made" / "lock"
     with turn(lock, seconds=1):
         assert (lock.stat().st_mode & 0o777, lock.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -60,7 +60,7 @@ def test_the_lock_is_for_its_owner_alone_and_no_link_is_followed(tmp_path: Path)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_two_threads_take_turns_too(tmp_path: Path) -> None:
+def test_the_file_lock_excludes_threads_of_one_process(tmp_path: Path) -> None:
     inside, most = 0, 0
 
     def work() -> None:

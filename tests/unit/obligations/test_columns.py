@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is held back when some columns are granted: of every schema that a table has had, and told in the protocol's
-words.
-"""
+"""Column restrictions: computed over every schema of a table, and encoded as in the protocol."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ from gateway.obligations.restrictions import read_restrictions
 
 
 def column(id: int, name: str = "", type: Any = "string", *, required: bool = False) -> dict[str, Any]:
-    """A column in the protocol's JSON."""
+    """Return a column in the JSON of the protocol."""
     return {"id": id, "name": name or f"c{id}", "type": type, "required": required}
 
 
 def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
-    """A metadata document with these schemas, the last one current."""
+    """Return a metadata document with these schemas, the last one current."""
     told = [{"type": "struct", "schema-id": n, "fields": fields} for n, fields in enumerate(schemas)]
     return json.dumps(
         {"format-version": 2, "snapshots": [{"a": 1}], "schemas": told, "current-schema-id": range(len(told))[current]}
@@ -34,11 +32,11 @@ def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
 
 
 def a_struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    """A struct type."""
+    """Return a struct type."""
     return {"type": "struct", "fields": list(fields)}
 
 
-def test_what_is_not_granted_is_null_where_it_may_be_and_a_fixed_value_where_it_must_be_something() -> None:
+def test_ungranted_optional_columns_are_null_and_required_ones_a_fixed_value() -> None:
     columns = columns_of(document([column(1), column(2), column(3, required=True), column(4, type="long")]))
     assert held_back({1}, columns) == (
         Projection(2, Action.REPLACE_WITH_NULL),
@@ -47,44 +45,44 @@ def test_what_is_not_granted_is_null_where_it_may_be_and_a_fixed_value_where_it_
     )
 
 
-def test_a_column_that_only_an_older_schema_has_is_held_back_too() -> None:
-    """A reader of an old snapshot projects with the schema of that time."""
+def test_a_column_of_an_older_schema_is_restricted() -> None:
+    """A reader of an old snapshot uses the schema of that time."""
     columns = columns_of(document([column(1), column(2)], [column(1)]))
     assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
 
 
-def test_a_column_that_was_required_once_is_never_null() -> None:
+def test_a_column_that_was_ever_required_is_never_replaced_with_null() -> None:
     columns = columns_of(document([column(2, required=True)], [column(1), column(2)]))
     assert held_back({1}, columns) == (Projection(2, Action.MASK_TO_FIXED_VALUE),)
 
 
-def test_a_column_whose_type_was_widened_is_one_column() -> None:
+def test_a_column_with_a_widened_type_is_one_column() -> None:
     columns = columns_of(document([column(2, type="int")], [column(1), column(2, type="long")]))
     assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
 
 
 @pytest.mark.parametrize("type", ["geometry", "unknown", a_struct(column(8, type="geography"))])
-def test_a_required_column_without_a_fixed_value_cannot_be_held_back_so_nothing_is_read(type: Any) -> None:
+def test_a_required_column_without_a_fixed_value_makes_the_table_unreadable(type: Any) -> None:
     columns = columns_of(document([column(1), column(2, type=type, required=True)]))
     with pytest.raises(Inexpressible):
         held_back({1}, columns)
     assert held_back({1, 2}, columns) == ()
 
 
-def test_a_struct_is_held_back_as_a_whole_and_nothing_within_it_is_named() -> None:
+def test_a_struct_is_restricted_as_a_whole() -> None:
     columns = columns_of(
         document([column(1), column(2, type=a_struct(column(3), column(4, type=a_struct(column(5)))))])
     )
     assert held_back({1}, columns) == (Projection(2, Action.REPLACE_WITH_NULL),)
 
 
-def test_a_column_that_lies_within_another_one_in_some_schema_is_refused() -> None:
+def test_a_column_nested_in_another_one_in_some_schema_is_refused() -> None:
     columns = columns_of(document([column(1), column(3)], [column(1), column(2, type=a_struct(column(3)))]))
     with pytest.raises(Inexpressible):
         held_back({1}, columns)
 
 
-def test_a_field_id_that_no_engine_can_be_told_is_refused() -> None:
+def test_a_field_id_outside_the_protocol_range_is_refused() -> None:
     with pytest.raises(Inexpressible):
         held_back({1}, columns_of(document([column(0), column(1)])))
 
@@ -92,7 +90,7 @@ def test_a_field_id_that_no_engine_can_be_told_is_refused() -> None:
 @pytest.mark.parametrize(
     "broken", [b"", b"{}", b"[]", b'{"schemas":[],"current-schema-id":0}', b'{"schemas":[{"fields":1}]}', b"\xff"]
 )
-def test_a_document_that_tells_of_no_columns_opens_none(broken: bytes) -> None:
+def test_a_document_without_readable_schemas_is_refused(broken: bytes) -> None:
     with pytest.raises(Inexpressible):
         columns_of(broken)
 
@@ -102,7 +100,7 @@ def test_a_document_of_format_1_may_have_one_schema_alone() -> None:
     assert columns.named("a") == 1
 
 
-def test_names_are_those_of_the_current_schema_spelled_as_there() -> None:
+def test_column_names_are_those_of_the_current_schema() -> None:
     columns = columns_of(
         document([column(1, "a"), column(2, "b")], [column(1, "A"), column(3, "b", a_struct(column(4, "c")))])
     )
@@ -115,7 +113,7 @@ def test_names_are_those_of_the_current_schema_spelled_as_there() -> None:
 
 
 @pytest.mark.threat("LG-POL-11")
-def test_what_is_told_holds_field_ids_and_actions_and_is_the_same_for_the_same() -> None:
+def test_encoded_restrictions_contain_ids_and_actions_deterministically() -> None:
     projections = (Projection(4, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_TO_FIXED_VALUE))
     told = read_restrictions(projections)
     assert told == read_restrictions(projections[::-1])
@@ -142,7 +140,7 @@ SCHEMAS = st.lists(
 
 
 @given(SCHEMAS, st.sets(st.integers(1, 8)))
-def test_nothing_granted_is_held_back_everything_else_is_once_and_as_its_types_allow(
+def test_every_ungranted_column_is_restricted_once_as_its_types_allow(
     schemas: list[list[dict[str, Any]]], granted: set[int]
 ) -> None:
     columns = columns_of(document(*schemas))
@@ -169,7 +167,7 @@ def test_nothing_granted_is_held_back_everything_else_is_once_and_as_its_types_a
 
 @pytest.mark.threat("LG-DEC-27")
 @given(SCHEMAS)
-def test_what_can_be_read_is_never_more_than_was_granted(schemas: list[list[dict[str, Any]]]) -> None:
+def test_readable_columns_are_never_more_than_the_granted_ones(schemas: list[list[dict[str, Any]]]) -> None:
     columns: Columns = columns_of(document(*schemas))
     assert columns.readable(set()) == frozenset()
     every = frozenset(range(1, 9))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which action is for which type: the protocol's table, line by line."""
+"""Mask actions by type, as in the table of the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRIMITIVES = (
 )  # fmt: skip
 TEMPORAL = {"date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 HASHED = {"string", "int", "long", "binary"}
-#: Action to the types it is for; what is not here is for all of them.
+#: The types of each action; an action that is not listed applies to all.
 FOR = {
     Action.MASK_ALPHANUM: {"string"},
     Action.SHOW_FIRST_4: {"string"},
@@ -30,25 +30,25 @@ FOR = {
 
 
 def struct(kind: Type) -> StructType:
-    """A struct with one field of the type."""
+    """Return a struct with one field of the type."""
     return StructType(fields=(NestedField(id=9, name="inner", required=False, type=kind),))
 
 
 @pytest.mark.parametrize("kind", PRIMITIVES)
 @pytest.mark.parametrize("action", sorted(FOR))
-def test_an_action_is_for_the_types_of_the_protocol_and_no_others(action: Action, kind: str) -> None:
+def test_an_action_applies_only_to_the_types_of_the_protocol(action: Action, kind: str) -> None:
     for required in (False, True):
         assert applies(action, kind, required=required) is (kind in FOR[action])
 
 
 @pytest.mark.parametrize("kind", [*PRIMITIVES, struct("string")])
-def test_null_takes_the_place_of_anything_but_never_in_a_required_column(kind: Type) -> None:
+def test_null_replaces_any_type_except_in_a_required_column(kind: Type) -> None:
     assert applies(Action.REPLACE_WITH_NULL, kind, required=False)
     assert not applies(Action.REPLACE_WITH_NULL, kind, required=True)
 
 
 @pytest.mark.parametrize("kind", ["unknown", "geometry", "geography", "geometry(srid:4326)"])
-def test_what_holds_a_type_without_fixed_value_at_any_depth_has_none(kind: str) -> None:
+def test_a_type_with_a_nested_type_without_fixed_value_has_none(kind: str) -> None:
     nested: tuple[Type, ...] = (
         struct(kind),
         struct(struct(kind)),
@@ -62,7 +62,7 @@ def test_what_holds_a_type_without_fixed_value_at_any_depth_has_none(kind: str) 
 
 
 @pytest.mark.threat("LG-DEC-25")
-def test_of_several_reasons_the_strictest_wins_whatever_their_order() -> None:
+def test_several_actions_merge_to_the_strictest_in_any_order() -> None:
     assert set(STRICTNESS) == set(Action)
     for stricter, other in zip(STRICTNESS, STRICTNESS[1:], strict=False):
         pair = [Projection(1, other), Projection(1, stricter)]

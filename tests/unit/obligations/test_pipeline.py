@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations merge to the strictest whatever their order, have one fingerprint, and are never ignored."""
+"""Obligations: they merge to the strictest in any order, have one fingerprint, and are never ignored."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_merging_is_commutative(one: Obligations, two: Obligations) -> None:
 
 
 @given(_SETS)
-def test_merging_is_idempotent_and_nothing_obliges_to_nothing(one: Obligations) -> None:
+def test_merging_is_idempotent_and_has_an_empty_identity(one: Obligations) -> None:
     assert one.merged(one) == one
     assert one.merged(Obligations()) == one
 
 
 @given(_SETS, _SETS)
-def test_a_merge_is_at_least_as_strict_as_each(one: Obligations, two: Obligations) -> None:
+def test_a_merge_is_at_least_as_strict_as_each_operand(one: Obligations, two: Obligations) -> None:
     both = vending_terms(one.merged(two))
     for terms in (vending_terms(one), vending_terms(two)):
         assert terms.seconds is None or (both.seconds is not None and both.seconds <= terms.seconds)
@@ -92,7 +92,7 @@ def test_a_merge_is_at_least_as_strict_as_each(one: Obligations, two: Obligation
 
 
 @given(_SETS, _SETS)
-def test_fingerprints_are_equal_for_equal_obligations_alone(one: Obligations, two: Obligations) -> None:
+def test_fingerprints_are_equal_only_for_equal_obligations(one: Obligations, two: Obligations) -> None:
     assert (one.fingerprint == two.fingerprint) is (one == two)
     assert (one.fingerprint == b"") is (one == Obligations())
 
@@ -102,7 +102,7 @@ def test_columns_of_two_tables_do_not_merge() -> None:
     assert len(Obligations.of(_COLUMNS, other).each) == 2
 
 
-def test_where_a_document_lies_makes_no_difference() -> None:
+def test_the_metadata_location_does_not_change_obligations() -> None:
     moved = ReadableColumns(_COLUMNS.table, _COLUMNS.fields, _COLUMNS.projections, "m2")
     assert Obligations.of(moved) == Obligations.of(_COLUMNS)
     assert Obligations.of(moved).fingerprint == Obligations.of(_COLUMNS).fingerprint
@@ -125,19 +125,21 @@ _EVERYWHERE = frozenset(Place)
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, (set, frozenset)) else "",
 )
-def test_what_nothing_enforces_is_refused_at_its_places(obligation: Obligation, refused_at: set[Place]) -> None:
+def test_an_unenforceable_obligation_is_refused_where_it_cannot_be_applied(
+    obligation: Obligation, refused_at: set[Place]
+) -> None:
     obligations = Obligations.of(obligation)
     assert {place for place in Place if unenforced(obligations, place) is not None} == set(refused_at)
 
 
-def test_credentials_follow_every_obligation() -> None:
+def test_credentials_apply_every_obligation() -> None:
     terms = vending_terms(Obligations.of(CredentialLife(900), AppendOnly(), _COLUMNS))
     assert (terms.seconds, terms.may_delete, terms.whole, terms.refusal) == (900, False, False, None)
     assert vending_terms(Obligations.of(NoVending())).refusal == "a policy forbids vending"
     assert "row filters" in str(vending_terms(Obligations.of(RowFilters(frozenset({"x"})))).refusal)
 
 
-def test_a_load_tells_the_projections_of_its_own_table() -> None:
+def test_a_load_returns_the_projections_of_its_own_table() -> None:
     told = told_with_load(Obligations.of(_COLUMNS), "t1")
     assert msgspec.json.decode(told) == {
         "required-column-projections": [{"field-id": 2, "action": "replace-with-null"}]
@@ -145,7 +147,7 @@ def test_a_load_tells_the_projections_of_its_own_table() -> None:
     assert told_with_load(Obligations.of(_COLUMNS), "t2") == b""
 
 
-def test_the_audit_gets_numbers_and_nothing_of_the_data() -> None:
+def test_the_audit_records_counts_and_no_data() -> None:
     both = Obligations.of(
         CredentialLife(900),
         NoVending(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names by which an engine may read columns: none that in some schema of the table was another column's."""
+"""Column names that an engine may read: none that belonged to another column in any schema of the table."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def _schema(**columns: int) -> tuple[NestedField, ...]:
     [
         ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {1}, ["a"]),
         ({"a": 1, "b": 2}, {"a": 1, "c": 2}, {1, 2}, ["a", "b"]),
-        # The secret got another name, and what is granted took its old one.
+        # The secret column was renamed, and the granted column took its old name.
         ({"kept": 1, "secret": 2}, {"secret": 1, "a": 2}, {2}, []),
         ({"kept": 1, "secret": 2}, {"secret": 1, "a": 2}, {1, 2}, ["kept", "secret"]),
-        # Engines do not tell letter cases apart.
+        # Engines ignore letter case.
         ({"SECRET": 2}, {"secret": 1}, {2}, []),
         ({"straße": 2, "STRASSE": 1}, {}, {2}, []),
-        # Dropped and made anew.
+        # Dropped and created again.
         ({"a": 3}, {"a": 1}, {3}, []),
         ({"a": 3}, {"a": 1}, {1}, []),
-        # What is granted on a column that was dropped gives nothing, so its name gives nothing either.
+        # A grant on a dropped column gives nothing, and neither does its name.
         ({"a": 3}, {"a": 1}, {1, 3}, []),
     ],
 )
-def test_a_name_that_was_another_columns_is_left_out(
+def test_a_name_that_belonged_to_another_column_is_omitted(
     now: dict[str, int], before: dict[str, int], granted: set[int], names: list[str]
 ) -> None:
     assert Columns(_schema(**now), (_schema(**before), _schema(**now))).readable_by_name(granted) == names

@@ -18,7 +18,7 @@ def test_the_wire_form_has_the_same_fields(wire: type[msgspec.Struct], own: type
     assert [each.name for each in msgspec.structs.fields(wire)] == [each.name for each in msgspec.structs.fields(own)]
 
 
-def test_every_obligation_that_guardrails_can_state_reaches_the_door() -> None:
+def test_every_guardrail_obligation_reaches_the_door() -> None:
     given = {
         "max_credential_seconds": 0,
         "no_vending": True,
@@ -41,11 +41,11 @@ def test_every_obligation_that_guardrails_can_state_reaches_the_door() -> None:
 
 
 @pytest.mark.parametrize("given", [{"no_vending": False}, {"hide_operations": []}, {"row_filters": []}])
-def test_what_obliges_to_nothing_is_no_obligation(given: dict[str, object]) -> None:
+def test_an_empty_obligation_is_dropped(given: dict[str, object]) -> None:
     assert understood(msgspec.convert(given, StatedObligations)) == Obligations()
 
 
 @pytest.mark.parametrize("mask", ["email", "email: blur", ": sha-256-global"])
-def test_a_mask_that_no_engine_knows_is_not_understood(mask: str) -> None:
+def test_an_unknown_mask_action_is_an_invalid_answer(mask: str) -> None:
     with pytest.raises(ValueError, match="is not '<column>: <action>'"):
         understood(msgspec.convert({"column_masks": [mask]}, StatedObligations))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses of OPA are taken."""
+"""Accepted URLs of OPA."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.opa.decider import OpaDecider, _parts
         ("http://[::1]:8181", ("[::1]", 8181, False)),
     ],
 )
-def test_an_address_is_a_scheme_a_host_and_a_port(endpoint: str, parts: tuple[str, int, bool]) -> None:
+def test_an_opa_url_is_a_scheme_a_host_and_a_port(endpoint: str, parts: tuple[str, int, bool]) -> None:
     assert _parts(endpoint) == parts
 
 
@@ -34,7 +34,7 @@ def test_an_address_is_a_scheme_a_host_and_a_port(endpoint: str, parts: tuple[st
         "http://opa:8181#x",
     ],
 )
-def test_anything_more_is_refused_without_repeating_it(endpoint: str) -> None:
+def test_an_opa_url_with_more_parts_is_refused_without_repeating_it(endpoint: str) -> None:
     with pytest.raises(ValueError, match="http://host:port") as refused:
         OpaDecider(endpoint, None, timeout_s=1)
     assert "secret" not in str(refused.value)

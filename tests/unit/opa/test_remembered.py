@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which answers of the policies are remembered, and when they are not."""
+"""The cache of policy answers, and the cases that are not cached."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALLOWED = (PolicyAnswer(allow=True),)
 
 @dataclass
 class Policies:
-    """OPA: says what it is told to say, and counts."""
+    """An OPA that returns configured answers and counts requests."""
 
     answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1), revision="1")
     current: str | None = "1"
@@ -73,7 +73,7 @@ def at(moment: datetime, request: PolicyRequest = REQUEST, **more: Any) -> Polic
     return msgspec.structs.replace(request, context=context)
 
 
-async def test_an_answer_that_lasts_is_asked_for_once_whatever_the_time_and_the_request() -> None:
+async def test_a_cacheable_answer_is_requested_once_at_any_time_and_request_id() -> None:
     here = Policies()
     memory = await here.memory()
     for seconds in (0, 1, 59):
@@ -81,7 +81,7 @@ async def test_an_answer_that_lasts_is_asked_for_once_whatever_the_time_and_the_
     assert here.asked == 1
 
 
-async def test_it_ends_at_the_instant_it_was_promised_until_by_the_clock_of_the_question() -> None:
+async def test_a_cached_answer_expires_at_its_promised_time_by_the_input_clock() -> None:
     here = Policies()
     memory = await here.memory()
     await memory.decide(REQUEST)
@@ -89,7 +89,7 @@ async def test_it_ends_at_the_instant_it_was_promised_until_by_the_clock_of_the_
     assert here.asked == 2
 
 
-async def test_an_answer_that_promises_nothing_is_asked_for_each_time() -> None:
+async def test_an_answer_without_a_promised_time_is_not_cached() -> None:
     here = Policies(answers=PolicyAnswers(decisions=ALLOWED))
     memory = await here.memory()
     for _ in range(3):
@@ -98,7 +98,7 @@ async def test_an_answer_that_promises_nothing_is_asked_for_each_time() -> None:
 
 
 def changed(request: PolicyRequest, path: tuple[str | int, ...], value: Any) -> PolicyRequest:
-    """The request with one member of it replaced, by its path in the JSON that is sent."""
+    """Return the request with one member replaced, by its path in the sent JSON."""
     tree = msgspec.to_builtins(request)
     inner = tree
     for step in path[:-1]:
@@ -124,7 +124,7 @@ DIFFERENT: dict[str, tuple[tuple[str | int, ...], Any]] = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-async def test_an_input_that_differs_in_anything_else_is_another_one(what: str) -> None:
+async def test_every_other_input_member_is_part_of_the_cache_key(what: str) -> None:
     here = Policies()
     memory = await here.memory()
     await memory.decide(REQUEST)
@@ -132,7 +132,7 @@ async def test_an_input_that_differs_in_anything_else_is_another_one(what: str) 
     assert here.asked == 2
 
 
-async def test_other_policies_make_it_forget() -> None:
+async def test_a_policy_change_clears_the_cache() -> None:
     here = Policies()
     memory = await here.memory()
     await memory.decide(REQUEST)
@@ -147,7 +147,7 @@ async def test_other_policies_make_it_forget() -> None:
 
 
 @pytest.mark.parametrize("trouble", ["down", "unknown", "not looked at"])
-async def test_while_nobody_can_tell_the_policies_it_asks_each_time(trouble: str) -> None:
+async def test_an_unknown_policy_revision_disables_the_cache(trouble: str) -> None:
     here = Policies()
     memory = await here.memory()
     await memory.decide(REQUEST)
@@ -161,7 +161,7 @@ async def test_while_nobody_can_tell_the_policies_it_asks_each_time(trouble: str
     assert here.asked == 3
 
 
-async def test_what_was_judged_while_the_policies_changed_is_not_kept() -> None:
+async def test_an_answer_given_during_a_policy_change_is_not_cached() -> None:
     here = Policies()
     memory = await here.memory()
 
@@ -179,8 +179,8 @@ async def test_what_was_judged_while_the_policies_changed_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("by", ["2", None])
-async def test_what_other_policies_promised_between_two_looks_is_not_kept(by: str | None) -> None:
-    """They were changed and changed back: each look finds the same ones."""
+async def test_an_answer_of_an_intermediate_policy_revision_is_not_cached(by: str | None) -> None:
+    """The policies were changed and changed back: both revision checks return the same revision."""
     here = Policies()
     here.answers = msgspec.structs.replace(here.answers, revision=by)
     memory = await here.memory()
@@ -190,7 +190,7 @@ async def test_what_other_policies_promised_between_two_looks_is_not_kept(by: st
     assert here.asked == 2
 
 
-async def test_before_it_has_looked_it_remembers_nothing() -> None:
+async def test_nothing_is_cached_before_the_policy_revision_is_known() -> None:
     here = Policies()
     memory = RememberedPolicies(here, entries=10, observer=here, clock=lambda: here.steady[0])
     await memory.decide(REQUEST)
@@ -198,7 +198,7 @@ async def test_before_it_has_looked_it_remembers_nothing() -> None:
     assert here.asked == 2
 
 
-async def test_memory_is_bounded() -> None:
+async def test_the_cache_is_bounded() -> None:
     here = Policies()
     memory = await here.memory(entries=5)
     for number in range(20):

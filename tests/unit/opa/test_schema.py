@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema for the rules is closed, so that a misspelt field does not compile."""
+"""The policy schema is closed, so that a misspelt field does not compile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipeline's configuration: what is refused, and that its secrets stay where they are."""
+"""The configuration of the pipeline: refused values, and secrets that are never printed."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def test_a_private_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_credential_file_readable_by_other_users_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(ConfigError, match="0600"):
         read_config(str(written(tmp_path, document(), mode)), io.BytesIO())
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.json"):
         read_config(str(tmp_path / "absent.json"), io.BytesIO())
 
 
-def test_a_dash_is_standard_input() -> None:
+def test_a_dash_reads_standard_input() -> None:
     stdin = io.BytesIO(json.dumps(document(), indent=2).encode())
     assert read_config("-", stdin).engine.cores == 2
 
@@ -70,7 +70,7 @@ def test_an_unknown_field_is_refused() -> None:
         parse_config(json.dumps(document(tokn="x")).encode(), PipelineConfig)
 
 
-def test_a_missing_jar_is_named() -> None:
+def test_the_error_names_a_missing_jar() -> None:
     content = document() | {"engine": {"jars": ["/nowhere/iceberg.jar"], "work_dir": "/nowhere"}}
     with pytest.raises(ConfigError, match=r"/nowhere/iceberg\.jar"):
         parse_config(json.dumps(content).encode(), PipelineConfig)
@@ -83,7 +83,7 @@ def test_neither_token_nor_credential_is_printed() -> None:
     assert "secret-77" not in repr(catalog)
 
 
-def test_statements_have_no_identity_of_their_own() -> None:
+def test_a_statement_configuration_accepts_no_identity() -> None:
     content = {"uri": "http://c", "warehouse": "w", "engine": {"jars": [], "work_dir": "/nowhere"}}
     assert parse_config(json.dumps(content).encode(), StatementsConfig).warehouse == "w"
     with pytest.raises(ConfigError, match="token"):

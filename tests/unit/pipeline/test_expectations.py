@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging counts: what passes, what warns, what stops a run."""
+"""Results of expectations: passed, warned and failed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def rule(severity: Severity, share: float = 0.0) -> Expectation:
         (WARN, 0.1, 11, Outcome.WARNED),
     ],
 )
-def test_the_tolerated_share_decides_and_then_the_severity(
+def test_an_expectation_fails_by_tolerated_share_and_then_severity(
     severity: Severity, share: float, violations: int, outcome: Outcome
 ) -> None:
     assert judge("d", rule(severity, share), 100, violations).outcome is outcome
 
 
-def test_an_empty_dataset_violates_no_rule_about_rows() -> None:
+def test_an_empty_dataset_violates_no_row_rule() -> None:
     assert judge("d", rule(FAIL), 0, 0).outcome is Outcome.PASSED
 
 
@@ -41,7 +41,7 @@ def test_an_empty_dataset_fails_where_rows_are_expected() -> None:
     assert judge("d", expected, 0, 1).outcome is Outcome.FAILED
 
 
-def test_only_failures_stop_a_run() -> None:
+def test_only_failed_expectations_stop_a_run() -> None:
     results = [judge("d", rule(severity), 100, count) for severity, count in ((WARN, 1), (FAIL, 1), (FAIL, 0))]
     assert failures(results) == [results[1]]
 
@@ -58,6 +58,6 @@ def test_only_failures_stop_a_run() -> None:
         rules.OF_UTILISATION,
     ],
 )
-def test_no_two_rules_of_a_dataset_share_a_name(ruleset: tuple[Rule, ...]) -> None:
+def test_rule_names_are_unique_within_a_dataset(ruleset: tuple[Rule, ...]) -> None:
     names = [rule.name for rule in ruleset]
     assert len(set(names)) == len(names)

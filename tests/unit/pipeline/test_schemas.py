@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables as they are written down."""
+"""Table definitions of the pipeline."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def test_every_key_is_a_required_column(table: Table) -> None:
 
 
 @pytest.mark.parametrize("table", KEYED, ids=lambda table: str(table.ident))
-def test_the_hash_covers_every_column_but_the_pipelines_own(table: Table) -> None:
+def test_the_row_hash_covers_all_columns_except_pipeline_columns(table: Table) -> None:
     assert set(table.schema.names) - set(table.business_columns) == {schemas.ROW_HASH, schemas.UPDATED_AT}
 
 
 @pytest.mark.parametrize("table", schemas.BRONZE.values(), ids=lambda table: str(table.ident))
-def test_bronze_holds_what_was_delivered_as_text(table: Table) -> None:
+def test_bronze_tables_store_delivered_columns_as_text(table: Table) -> None:
     assert table.business_columns == schemas.DELIVERED[table.name]
     assert {table.schema[name].dataType.simpleString() for name in table.business_columns} == {"string"}
 
 
-def test_every_table_is_in_a_known_namespace_and_named_once() -> None:
+def test_every_table_has_a_known_namespace_and_a_unique_name() -> None:
     assert {table.namespace for table in schemas.ALL} == set(schemas.NAMESPACES)
     assert len({table.ident for table in schemas.ALL}) == len(schemas.ALL)
 
 
-def test_flights_are_partitioned_by_month_without_a_column_for_it() -> None:
+def test_flights_are_partitioned_by_month_without_a_partition_column() -> None:
     statement = create_statement(schemas.FLIGHTS)
     assert "PARTITIONED BY (months(scheduled_departure))" in statement
     assert "`scheduled_departure` timestamp" in statement

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which options go where: the engine's end up on a command line, the catalog's hold secrets."""
+"""Spark options: those of the engine appear on a command line, those of the catalog contain secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEARER = RestCatalog(uri="http://c/catalog", warehouse="w", token="tok-3f9a")
 CLIENT = RestCatalog(uri="http://c/catalog", warehouse="w", credential="id:sec", token_endpoint="http://i/t", scope="s")
 
 
-def test_the_engine_knows_no_catalog_and_nobody() -> None:
+def test_engine_options_contain_no_catalog_and_no_identity() -> None:
     assert not [
         name for name in engine_options(ENGINE) if "catalog." in name or "token" in name or "credential" in name
     ]
@@ -25,19 +25,19 @@ def test_the_engine_listens_on_loopback_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("catalog", [BEARER, CLIENT])
-def test_the_client_is_told_nothing_about_the_store(catalog: RestCatalog) -> None:
+def test_catalog_options_contain_no_store_settings(catalog: RestCatalog) -> None:
     names = [name.removeprefix(f"spark.sql.catalog.{CATALOG}.") for name in catalog_options(catalog)]
     assert not [name for name in names if name.startswith(("s3.", "io-impl", "client."))]
     assert "header.X-Iceberg-Access-Delegation" in names
 
 
-def test_a_plain_token_is_never_renewed_at_the_catalog() -> None:
+def test_a_plain_token_is_not_refreshed_at_the_catalog() -> None:
     options = catalog_options(BEARER)
     assert options[f"spark.sql.catalog.{CATALOG}.token"] == "tok-3f9a"
     assert options[f"spark.sql.catalog.{CATALOG}.token-refresh-enabled"] == "false"
 
 
-def test_client_credentials_are_exchanged_at_their_own_endpoint() -> None:
+def test_client_credentials_are_sent_to_the_configured_token_endpoint() -> None:
     options = catalog_options(CLIENT)
     assert options[f"spark.sql.catalog.{CATALOG}.credential"] == "id:sec"
     assert options[f"spark.sql.catalog.{CATALOG}.oauth2-server-uri"] == "http://i/t"
@@ -49,5 +49,5 @@ def test_a_directory_needs_no_identity() -> None:
     assert catalog_options(DirectoryCatalog(path="/lake"))[f"spark.sql.catalog.{CATALOG}.type"] == "hadoop"
 
 
-def test_purging_is_left_to_the_catalog() -> None:
+def test_purges_are_executed_by_the_catalog() -> None:
     assert catalog_options(BEARER)[f"spark.sql.catalog.{CATALOG}.rest-catalog-purge"] == "true"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliveries: named by their content, found where they are, unpacked when they are packed."""
+"""Deliveries: identified by content, located, and unpacked if compressed."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def deliver(directory: Path, **content: str) -> Path:
     return directory
 
 
-def test_the_same_files_make_the_same_delivery_wherever_they_are(tmp_path: Path) -> None:
+def test_equal_files_have_the_same_delivery_id_in_any_directory(tmp_path: Path) -> None:
     first = delivery_id(discover(deliver(tmp_path / "a")))
     found = discover(deliver(tmp_path / "b"))
     assert delivery_id(dict(reversed(found.items()))) == first
 
 
-def test_one_other_byte_in_one_file_is_another_delivery(tmp_path: Path) -> None:
+def test_one_changed_byte_changes_the_delivery_id(tmp_path: Path) -> None:
     first = delivery_id(discover(deliver(tmp_path / "a")))
     assert delivery_id(discover(deliver(tmp_path / "b", planes="planes\n\n"))) != first
 
 
-def test_two_files_that_swap_their_content_are_another_delivery(tmp_path: Path) -> None:
+def test_swapped_file_contents_change_the_delivery_id(tmp_path: Path) -> None:
     first = delivery_id(discover(deliver(tmp_path / "a", planes="x", weather="y")))
     assert delivery_id(discover(deliver(tmp_path / "b", planes="y", weather="x"))) != first
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path, name: str) -> None:
     deliver(tmp_path)
     (tmp_path / f"{name}.csv").unlink()
     with pytest.raises(SourceError, match=FILES[name].replace(".", r"\.")):
@@ -72,7 +72,7 @@ def test_an_archive_must_hold_exactly_one_file(tmp_path: Path, members: dict[str
         readable(source, tmp_path)
 
 
-def test_the_installed_data_have_the_columns_that_are_expected() -> None:
+def test_the_installed_data_have_the_expected_columns() -> None:
     for name, file_name in FILES.items():
         path = default_directory() / file_name
         if path.suffix == ".zip":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters say what equals what, or are refused: never a wider question than was asked."""
+"""SCIM filters: equality comparisons, or a refusal; a filter is never widened."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gateway.scim.filters import GROUPS, USERS, Condition, parse
         ('displayName eq "a and b eq c"', [Condition("displayname", "a and b eq c")]),
     ],
 )
-def test_what_directories_ask_by_is_understood(text: str, expected: list[Condition]) -> None:
+def test_filters_of_common_directories_are_parsed(text: str, expected: list[Condition]) -> None:
     assert list(parse(text, USERS)) == expected
 
 
-def test_members_are_asked_for_in_three_ways() -> None:
+def test_member_filters_have_three_forms() -> None:
     for text in ('members eq "x"', 'members.value eq "x"', 'members[value eq "x"]'):
         assert parse(f'id eq "g" and {text}', GROUPS) == (Condition("id", "g"), Condition("members", "x"))
 
@@ -48,13 +48,13 @@ def test_members_are_asked_for_in_three_ways() -> None:
         'userName eq "' + "x" * 3000 + '"',
     ],
 )
-def test_everything_else_is_refused(text: str) -> None:
+def test_every_other_filter_is_refused(text: str) -> None:
     with pytest.raises(InvalidFilter):
         parse(text, USERS)
 
 
 @given(st.text())
-def test_no_text_is_more_than_refused(text: str) -> None:
+def test_arbitrary_filter_text_is_parsed_or_refused(text: str) -> None:
     for known in (USERS, GROUPS):
         try:
             assert all(each.attribute in known for each in parse(text, known))
@@ -63,5 +63,5 @@ def test_no_text_is_more_than_refused(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=200))
-def test_every_value_comes_through_as_it_was_written(value: str) -> None:
+def test_every_filter_value_round_trips(value: str) -> None:
     assert parse(f"userName eq {json.dumps(value)}", USERS) == (Condition("username", value),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What SCIM has and this server has not: 501 (RFC 7644 sections 3.11 and 3.12), as `ServiceProviderConfig` says."""
+"""Unsupported parts of SCIM: 501 (RFC 7644 sections 3.11 and 3.12), as in `ServiceProviderConfig`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.access.app import running
         ("GET", "/scim/v2/Groups?sortBy=displayName&sortOrder=descending"),
     ],
 )
-async def test_what_there_is_not_is_told_as_that(method: str, path: str) -> None:
+async def test_unsupported_scim_endpoints_return_not_implemented(method: str, path: str) -> None:
     async with running() as server:
         answer = await server.client.request(method, path, headers={"authorization": "Bearer alice"})
     assert answer.status_code == 501, answer.text
@@ -34,12 +34,12 @@ async def test_what_there_is_not_is_told_as_that(method: str, path: str) -> None
     ("method", "path", "status"),
     [("GET", "/scim/v2/Mee", 404), ("GET", "/scim/v2/Nothing/.search", 404), ("POST", "/scim/v2/Users/one", 405)],
 )
-async def test_what_is_nowhere_is_not_found_there_either(method: str, path: str, status: int) -> None:
+async def test_unknown_scim_paths_and_methods_are_refused(method: str, path: str, status: int) -> None:
     async with running() as server:
         answer = await server.client.request(method, path, headers={"authorization": "Bearer alice"})
     assert answer.status_code == status, answer.text
 
 
-def test_the_configuration_says_so() -> None:
+def test_the_scim_configuration_lists_unsupported_features() -> None:
     config = discovery.config(200)
     assert not (config.bulk.supported or config.sort.supported or config.change_password.supported)

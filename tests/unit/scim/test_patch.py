@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches in the shapes of both common providers, applied to values."""
+"""SCIM patches in the forms of both common providers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def request(*operations: dict[str, Any]) -> PatchRequest:
         ({"op": "Replace", "path": "title", "value": "x"}, {}),
     ],
 )
-def test_each_shape_changes_what_it_names(operation: dict[str, Any], changed: dict[str, Any]) -> None:
+def test_each_patch_form_changes_the_named_attribute(operation: dict[str, Any], changed: dict[str, Any]) -> None:
     after = patched_user(ANN, request(operation))
     told = {name: getattr(after, name) for name in User.__struct_fields__}
     assert told == {name: getattr(ANN, name) for name in User.__struct_fields__} | changed
@@ -95,7 +95,7 @@ def test_each_shape_changes_what_it_names(operation: dict[str, Any], changed: di
         ({"op": "replace", "path": "userName", "value": " a"}, InvalidValue),
     ],
 )
-def test_what_means_nothing_is_refused(operation: dict[str, Any], error: type[ScimError]) -> None:
+def test_meaningless_patches_are_refused(operation: dict[str, Any], error: type[ScimError]) -> None:
     with pytest.raises(error):
         patched_user(ANN, request({"op": "replace", "path": "displayName", "value": "x"}, operation))
 
@@ -117,7 +117,7 @@ def members(*ids: str) -> list[dict[str, str]]:
         ([{"op": "replace", "value": {"id": "1", "displayName": "N"}}], Group(display_name="N")),
     ],
 )
-def test_groups_are_told_what_changes(operations: list[dict[str, Any]], expected: Group) -> None:
+def test_a_group_patch_returns_the_changes(operations: list[dict[str, Any]], expected: Group) -> None:
     assert patched_group(request(*operations)) == expected
 
 
@@ -134,12 +134,12 @@ def test_groups_are_told_what_changes(operations: list[dict[str, Any]], expected
         ({"op": "add", "path": "members"}, InvalidValue),
     ],
 )
-def test_a_path_that_names_no_member_is_not_read_past(operation: dict[str, Any], error: type[ScimError]) -> None:
+def test_a_member_path_without_a_member_is_refused(operation: dict[str, Any], error: type[ScimError]) -> None:
     with pytest.raises(error):
         patched_group(request(operation))
 
 
-def test_the_last_operation_on_a_member_counts() -> None:
+def test_the_last_operation_on_a_member_applies() -> None:
     add, remove = {"op": "add", "path": "members"}, {"op": "remove", "path": "members"}
     group = patched_group(request({**add, "value": members("a")}, {**remove, "value": members("a")}))
     assert (group.add, group.remove) == (frozenset(), frozenset("a"))
@@ -152,7 +152,7 @@ def test_the_last_operation_on_a_member_counts() -> None:
 
 
 @pytest.mark.parametrize("op", ["add", "replace"])
-def test_a_member_who_is_spelled_in_two_ways_is_one_user_and_removed(op: str) -> None:
+def test_a_member_with_two_spellings_is_one_user_and_is_removed(op: str) -> None:
     id = "0193b7e2-6f6b-7c3e-8a53-abcdefabcdef"
     joins = {"op": op, "path": "members", "value": members(id.upper())}
     for leaves in (
@@ -170,7 +170,7 @@ def test_a_member_who_is_spelled_in_two_ways_is_one_user_and_removed(op: str) ->
         max_size=8,
     ),
 )
-def test_a_patch_means_what_its_operations_mean_one_after_the_other(
+def test_a_patch_equals_its_operations_in_sequence(
     before: frozenset[str], steps: list[tuple[str, frozenset[str]]]
 ) -> None:
     expected = before
@@ -183,7 +183,7 @@ def test_a_patch_means_what_its_operations_mean_one_after_the_other(
     assert kept | group.joining == expected
 
 
-def test_bounds_hold_before_anything_is_looked_at() -> None:
+def test_patch_and_body_sizes_are_bounded() -> None:
     with pytest.raises(TooMany):
         patched_group(request(*[{"op": "add", "path": "members", "value": members("a")}] * 1001))
     with pytest.raises(TooMany):
@@ -198,8 +198,8 @@ def test_bounds_hold_before_anything_is_looked_at() -> None:
         read(b'{"userName": "a", "USERNAME": "b"}', UserRequest)
 
 
-def test_attributes_are_counted_over_all_operations() -> None:
-    """Each is worked off, by whoever has a token: in one operation or in many, and under any spelling of one name."""
+def test_attributes_are_counted_across_all_operations() -> None:
+    """Each attribute costs work, in one operation or in many, and in any spelling of its name."""
     schema = "urn:ietf:params:scim:schemas:core:2.0:group:"
     spelled = [schema.upper()[:n] + schema[n:] + "members" for n in range(len(schema))]
     many = [{"op": "add", "value": dict.fromkeys(dict.fromkeys(spelled), [])}] * 40
@@ -236,7 +236,7 @@ PATHS = st.sampled_from(
         max_size=4,
     )
 )
-def test_nothing_that_can_be_sent_does_more_than_be_refused(operations: list[dict[str, Any]]) -> None:
+def test_arbitrary_patches_are_applied_or_refused(operations: list[dict[str, Any]]) -> None:
     raw = json.dumps({"Operations": operations}).encode()
     for apply in (lambda sent: patched_user(ANN, sent), patched_group):
         try:
@@ -246,7 +246,7 @@ def test_nothing_that_can_be_sent_does_more_than_be_refused(operations: list[dic
 
 
 @given(JSON)
-def test_no_body_does_more_than_be_refused(body: Any) -> None:
+def test_arbitrary_bodies_are_applied_or_refused(body: Any) -> None:
     raw = json.dumps(body).encode()
     for reading in (lambda: user_of(read(raw, UserRequest)), lambda: group_of(read(raw, GroupRequest))):
         try:
@@ -255,7 +255,7 @@ def test_no_body_does_more_than_be_refused(body: Any) -> None:
             continue
 
 
-def test_a_user_is_called_by_the_best_name_there_is() -> None:
+def test_a_user_gets_the_best_available_display_name() -> None:
     body = {
         "userName": "ann",
         "name": {"givenName": "A", "familyName": "B"},

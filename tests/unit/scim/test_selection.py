@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes an answer has, and what is told of the server itself."""
+"""Selection of returned attributes, and the SCIM discovery documents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_attributes_are_chosen_by_name(only: list[str], but: list[str], told: se
     assert set(narrowed(only, but)) == told | {"schemas", "id"}
 
 
-def test_parts_of_attributes_are_chosen_too() -> None:
+def test_sub_attributes_are_chosen_by_name() -> None:
     assert narrowed(["name.familyName", "emails.value"], []) == {
         "schemas": [USER],
         "id": "1",
@@ -65,7 +65,7 @@ def test_parts_of_attributes_are_chosen_too() -> None:
     assert [set(each) for each in without["emails"]] == [{"value"}, {"value"}]
 
 
-def test_members_that_nobody_asks_for_are_not_read() -> None:
+def test_members_are_read_only_if_requested() -> None:
     assert Selection.of(["members.value"], []).takes("members")
     assert not Selection.of(["displayName"], []).takes("members")
     assert not Selection.of([], [f"{GROUP}:MEMBERS"]).takes("members")
@@ -75,7 +75,7 @@ def test_members_that_nobody_asks_for_are_not_read() -> None:
     assert told["members"] == [{"$ref": "/scim/v2/Users/2"}]
 
 
-def test_schemas_and_types_are_found_where_they_say_that_they_are() -> None:
+def test_schemas_and_resource_types_are_served_at_their_location() -> None:
     listed: list[Discovered] = [*discovery.schemas().resources, *discovery.resource_types().resources]
     read: Callable[[str], Discovered]
     for each in listed:
@@ -87,7 +87,7 @@ def test_schemas_and_types_are_found_where_they_say_that_they_are() -> None:
             read("urn:nothing")
 
 
-def test_what_is_told_of_users_and_groups_is_in_their_schemas() -> None:
+def test_every_returned_user_and_group_attribute_is_in_its_schema() -> None:
     for kind, name in ((ScimUser, USER), (ScimGroup, GROUP)):
         said = {each.name: each for each in discovery.schema(name).attributes}
         told = {each.encode_name for each in msgspec.structs.fields(kind)} - {"schemas", "id", "meta"}

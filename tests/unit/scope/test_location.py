@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations: what is refused, what is equal, what overlaps."""
+"""Locations: refused texts, equality and overlap."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS),
 
 
 @pytest.mark.threat("LG-LOC-13")
-def test_a14_the_aliases_of_the_scheme_are_one_place() -> None:
+def test_a14_scheme_aliases_denote_one_location() -> None:
     places = {SCHEME.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
     assert places == {Location(SCHEME, "bucket", ("a", "b"))}
 
@@ -54,7 +54,7 @@ def test_a12_odd_segments_and_characters_are_refused(text: str) -> None:
 
 @pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("dots", ["%2e%2e", "%2E.", "a%2F..%2Fb", "%252e%252e", "%25252e", "a%5cb", "%00", "a%0ab"])
-def test_a11_encoded_dots_and_separators_are_refused_however_often_encoded(dots: str) -> None:
+def test_a11_encoded_dots_and_separators_are_refused_at_every_encoding_depth(dots: str) -> None:
     with pytest.raises(InvalidLocation):
         SCHEME.parse(f"s3://bucket/ns/{dots}/t", escapes_known=True)
 
@@ -66,7 +66,7 @@ def test_a_percent_encoded_name_without_separators_is_a_plain_segment(segment: s
 
 @pytest.mark.threat("LG-LOC-14")
 @pytest.mark.parametrize("text", ["s3://bucket", "s3://bucket/", "s3:///", "s3://", "", "bucket/a", "s3:/bucket/a"])
-def test_a15_the_root_of_a_bucket_is_no_location(text: str) -> None:
+def test_a15_the_root_of_a_bucket_is_not_a_location(text: str) -> None:
     with pytest.raises(InvalidLocation):
         SCHEME.parse(text)
 
@@ -104,13 +104,13 @@ def test_a24_d08_other_schemes_are_refused(text: str) -> None:
      "buck_et", "127.0.0.1", "bücket", "bucket*", "x" * 64, "a.-b", "data--x-s3",
      "alias-s3alias", "xn--bucket", "buc ket", "bucket\n"],
 )  # fmt: skip
-def test_a16_bucket_names_are_taken_exactly_or_not_at_all(bucket: str) -> None:
+def test_a16_bucket_names_are_kept_exactly_or_refused(bucket: str) -> None:
     with pytest.raises(InvalidLocation):
         SCHEME.parse(f"s3://{bucket}/a")
 
 
 @pytest.mark.parametrize("character", list("*${}[]"))
-def test_b01_b02_pattern_characters_need_a_store_that_knows_the_escapes(character: str) -> None:
+def test_b01_b02_pattern_characters_need_a_store_with_policy_escapes(character: str) -> None:
     text = f"s3://bucket/ns/t{character}"
     with pytest.raises(InvalidLocation):
         SCHEME.parse(text)
@@ -118,18 +118,18 @@ def test_b01_b02_pattern_characters_need_a_store_that_knows_the_escapes(characte
 
 
 @pytest.mark.parametrize("character", ["?", "#"])
-def test_what_clients_cut_a_key_at_is_refused_whatever_the_store_knows(character: str) -> None:
+def test_characters_that_clients_cut_a_key_at_are_refused_for_every_store(character: str) -> None:
     with pytest.raises(InvalidLocation):
         SCHEME.parse(f"s3://bucket/ns/t{character}x", escapes_known=True)
 
 
-def test_a_key_longer_than_the_store_takes_is_refused() -> None:
+def test_a_key_beyond_the_store_limit_is_refused() -> None:
     SCHEME.parse("s3://bucket/" + "a" * 1023)
     with pytest.raises(InvalidLocation):
         SCHEME.parse("s3://bucket/" + "é" * 512)
 
 
-def test_errors_show_the_text_escaped_so_that_logs_stay_one_line() -> None:
+def test_location_errors_escape_the_text_to_keep_one_log_line() -> None:
     with pytest.raises(InvalidLocation) as refused:
         SCHEME.parse("s3://bucket/a\n2026-01-01 forged")
     assert "\n" not in str(refused.value)
@@ -157,7 +157,7 @@ def test_a18_an_ancestor_overlaps_in_both_orders_and_with_or_without_a_slash() -
         assert ancestor.contains(child, strict=True) and not child.contains(ancestor)
 
 
-def test_a_place_contains_itself_only_when_not_strict() -> None:
+def test_a_location_contains_itself_only_if_not_strict() -> None:
     table = SCHEME.parse("s3://bucket/ns/t")
     assert table.contains(table) and not table.contains(table, strict=True) and table.overlaps(table)
 
@@ -177,13 +177,13 @@ def test_a_place_contains_itself_only_when_not_strict() -> None:
         ("σ", "ς"),
     ],
 )
-def test_a16_twins_by_letter_case_or_composition_overlap_but_do_not_contain(one: str, other: str) -> None:
+def test_a16_locations_equal_but_for_case_or_composition_only_overlap(one: str, other: str) -> None:
     first, second = SCHEME.parse(f"s3://bucket/ns/{one}"), SCHEME.parse(f"s3://bucket/ns/{other}/deeper")
     assert first.overlaps(second) and second.overlaps(first)
     assert not first.contains(second)
 
 
-def test_ancestors_are_every_place_above_outermost_first() -> None:
+def test_ancestors_are_all_parent_locations_outermost_first() -> None:
     assert [place.text for place in SCHEME.parse("s3://b-1/a/b/c").ancestors()] == [
         "s3://b-1",
         "s3://b-1/a",
@@ -192,7 +192,7 @@ def test_ancestors_are_every_place_above_outermost_first() -> None:
 
 
 @given(st.lists(SEGMENT, min_size=1, max_size=5))
-def test_whatever_is_accepted_reads_back_as_itself(segments: list[str]) -> None:
+def test_every_accepted_location_round_trips(segments: list[str]) -> None:
     try:
         place = Location(SCHEME, "bucket", tuple(segments))
     except InvalidLocation:
@@ -216,7 +216,7 @@ def test_overlap_is_symmetric_and_equals_the_comparison_of_ancestors(one: list[s
 
 
 @given(st.text(max_size=20))
-def test_folding_is_stable_and_blind_to_letter_case(text: str) -> None:
+def test_folding_is_idempotent_and_case_insensitive(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert fold(text.lower()) == fold(text) == fold(text.upper())
     assert fold(text).count("/") >= text.count("/")
@@ -224,6 +224,6 @@ def test_folding_is_stable_and_blind_to_letter_case(text: str) -> None:
 
 @pytest.mark.threat("LG-LOC-15")
 @given(st.text(st.characters(max_codepoint=126), max_size=6), st.text(st.characters(max_codepoint=126), max_size=6))
-def test_folding_keeps_apart_what_differs_in_more_than_letter_case(one: str, other: str) -> None:
+def test_folding_distinguishes_texts_that_differ_beyond_letter_case(one: str, other: str) -> None:
     for changed in (other, one.swapcase(), one + "x", one[1:]):
         assert (fold(one) == fold(changed)) == (one.lower() == changed.lower())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of two OpenAPI documents sees what differs, through references."""
+"""Comparison of two OpenAPI documents, including references."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_parameters_and_required_members_are_followed_through_references() -> No
     ]
 
 
-def test_statuses_and_whole_endpoints_count() -> None:
+def test_statuses_and_whole_endpoints_are_compared() -> None:
     ours = document("/catalog")
     ours["paths"]["/catalog/v1/more"] = {"get": {"responses": {}}}
     ours["paths"]["/catalog/v1/{prefix}/tables/{table}"]["post"]["responses"]["409"] = {}

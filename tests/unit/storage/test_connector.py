@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connector against servers on loopback: which addresses are connected to, and what a redirect becomes."""
+"""The connector with servers on loopback: allowed addresses and redirects."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ async def test_f06_an_sts_redirect_is_not_followed(connector: Connector) -> None
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("status", [200, 400])
-async def test_f06_an_sts_answer_without_sense_is_one_clear_error(
-    connector: Connector, body: bytes, status: int
-) -> None:
+async def test_f06_a_malformed_sts_response_is_one_clear_error(connector: Connector, body: bytes, status: int) -> None:
     sts = Sts(route=connector.route)
     with serving(status, body=body) as store:
         with pytest.raises(ShortTermCredentialError) as failed:
@@ -109,10 +107,10 @@ async def test_f06_an_sts_answer_without_sense_is_one_clear_error(
 
 
 @pytest.mark.threat("LG-DEC-05")
-async def test_d08_the_address_that_was_judged_is_the_one_that_is_connected_to(
+async def test_d08_the_checked_address_is_the_connected_address(
     connector: Connector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that resolves to an allowed address first and to another one afterwards (DNS rebinding)."""
+    """A name that resolves to an allowed address first and to another one later (DNS rebinding)."""
     asked: list[str] = []
     resolve = socket.getaddrinfo
 
@@ -133,7 +131,7 @@ async def test_d08_the_address_that_was_judged_is_the_one_that_is_connected_to(
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("93.184.216.34", "127.0.0.1"), ("::ffff:127.0.0.1",)])
-async def test_d08_a_name_with_one_address_outside_of_the_networks_is_refused(
+async def test_d08_a_name_with_one_address_outside_allowed_networks_is_refused(
     addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 1)) for address in addresses]
@@ -151,7 +149,7 @@ async def test_d08_a_name_with_one_address_outside_of_the_networks_is_refused(
     sts.close()
 
 
-async def test_an_address_written_out_is_refused_at_its_use() -> None:
+async def test_a_literal_address_is_refused_on_use() -> None:
     with serving() as store:
         narrow = Connector(parse_networks(["10.0.0.0/8"]))
         with pytest.raises(StorageEndpointRefused):
@@ -167,12 +165,12 @@ async def test_an_address_written_out_is_refused_at_its_use() -> None:
         narrow.route("http://169.254.169.254")
 
 
-async def test_a_route_leads_to_its_endpoint_and_nowhere_else(connector: Connector) -> None:
+async def test_a_route_reaches_only_its_endpoint(connector: Connector) -> None:
     with serving(body=b"mine") as mine, serving(body=b"other") as other:
         route = connector.route(mine.url)
         async with httpx.AsyncClient(proxy=route.proxy_url) as client:
             assert (await client.get(f"{mine.url}/a/b?c=d%2F")).content == b"mine"
-            assert mine.seen == [("GET", "/a/b?c=d%2F", None)]  # the store never sees the proxy's secret
+            assert mine.seen == [("GET", "/a/b?c=d%2F", None)]  # the proxy credential never reaches the store
             for url in (other.url, mine.url.replace("127.0.0.1", "127.0.0.2")):
                 assert (await client.get(url)).status_code == 400
             with pytest.raises(httpx.ProxyError):
@@ -215,7 +213,7 @@ async def test_bodies_pass_unchanged_in_both_directions_and_connections_are_reus
         (b"", None),
     ],
 )
-async def test_answers_are_framed_as_they_were_sent(connector: Connector, sent: bytes, expected: bytes | None) -> None:
+async def test_responses_keep_their_framing(connector: Connector, sent: bytes, expected: bytes | None) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(sent)
@@ -241,7 +239,7 @@ async def test_a_closed_port_is_an_unavailable_store(connector: Connector) -> No
 
 
 def raw_request(connector: Connector, endpoint: str) -> tuple[int, bytes]:
-    """The port of the connector, and the bytes of a GET through it."""
+    """Return the port of the connector, and the bytes of a GET through it."""
     route = urlsplit(connector.route(endpoint).proxy_url)
     credentials = base64.b64encode(f"{route.username}:{route.password}".encode()).decode()
     head = f"GET {endpoint}/x HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {credentials}\r\n\r\n"
@@ -274,7 +272,9 @@ async def silent_store(start: bytes = b"") -> AsyncIterator[SilentStore]:
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nsome"])
-async def test_a_client_that_leaves_ends_the_connection_to_a_silent_store(connector: Connector, start: bytes) -> None:
+async def test_a_disconnected_client_closes_the_connection_to_a_silent_store(
+    connector: Connector, start: bytes
+) -> None:
     async with silent_store(start) as store:
         port, request = raw_request(connector, store.url)
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -296,7 +296,7 @@ async def test_an_exchange_with_a_silent_store_ends_at_its_time_limit() -> None:
     connector.close()
 
 
-async def test_a_connection_without_a_head_ends_at_its_time_limit() -> None:
+async def test_a_connection_without_a_request_head_ends_at_its_time_limit() -> None:
     connector = Connector(ANY_NETWORK, head_seconds=0.3)
     port, request = raw_request(connector, "http://127.0.0.1:9")
     for sent in (b"", request[:-2]):
@@ -307,7 +307,7 @@ async def test_a_connection_without_a_head_ends_at_its_time_limit() -> None:
     connector.close()
 
 
-async def test_the_oldest_connection_without_credentials_makes_room_for_a_new_one() -> None:
+async def test_the_oldest_unauthenticated_connection_is_closed_for_a_new_one() -> None:
     connector = Connector(ANY_NETWORK, unauthenticated=2)
     with serving(body=b"content") as store:
         port, request = raw_request(connector, store.url)
@@ -324,7 +324,7 @@ async def test_the_oldest_connection_without_credentials_makes_room_for_a_new_on
     connector.close()
 
 
-async def test_a_store_that_resets_the_connection_adds_nothing_to_its_answer(connector: Connector) -> None:
+async def test_a_connection_reset_by_the_store_adds_nothing_to_its_response(connector: Connector) -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nbegin")
@@ -341,7 +341,7 @@ async def test_a_store_that_resets_the_connection_adds_nothing_to_its_answer(con
     server.close()
 
 
-async def test_each_request_of_one_connection_reaches_the_endpoint_of_its_own_credentials(connector: Connector) -> None:
+async def test_each_request_of_a_connection_reaches_the_endpoint_of_its_credentials(connector: Connector) -> None:
     with serving(body=b"first") as first, serving(body=b"second") as second:
         reader, writer = await asyncio.open_connection("127.0.0.1", raw_request(connector, first.url)[0])
         for store, body in ((first, b"first"), (second, b"second")):
@@ -351,7 +351,9 @@ async def test_each_request_of_one_connection_reaches_the_endpoint_of_its_own_cr
         writer.close()
 
 
-async def test_slow_name_servers_delay_no_other_name(connector: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_name_server_does_not_delay_other_names(
+    connector: Connector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     resolve, under_way, end = socket.getaddrinfo, threading.Semaphore(0), threading.Event()
 
     def slow(host: Any, *rest: Any, **more: Any) -> Any:
@@ -381,10 +383,10 @@ async def test_slow_name_servers_delay_no_other_name(connector: Connector, monke
 
 
 @pytest.mark.parametrize("silent", [("2001:db8::1",), tuple(f"127.0.1.{last}" for last in range(1, 9))])
-async def test_an_address_that_never_answers_leaves_time_for_the_next_one(
+async def test_an_unresponsive_address_leaves_time_for_the_next_one(
     silent: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one address that answers is of the other family, and the last one of the name."""
+    """The only responsive address is of the other family, and the last one of the name."""
     answering = "127.0.0.1" if ":" in silent[0] else "::1"
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 1)) for address in (*silent, answering)]
     resolve: Any = socket.getaddrinfo
@@ -406,7 +408,7 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next_one(
     connector.close()
 
 
-async def test_a_closed_connector_starts_again_with_its_next_route(connector: Connector) -> None:
+async def test_a_closed_connector_restarts_with_its_next_route(connector: Connector) -> None:
     with serving(body=b"content") as store:
         for _ in range(2):
             there = profile(f"http://localhost:{store.server_address[1]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the file adapter refuses before it speaks to any store."""
+"""Requests that the file adapter refuses before it contacts a store."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
 
 
 class Untouched:
-    """A client that fails the test as soon as a store is about to be asked."""
+    """A client that fails the test on any request to a store."""
 
     async def _ask(self, *_: Any) -> Any:
         raise AssertionError("the store was asked")
@@ -54,7 +54,7 @@ async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
 
 
 @pytest.mark.threat("LG-LOC-25")
-async def test_d06_keys_outside_of_the_location_stop_the_whole_deletion() -> None:
+async def test_d06_one_key_outside_of_the_location_refuses_the_whole_deletion() -> None:
     table = Location(SCHEME, "warehouse", ("base", "t"))
     for foreign in ("base/t0/x", "base/t", "x"):
         with pytest.raises(InvalidLocation):
@@ -100,5 +100,5 @@ def test_an_identity_or_role_that_is_not_enabled_is_never_replaced_by_another() 
         ({"endpoint": "http://store:9", "flavor": Flavor.S3_COMPAT}, ("http://warehouse.store:9", True)),
     ],
 )
-def test_the_address_of_a_bucket(changes: dict[str, Any], expected: tuple[str, bool]) -> None:
+def test_bucket_addresses_follow_the_configured_style(changes: dict[str, Any], expected: tuple[str, bool]) -> None:
     assert _address(msgspec.structs.replace(PROFILE, **changes)) == expected

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats that databases, stores and clients hold already: profiles, credentials, session policies, properties, errors.
+"""Formats in databases, stores and clients: profiles, credentials, session policies, properties, errors.
 
 `python -m tests.unit.storage.test_frozen_formats` writes the file again. Run it for an intended change only: session
 policies confine a credential to its table, and stored profiles and credentials must stay readable.
@@ -31,7 +31,7 @@ from gateway.storage.s3.session_policy import build_session_policy
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")
 
-#: Of an operator who opened the networks and nothing else.
+#: Rules of an operator that allows these networks and nothing else.
 _RULES = StorageRules(endpoints=ANY_NETWORK)
 _ROLE = "arn:aws:iam::123456789012:role/vend"
 _PLAIN = {"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}
@@ -216,12 +216,12 @@ def as_of_now() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("part", ["profiles", "wrong profiles", "credentials", "locations"])
-def test_stored_and_published_formats_are_what_they_were(part: str) -> None:
+def test_stored_and_published_formats_are_unchanged(part: str) -> None:
     frozen = json.loads(FROZEN.read_text())
     assert as_of_now()[part] == frozen[part]
 
 
-def test_a_policy_that_fits_and_one_that_does_not_are_both_frozen() -> None:
+def test_the_frozen_formats_include_a_fitting_and_an_oversized_policy() -> None:
     policies = [
         policy for each in json.loads(FROZEN.read_text())["profiles"].values() for policy in each["policies"].values()
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookups of names whose servers are slow: shared between connections, limited in time, and apart from other names."""
+"""Name lookups with slow servers: shared between connections, limited in time, independent of other names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.storage.name_lookup import NameLookup
 
 
 class NameServer:
-    """Answers with 127.0.0.1; lookups of `slow.example` wait for `end`."""
+    """A name server that returns 127.0.0.1; lookups of `slow.example` wait for `end`."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -46,7 +46,7 @@ async def test_concurrent_connections_to_a_name_share_one_lookup(server: NameSer
     assert await asyncio.gather(*waiting) == [["127.0.0.1"]] * 5
     assert server.asked == ["slow.example"]
     assert await names.addresses("slow.example") == ["127.0.0.1"]
-    assert len(server.asked) == 2  # an answer is not kept: each connection is judged by a lookup of its own time
+    assert len(server.asked) == 2  # a result is not cached: each connection is checked with its own lookup
     names.close()
 
 
@@ -73,7 +73,7 @@ async def test_a_name_whose_lookup_has_timed_out_fails_at_once_until_it_ends(ser
     names.close()
 
 
-async def test_a_lookup_that_no_thread_has_begun_is_cancelled_at_its_time_limit(server: NameServer) -> None:
+async def test_a_lookup_waiting_for_a_thread_is_cancelled_at_its_time_limit(server: NameServer) -> None:
     names = NameLookup(seconds=0.3, threads=1)
     results = await asyncio.gather(
         *(names.addresses(host) for host in ("slow.example", "other.example")), return_exceptions=True
@@ -85,7 +85,7 @@ async def test_a_lookup_that_no_thread_has_begun_is_cancelled_at_its_time_limit(
     assert server.asked == ["slow.example"]
 
 
-async def test_addresses_need_no_lookup_and_unknown_names_are_an_error(server: NameServer) -> None:
+async def test_literal_addresses_need_no_lookup_and_unknown_names_are_an_error(server: NameServer) -> None:
     names = NameLookup(seconds=5)
     assert await names.addresses("127.0.0.7") == ["127.0.0.7"]
     assert await names.addresses("::1") == ["::1"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Framing of HTTP/1.1 messages from stores that send odd, endless or ambiguous ones."""
+"""Framing of HTTP/1.1 messages from stores that send malformed, endless or ambiguous ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class Written:
-    """A writer that keeps what it gets; `undrained` is the largest number of bytes between two drains."""
+    """A writer that keeps its input; `undrained` is the largest number of bytes between two drains."""
 
     def __init__(self, *, stalls: bool = False) -> None:
         self.data = b""
@@ -36,7 +36,7 @@ class Written:
 
 
 async def answer(sent: bytes, written: Written) -> bool:
-    """Relay an answer from a store that keeps its connection open."""
+    """Relay a response of a store that keeps its connection open."""
     reader = asyncio.StreamReader(limit=relay.MAX_HEAD)
     reader.feed_data(sent)
     async with asyncio.timeout(5):
@@ -44,14 +44,14 @@ async def answer(sent: bytes, written: Written) -> bool:
 
 
 @pytest.mark.parametrize("size", ["-5", "-2", "+5", "1_0", "0x10", "", " 5", "5 5", "5\n", "g", "1" * 16, "٣"])
-async def test_a_chunk_size_of_other_than_hexadecimal_digits_is_refused(size: str) -> None:
+async def test_a_non_hexadecimal_chunk_size_is_refused(size: str) -> None:
     written = Written()
     with pytest.raises(Malformed):
         await answer(CHUNKED + size.encode() + b"\r\n" + b"x" * 64, written)
     assert b"x" not in written.data
 
 
-async def test_a_chunk_of_another_length_than_announced_is_refused() -> None:
+async def test_a_chunk_with_a_wrong_length_is_refused() -> None:
     with pytest.raises(Malformed):
         await answer(CHUNKED + b"3\r\nabcd\r\n0\r\n\r\n", Written())
 
@@ -62,7 +62,7 @@ async def test_chunks_with_extensions_and_trailers_pass_unchanged() -> None:
     assert written.data.lower() == sent.lower()
 
 
-async def test_interim_answers_are_sent_on_one_by_one_and_their_number_is_limited() -> None:
+async def test_interim_responses_are_forwarded_singly_and_limited() -> None:
     head = b"HTTP/1.1 103 Early Hints\r\nlink: " + b"y" * 500 + b"\r\n\r\n"
     written = Written()
     assert await answer(head * 8 + OK + b"Content-Length: 2\r\n\r\nok", written)
@@ -74,7 +74,7 @@ async def test_interim_answers_are_sent_on_one_by_one_and_their_number_is_limite
     assert endless.data.count(b"103") <= 9
 
 
-async def test_trailers_are_sent_on_one_by_one_and_their_size_is_limited() -> None:
+async def test_trailers_are_forwarded_singly_and_limited_in_size() -> None:
     line = b"T: " + b"y" * 95 + b"\r\n"
     written = Written()
     with pytest.raises(Malformed):
@@ -83,7 +83,7 @@ async def test_trailers_are_sent_on_one_by_one_and_their_size_is_limited() -> No
 
 
 @pytest.mark.parametrize("status", ["099", "000", "20", "2000", "2 0", "+20", "20x", "200x", "", "٢٠٠"])
-async def test_a_status_of_other_than_three_digits_is_refused(status: str) -> None:
+async def test_a_status_without_exactly_three_digits_is_refused(status: str) -> None:
     with pytest.raises(Malformed):
         await answer(f"HTTP/1.1 {status} Fine\r\nContent-Length: 2\r\n\r\nok".encode(), Written())
 
@@ -98,7 +98,7 @@ async def test_a_status_of_other_than_three_digits_is_refused(status: str) -> No
         b"Transfer-Encoding: chunked, chunked\r\n", b"Transfer-Encoding: gzip\r\n", b"X: a\nContent-Length: 2\r\n",
     ],
 )  # fmt: skip
-async def test_a_message_whose_length_is_ambiguous_is_refused(fields: bytes) -> None:
+async def test_a_message_with_an_ambiguous_length_is_refused(fields: bytes) -> None:
     written = Written()
     with pytest.raises(Malformed):
         await answer(OK + fields + b"\r\n2\r\nok\r\n0\r\n\r\n", written)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A purge deletes what it listed only while the task is still its own."""
+"""A purge deletes listed files only while it still owns its task."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PLACE = Location(SCHEME, "bucket", ("base", "place"))
 PROFILE = S3Profile(bucket="bucket", region="local-01", sts_enabled=False, key_prefix="base")
 
 
-async def test_a_run_that_lost_its_task_while_it_listed_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What it listed may be the files of the next table at this place.
+async def test_a_purge_that_lost_its_task_during_listing_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The listed files may belong to the next table at this location.
     files = SimpleNamespace(list_keys=AsyncMock(return_value=["base/place/new.parquet"]), delete_below=AsyncMock())
     monkeypatch.setattr(purges, "report", AsyncMock(side_effect=TaskLost("another worker has it")))
     purge = Purge(

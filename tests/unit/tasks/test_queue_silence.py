@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The silence after which a task is taken over, beside the calls that a worker may be in the middle of."""
+"""The heartbeat timeout of tasks, compared with the duration of storage calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _decode(seconds: float) -> SetQueueConfigRequest:
     return msgspec.json.decode(msgspec.json.encode(body), type=SetQueueConfigRequest)
 
 
-def test_no_silence_is_as_short_as_two_calls_of_the_store() -> None:
+def test_the_task_takeover_timeout_exceeds_two_storage_calls() -> None:
     assert STALE_SECONDS > 2 * TOTAL_SECONDS
     with pytest.raises(msgspec.ValidationError, match=r"max-seconds-since-last-heartbeat"):
         _decode(int(2 * TOTAL_SECONDS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is written down of an attempt that failed."""
+"""Stored errors of failed task runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def _written(monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
     return str(fail.await_args_list[0].args[2])
 
 
-async def test_neither_a_statement_nor_its_values_are_told_to_whoever_sees_the_task(
+async def test_task_errors_contain_no_sql_statement_or_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     surprise = IntegrityError("insert into grants values ($1)", {"principal": "oidc~secret"}, Exception("detail"))
@@ -35,6 +35,6 @@ async def test_neither_a_statement_nor_its_values_are_told_to_whoever_sees_the_t
     assert not any(part in told for part in ("insert", "secret", "detail"))
 
 
-async def test_what_is_made_for_clients_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_errors_are_stored_unchanged_as_task_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     told = await _written(monkeypatch, BadRequestException("The place is no place."))
     assert told == "BadRequestException: The place is no place."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health as load balancers and people read it."""
+"""Health reports for load balancers and operators."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ class Dependency:
             raise self.failure
 
 
-async def test_the_body_is_the_one_that_existing_probes_read() -> None:
+async def test_the_health_body_has_the_format_of_existing_probes() -> None:
     monitor = HealthMonitor(clock=Clock())
     for service, name in (("catalog", "read_pool"), ("catalog", "write_pool"), ("auth", "openfga"), ("policy", "opa")):
         monitor.register(service, name, Dependency())
@@ -49,7 +49,7 @@ async def test_the_body_is_the_one_that_existing_probes_read() -> None:
     }
 
 
-def test_before_the_first_check_nothing_is_claimed() -> None:
+def test_health_is_unknown_before_the_first_check() -> None:
     monitor = HealthMonitor()
     monitor.register("auth", "openfga", Dependency())
     report = monitor.report()
@@ -60,7 +60,7 @@ def test_before_the_first_check_nothing_is_claimed() -> None:
 @pytest.mark.parametrize(
     "failure", [OSError("refused"), ValueError("odd"), TimeoutError(), RuntimeError("x" * 100_000)]
 )
-async def test_whatever_a_check_raises_is_an_error_and_heals(failure: Exception) -> None:
+async def test_any_exception_of_a_check_is_an_error_that_recovers(failure: Exception) -> None:
     good, bad = Dependency(), Dependency()
     monitor = HealthMonitor()
     monitor.register("catalog", "read_pool", good)
@@ -73,7 +73,7 @@ async def test_whatever_a_check_raises_is_an_error_and_heals(failure: Exception)
     assert (await monitor.check_now()).healthy
 
 
-async def test_a_hanging_dependency_is_an_error_and_holds_up_no_other() -> None:
+async def test_a_hanging_dependency_is_an_error_and_delays_no_other_check() -> None:
     hanging, good = Dependency(), Dependency()
     hanging.hangs = True
     monitor = HealthMonitor(interval_seconds=1, timeout_seconds=0.05)
@@ -84,7 +84,7 @@ async def test_a_hanging_dependency_is_an_error_and_holds_up_no_other() -> None:
     assert (report.services["policy"][0].status, report.services["auth"][0].status) == ("error", "ok")
 
 
-async def test_a_report_that_grew_old_is_not_repeated() -> None:
+async def test_a_stale_health_report_is_not_returned() -> None:
     clock = Clock()
     monitor = HealthMonitor(interval_seconds=10, clock=clock)
     monitor.register("auth", "openfga", Dependency())
@@ -95,7 +95,7 @@ async def test_a_report_that_grew_old_is_not_repeated() -> None:
     assert monitor.report().health == "unknown"
 
 
-async def test_polling_starts_at_once_repeats_and_ends() -> None:
+async def test_polling_starts_at_once_repeats_and_stops() -> None:
     dependency = Dependency()
     monitor = HealthMonitor(interval_seconds=0.02, timeout_seconds=0.02)
     monitor.register("auth", "openfga", dependency)
@@ -107,7 +107,7 @@ async def test_polling_starts_at_once_repeats_and_ends() -> None:
     assert dependency.asked == polled
 
 
-async def test_asking_for_health_asks_no_dependency() -> None:
+async def test_a_health_request_calls_no_dependency() -> None:
     dependency = Dependency()
     monitor = HealthMonitor()
     monitor.register("auth", "openfga", dependency)
@@ -116,24 +116,24 @@ async def test_asking_for_health_asks_no_dependency() -> None:
     assert dependency.asked == 0
 
 
-def test_a_name_registered_twice_is_refused() -> None:
+def test_a_duplicate_check_name_is_refused() -> None:
     monitor = HealthMonitor()
     monitor.register("auth", "openfga", Dependency())
     with pytest.raises(ValueError, match="auth/openfga"):
         monitor.register("auth", "openfga", Dependency())
 
 
-def test_a_short_interval_shortens_the_time_a_check_may_take() -> None:
+def test_a_short_interval_shortens_the_check_timeout() -> None:
     HealthMonitor(interval_seconds=1)
 
 
-def test_times_that_cannot_work_are_refused() -> None:
+def test_inconsistent_health_timings_are_refused() -> None:
     with pytest.raises(ValueError, match="timeout_seconds"):
         HealthMonitor(interval_seconds=1, timeout_seconds=2)
 
 
-async def test_of_several_identity_providers_one_that_is_up_is_enough() -> None:
-    """Each is shown as it is; a load balancer takes the gateway out only when nobody at all can sign in."""
+async def test_one_available_identity_provider_of_several_is_healthy() -> None:
+    """Each provider is reported; the gateway is unhealthy only if sign-in is impossible with every one."""
     monitor = HealthMonitor(clock=Clock())
     one, other, database = Dependency(), Dependency(), Dependency()
     monitor.register("identity", "oidc", one, alternative=True)

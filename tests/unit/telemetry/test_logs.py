@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines: one object per line, context of the request, nothing a client can forge."""
+"""Log lines: one JSON object each, with request context, and without forgery by clients."""
 
 import ast
 import asyncio
@@ -22,7 +22,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJlc2lnbmF0dXJl"
 
 
 class Log(io.BytesIO):
-    """What was logged, line by line."""
+    """The logged lines."""
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ class Log(io.BytesIO):
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """All logging of the process goes here while a test runs, and back afterwards."""
+    """Redirect all logging of the process here during a test."""
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     stream = Log()
@@ -56,24 +56,24 @@ def test_an_event_is_one_line_of_json(log: Log) -> None:
     }
 
 
-def test_library_lines_come_out_the_same_way(log: Log) -> None:
+def test_library_log_lines_have_the_same_format(log: Log) -> None:
     logging.getLogger("aiohttp.access").warning("GET %s took %d s", "/x", 3)
     logging.getLogger("some.library").debug("not shown")
     (line,) = log.lines
     assert (line["event"], line["level"], line["source"]) == ("GET /x took 3 s", "warning", "aiohttp.access")
 
 
-def test_warnings_of_python_come_out_the_same_way(log: Log) -> None:
+def test_python_warnings_have_the_same_format(log: Log) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # pytest's own recorder would swallow it; this is the very function that captureWarnings installs.
+        # pytest's recorder would intercept it; this is the function that captureWarnings installs.
         warnings.showwarning = logging._showwarning  # type: ignore[attr-defined]  # typeshed leaves it out
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert [line["source"] for line in log.lines] == ["py.warnings"]
 
 
 @pytest.mark.parametrize("source", ["ours", "library"])
-def test_an_exception_keeps_its_trace_and_loses_its_secrets(log: Log, source: str) -> None:
+def test_a_logged_exception_keeps_its_traceback_without_secrets(log: Log, source: str) -> None:
     try:
         try:
             raise KeyError(f"password={TOKEN}")
@@ -106,7 +106,7 @@ def test_an_exception_keeps_its_trace_and_loses_its_secrets(log: Log, source: st
         "\x85",
     ],
 )
-def test_text_of_a_client_cannot_forge_a_line_or_drive_a_terminal(log: Log, evil: str) -> None:
+def test_client_text_cannot_forge_a_log_line_or_control_a_terminal(log: Log, evil: str) -> None:
     get_logger("x").info("table.created", name=evil, **{evil: 1})
     logging.getLogger("lib").warning("name %s", evil)
     raw = log.getvalue()
@@ -119,7 +119,7 @@ def test_text_of_a_client_cannot_forge_a_line_or_drive_a_terminal(log: Log, evil
         assert ours["name"] == evil, "escaped, not lost"
 
 
-async def test_lines_of_concurrent_requests_keep_apart(log: Log) -> None:
+async def test_log_context_of_concurrent_requests_is_separate(log: Log) -> None:
     async def handle(number: int) -> None:
         with request_context(request_id=f"r-{number}"):
             await asyncio.sleep(0)
@@ -134,17 +134,15 @@ async def test_lines_of_concurrent_requests_keep_apart(log: Log) -> None:
         assert (line["request_id"], line["actor"], line["operation"]) == (f"r-{number}", f"oidc~{number}", "LoadTable")
 
 
-def test_nothing_of_a_request_is_left_for_the_next_line(log: Log) -> None:
+def test_log_context_is_cleared_after_a_request(log: Log) -> None:
     with request_context(request_id="r-1"):
         add_to_context(operation="LoadTable", actor="oidc~alice")
     get_logger("x").info("outbox.drained")
     assert log.lines[0].keys() == {"event", "level", "source", "timestamp"}
 
 
-def test_a_library_that_logs_nonsense_breaks_nothing_and_prints_nothing(
-    log: Log, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Handed to our handler alone: pytest's own handlers raise for a record like this.
+def test_a_malformed_library_log_call_is_logged_as_a_lost_record(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    # Passed to our handler only: pytest's handlers raise for such a record.
     (ours,) = [handler for handler in logging.getLogger().handlers if type(handler).__module__.startswith("gateway.")]
     ours.handle(logging.makeLogRecord({"name": "lib", "levelname": "WARNING", "msg": "%d", "args": (TOKEN,)}))
     assert [(line["event"], line["source"], line["reason"]) for line in log.lines] == [

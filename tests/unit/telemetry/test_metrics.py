@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics under the names operators build alerts on, in one process and in several."""
+"""Metrics with the names that operators use in alerts, in one process and in several."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def test_each_metric_has_its_promised_name_and_labels() -> None:
+def test_each_metric_has_its_documented_name_and_labels() -> None:
     metrics = Metrics()
     metrics.request_answered(method="GET", operation="LoadTable", status=200, seconds=0.02)
     metrics.decided(operation="LoadTable", outcome="hidden", determined_by="openfga")
@@ -55,7 +55,7 @@ def test_each_metric_has_its_promised_name_and_labels() -> None:
     assert found["lakegate_tuple_delivery_duration_seconds_count", ()] == 1
 
 
-def test_clients_cannot_make_time_series() -> None:
+def test_clients_cannot_create_time_series() -> None:
     metrics = Metrics()
     for number in range(50):
         metrics.request_answered(method=f"EVIL{number}", operation=None, status=405, seconds=0)
@@ -65,13 +65,13 @@ def test_clients_cannot_make_time_series() -> None:
     ]
 
 
-def test_two_sets_of_metrics_do_not_see_each_other() -> None:
+def test_two_metric_registries_are_independent() -> None:
     one, other = Metrics(), Metrics()
     one.outbox_counted(5)
     assert samples(other.render().decode())["lakegate_outbox_pending", ()] == 0
 
 
-def test_all_workers_count_together(tmp_path: Path) -> None:
+def test_metrics_are_summed_over_all_workers(tmp_path: Path) -> None:
     environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     for pending in ("4", "9"):
         ran = subprocess.run(
@@ -88,6 +88,6 @@ def test_all_workers_count_together(tmp_path: Path) -> None:
     assert found["lakegate_outbox_pending", ()] == 9, "the last reading counts, not the sum of all workers'"
 
 
-def test_workers_that_would_not_count_together_do_not_start(tmp_path: Path) -> None:
+def test_workers_without_shared_metrics_do_not_start(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="PROMETHEUS_MULTIPROC_DIR"):
         Metrics(multiprocess_dir=tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets thrown at the last fence, in every shape they have been seen in logs."""
+"""Redaction of secrets in log lines, in every form that was seen in logs."""
 
 import dataclasses
 import enum
@@ -40,7 +40,7 @@ def rendered(**fields: Any) -> str:
 @pytest.mark.parametrize(
     "wrap", [lambda v: v, lambda v: [v], lambda v: {"inner": v}, lambda v: v.encode(), lambda v: (1, v)]
 )
-def test_a_field_whose_name_speaks_of_a_secret_is_hidden_whatever_it_holds(name: str, wrap: Any) -> None:
+def test_a_field_with_a_secret_name_is_hidden_for_every_value(name: str, wrap: Any) -> None:
     assert redact_fields({name: wrap("plain-looking")}) == {name: REDACTED}
     assert "plain-looking" not in rendered(request={"headers": {name: wrap("plain-looking")}})
 
@@ -79,7 +79,7 @@ def test_a_field_whose_name_speaks_of_a_secret_is_hidden_whatever_it_holds(name:
         f"grant_type=client_credentials&client_id=x&client_secret={OPAQUE}",
     ],
 )  # fmt: skip
-def test_a_secret_inside_running_text_is_hidden(text: str) -> None:
+def test_a_secret_inside_text_is_hidden(text: str) -> None:
     for shown in (
         redact_text(text),
         rendered(note=text),
@@ -107,7 +107,7 @@ def test_ordinary_text_stays_readable(text: str) -> None:
     assert redact_text(text) == text
 
 
-def test_pairs_of_headers_as_lists_are_hidden_by_their_name() -> None:
+def test_header_pairs_in_lists_are_hidden_by_name() -> None:
     headers = [[b"host", b"x"], [b"authorization", b"opaque-1"], ("X-Api-Key", "opaque-2")]
     assert "opaque" not in rendered(headers=headers)
     assert "opaque" not in rendered(argv=["curl", "--password", "opaque-1"])
@@ -152,7 +152,7 @@ def test_a_secret_inside_an_object_is_hidden(value: Any) -> None:
     assert JWT[20:] not in shown
 
 
-def test_what_has_no_end_is_cut() -> None:
+def test_recursive_and_oversized_values_are_truncated() -> None:
     loop: list[Any] = []
     loop.append(loop)
     assert len(rendered(loop=loop)) < 200
@@ -161,7 +161,7 @@ def test_what_has_no_end_is_cut() -> None:
     assert len(rendered(many={str(n): n for n in range(10**5)})) < 5_000
 
 
-def test_whether_there_is_a_secret_may_be_told() -> None:
+def test_the_presence_of_a_secret_may_be_logged() -> None:
     assert redact_fields({"has_token": True, "password": None}) == {"has_token": True, "password": None}
 
 
@@ -193,8 +193,8 @@ def test_everything_can_be_encoded_after_redaction(value: Any) -> None:
 
 
 @given(before=st.text(max_size=30), after=st.text(max_size=30))
-def test_no_surrounding_text_saves_a_jwt(before: str, after: str) -> None:
-    # A letter right before makes it part of a longer word, which is no header of a JWT any more.
+def test_a_jwt_is_hidden_in_any_surrounding_text(before: str, after: str) -> None:
+    # A letter directly before makes it part of a longer word, which is not a JWT header.
     assert JWT[20:60] not in redact_text(f"{before} {JWT}{after}")
 
 
@@ -214,11 +214,11 @@ def test_no_surrounding_text_saves_a_jwt(before: str, after: str) -> None:
         "-----BEGIN PRIVATE KEY-----",
     ],
 )
-def test_no_text_makes_a_log_line_expensive(unit: str) -> None:
+def test_redaction_time_is_bounded_for_every_text(unit: str) -> None:
     text = (unit * MAX_TEXT_CHARACTERS)[:MAX_TEXT_CHARACTERS]
     took = []
     for _ in range(3):
-        started = time.process_time()  # not the clock on the wall: other processes are none of its business
+        started = time.process_time()  # CPU time, because other processes affect wall-clock time
         redact_text(text)
         took.append(time.process_time() - started)
     assert min(took) < 1

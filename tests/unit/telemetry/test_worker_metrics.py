@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum over worker processes: a worker that ended has no slots in use any more, and what it counted stays."""
+"""Sums over worker processes: an ended worker keeps its counters and loses its gauges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _worker(directory: Path) -> subprocess.Popen[str]:
     return worker
 
 
-def test_the_gauges_of_a_worker_that_ended_leave_the_sum_and_its_counts_stay(tmp_path: Path) -> None:
+def test_an_ended_worker_keeps_its_counters_and_loses_its_gauges(tmp_path: Path) -> None:
     registry = CollectorRegistry()
     registry.register(LivingWorkers(str(tmp_path)))
     workers = [_worker(tmp_path), _worker(tmp_path)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vended credentials that are handed out again."""
+"""The cache of vended credentials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = VendKey(
 
 @dataclass
 class Mint:
-    """STS: makes credentials that live an hour, and counts."""
+    """An STS that mints credentials valid for an hour, and counts them."""
 
     now: datetime = NOON
     made: list[S3TemporaryCredential] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Mint:
         return CachedCredentials(entries=10, observer=self, clock=lambda: self.now)
 
 
-async def test_a_credential_is_handed_out_again_for_half_of_its_life() -> None:
+async def test_a_credential_is_reused_for_half_of_its_lifetime() -> None:
     mint = Mint()
     cache = mint.cache()
     first = await cache(KEY, mint.make)
@@ -81,13 +81,13 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def test_every_part_of_the_key_is_tried() -> None:
+def test_every_field_of_the_cache_key_is_tested() -> None:
     assert set(OTHERS) == set(VendKey.__dataclass_fields__)
 
 
 @pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("part", OTHERS)
-async def test_two_requests_that_differ_in_anything_share_nothing(part: str) -> None:
+async def test_requests_that_differ_in_any_key_field_share_no_credential(part: str) -> None:
     """Invariant 6."""
     mint = Mint()
     cache = mint.cache()
@@ -95,7 +95,7 @@ async def test_two_requests_that_differ_in_anything_share_nothing(part: str) -> 
     assert await cache(replace(KEY, **{part: OTHERS[part]}), mint.make) is not first
 
 
-async def test_requests_at_the_same_time_mint_once() -> None:
+async def test_concurrent_requests_mint_once() -> None:
     mint = Mint()
     cache = mint.cache()
     handed = await asyncio.gather(*(cache(KEY, mint.make) for _ in range(20)))
@@ -104,7 +104,7 @@ async def test_requests_at_the_same_time_mint_once() -> None:
 
 
 @pytest.mark.threat("LG-DIS-07")
-async def test_what_failed_is_not_kept_and_the_next_one_tries_for_itself() -> None:
+async def test_a_failure_is_not_cached_and_the_next_request_retries() -> None:
     mint = Mint(error=RuntimeError("refused"))
     cache = mint.cache()
     refused = asyncio.create_task(cache(KEY, mint.make))
@@ -115,8 +115,8 @@ async def test_what_failed_is_not_kept_and_the_next_one_tries_for_itself() -> No
     assert isinstance(minted, S3TemporaryCredential) and minted.access_key_id == "0"
 
 
-async def test_one_who_is_refused_takes_nobody_along() -> None:
-    """The first of two is refused just before minting; the second was admitted and mints for itself."""
+async def test_one_refused_request_does_not_refuse_concurrent_ones() -> None:
+    """The first of two requests is refused just before minting; the second was admitted and mints."""
     mint = Mint()
     cache = mint.cache()
 
@@ -129,7 +129,7 @@ async def test_one_who_is_refused_takes_nobody_along() -> None:
     assert isinstance(second, S3TemporaryCredential)
 
 
-async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_out_again() -> None:
+async def test_a_credential_below_half_of_its_lifetime_is_not_reused() -> None:
     mint = Mint(now=NOON - timedelta(minutes=40))
     cache = CachedCredentials(entries=10, observer=mint, clock=lambda: NOON)
     await cache(KEY, mint.make)
@@ -137,7 +137,7 @@ async def test_a_credential_that_came_with_less_than_half_a_life_is_not_handed_o
     assert len(mint.made) == 2
 
 
-async def test_who_waited_for_anothers_credential_is_asked_again_whether_it_may_have_one() -> None:
+async def test_a_request_waiting_for_a_shared_credential_is_revalidated() -> None:
     mint = Mint()
     cache = mint.cache()
 
@@ -150,7 +150,7 @@ async def test_who_waited_for_anothers_credential_is_asked_again_whether_it_may_
 
 
 @pytest.mark.parametrize("kept", [True, False])
-async def test_nothing_is_made_for_who_lost_the_right_to_it(kept: bool) -> None:
+async def test_no_credential_is_minted_after_a_failed_revalidation(kept: bool) -> None:
     mint = Mint()
     cache = mint.cache() if kept else uncached
 

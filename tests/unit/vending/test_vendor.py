@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials for the gateway's own work at one place."""
+"""Credentials for internal work at one location."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def profile(*, sts: bool) -> S3Profile:
 
 
 class Store:
-    """STS that hands the policy back, or is away."""
+    """An STS that returns the policy in the credential, or is unavailable."""
 
     def __init__(self, *, away: bool = False) -> None:
         self._away = away
@@ -54,7 +54,7 @@ async def narrowed(store: Store, *, sts: bool) -> Any:
     )
 
 
-async def test_work_at_one_place_is_done_with_a_session_for_that_place() -> None:
+async def test_internal_work_uses_a_session_for_its_location() -> None:
     store = Store()
     made = await narrowed(store, sts=True)
     assert made is not OWN
@@ -63,12 +63,12 @@ async def test_work_at_one_place_is_done_with_a_session_for_that_place() -> None
     assert "PutObject" not in store.policies[0]
 
 
-async def test_where_the_store_makes_no_sessions_the_warehouses_own_credential_is_what_there_is() -> None:
+async def test_without_sts_internal_work_uses_the_warehouse_credential() -> None:
     store = Store()
     assert await narrowed(store, sts=False) is OWN
     assert store.policies == []
 
 
-async def test_a_session_that_could_not_be_made_is_never_replaced_by_the_wide_credential() -> None:
+async def test_a_failed_session_never_falls_back_to_the_warehouse_credential() -> None:
     with pytest.raises(ShortTermCredentialError):
         await narrowed(Store(away=True), sts=True)

@@ -26,7 +26,7 @@ def partition_statistics(snapshot_id: int, path: str = "a.parquet") -> dict[str,
 
 @pytest.fixture(scope="module")
 def two(table: Any, commit: Any, w: Any) -> Any:
-    """A table with snapshots 1 and 2 on main and a tag on 1."""
+    """Return a table with snapshots 1 and 2 on main and a tag on 1."""
     one = commit(table(), w.snapshot(1), w.ref("main", 1), w.ref("first", 1, "tag")).metadata
     return commit(one, w.snapshot(2, seq=2, parent=1), w.ref("main", 2)).metadata
 
@@ -49,7 +49,7 @@ def test_a_stale_sequence_number_is_a_conflict_to_retry(two: Any, commit: Any, w
     assert caught.value.code == 409
 
 
-def test_a_snapshot_without_parent_may_lag_but_never_turns_the_count_back(two: Any, commit: Any, w: Any) -> None:
+def test_a_snapshot_without_parent_never_lowers_the_last_sequence_number(two: Any, commit: Any, w: Any) -> None:
     new = commit(two, w.snapshot(3, seq=1), w.ref("main", 3)).metadata
     assert (new.last_sequence_number, new.current_snapshot_id) == (2, 3)
 
@@ -61,8 +61,8 @@ def test_a_snapshot_id_is_never_used_twice(two: Any, commit: Any, w: Any) -> Non
         commit(two, w.snapshot(5, seq=9), w.snapshot(5, seq=10))
 
 
-def test_an_id_that_only_looks_familiar_is_new(two: Any, commit: Any, w: Any) -> None:
-    """The digits of 170 occur in time stamps of the stored text; the search for digits must not decide alone."""
+def test_a_snapshot_id_with_digits_found_elsewhere_in_the_text_is_new(two: Any, commit: Any, w: Any) -> None:
+    """The digits of 170 occur in timestamps of the stored text; a search for digits alone would be wrong."""
     assert commit(two, w.snapshot(170, seq=9)).changed
 
 
@@ -84,7 +84,7 @@ def test_a_snapshot_needs_its_manifests(table: Any, commit: Any, w: Any) -> None
         commit(table(), w.snapshot(1, **{"manifest-list": None}))
 
 
-def test_a_malformed_snapshot_is_refused_with_its_place(table: Any, commit: Any, w: Any) -> None:
+def test_a_malformed_snapshot_is_refused_with_its_path(table: Any, commit: Any, w: Any) -> None:
     with pytest.raises(
         BadRequestException, match=r"expected `int \| null`, got `str` at `\$\.updates\[0\]\.snapshot\.schema-id`"
     ):
@@ -101,7 +101,7 @@ def test_version_3_counts_assigned_rows(table: Any, commit: Any, w: Any) -> None
     assert (one.next_row_id, two.next_row_id) == (10, 10)
 
 
-def test_row_ids_behind_a_gap_are_not_given_again(table: Any, commit: Any, w: Any) -> None:
+def test_row_ids_before_a_gap_are_not_reused(table: Any, commit: Any, w: Any) -> None:
     new = commit(table(3), w.snapshot(1, **{"first-row-id": 100, "added-rows": 10})).metadata
     assert new.next_row_id == 110
 
@@ -119,7 +119,7 @@ def test_version_3_refuses_snapshots_without_row_ids(table: Any, commit: Any, w:
         commit(table(3), w.snapshot(1, **{"first-row-id": 0}))
 
 
-def test_rows_are_numbered_within_64_bits_and_no_snapshot_has_the_id_of_none(table: Any, commit: Any, w: Any) -> None:
+def test_row_ids_fit_64_bits_and_no_snapshot_has_the_id_minus_one(table: Any, commit: Any, w: Any) -> None:
     last = {"first-row-id": 2**63 - 11, "added-rows": 10}
     assert commit(table(3), w.snapshot(1, **last)).metadata.next_row_id == 2**63 - 1
     with pytest.raises(InvalidTableUpdate, match="past 64 bits"):
@@ -137,7 +137,7 @@ def test_version_3_refuses_a_stale_sequence_number_too(table: Any, commit: Any, 
 # ---- refs --------------------------------------------------------------------------------------------------------
 
 
-def test_main_makes_a_snapshot_current_and_logs_it_at_its_own_time(two: Any, w: Any) -> None:
+def test_setting_main_makes_a_snapshot_current_and_logs_its_own_timestamp(two: Any, w: Any) -> None:
     assert two.current_snapshot_id == 2
     assert [(e.snapshot_id, e.timestamp_ms) for e in two.snapshot_log] == [
         (1, w.created_ms + 1000),
@@ -145,18 +145,18 @@ def test_main_makes_a_snapshot_current_and_logs_it_at_its_own_time(two: Any, w: 
     ]
 
 
-def test_going_back_to_an_old_snapshot_is_logged_at_the_time_of_the_commit(two: Any, commit: Any, w: Any) -> None:
+def test_a_rollback_is_logged_at_the_time_of_the_commit(two: Any, commit: Any, w: Any) -> None:
     back = commit(two, w.ref("main", 1), now_ms=w.created_ms + 99_000).metadata
     assert back.current_snapshot_id == 1
     assert [e.snapshot_id for e in back.snapshot_log] == [1, 2, 1]
     assert back.snapshot_log[2].timestamp_ms == back.last_updated_ms == w.created_ms + 99_000
 
 
-def test_an_equal_ref_is_no_change(two: Any, commit: Any, w: Any) -> None:
+def test_setting_an_equal_ref_is_a_no_op(two: Any, commit: Any, w: Any) -> None:
     assert not commit(two, w.ref("main", 2), w.ref("first", 1, "tag")).changed
 
 
-def test_new_retention_of_main_is_a_change_but_no_new_state(two: Any, commit: Any, w: Any) -> None:
+def test_new_retention_of_main_changes_metadata_and_not_the_log(two: Any, commit: Any, w: Any) -> None:
     new = commit(two, w.ref("main", 2, **{"min-snapshots-to-keep": 3, "max-ref-age-ms": 5})).metadata
     assert new.refs["main"].min_snapshots_to_keep == 3
     assert new.snapshot_log == two.snapshot_log
@@ -169,7 +169,7 @@ def test_new_retention_of_main_is_a_change_but_no_new_state(two: Any, commit: An
         ({"max-snapshot-age-ms": 1}, "Tags do not support setting maxSnapshotAgeMs"),
     ],
 )
-def test_tags_have_no_retention_of_snapshots(two: Any, commit: Any, w: Any, more: Any, message: str) -> None:
+def test_tags_have_no_snapshot_retention(two: Any, commit: Any, w: Any, more: Any, message: str) -> None:
     with pytest.raises(InvalidTableUpdate, match=message):
         commit(two, w.ref("t", 1, "tag", **more))
     assert commit(two, w.ref("t", 1, "tag", **{"max-ref-age-ms": 1})).changed
@@ -190,7 +190,7 @@ def test_main_is_never_a_tag_and_refs_need_a_name_and_a_snapshot(two: Any, commi
         commit(two, w.ref("dev", 3))
 
 
-def test_without_main_there_is_no_current_snapshot_but_history_stays(two: Any, commit: Any) -> None:
+def test_removing_main_clears_the_current_snapshot_and_keeps_history(two: Any, commit: Any) -> None:
     new = commit(two, {"action": "remove-snapshot-ref", "ref-name": "main"}).metadata
     assert (new.current_snapshot_id, "main" in new.refs) == (None, False)
     assert [e.snapshot_id for e in new.snapshot_log] == [1, 2]
@@ -204,7 +204,7 @@ def test_a_replaced_table_keeps_its_history(two: Any, commit: Any, w: Any) -> No
     assert len(new.snapshots) == 3
 
 
-def test_states_nobody_saw_do_not_stay_in_the_log(two: Any, commit: Any, w: Any) -> None:
+def test_intermediate_snapshots_of_one_commit_are_not_logged(two: Any, commit: Any, w: Any) -> None:
     new = commit(
         two, w.snapshot(3, seq=3, parent=2), w.ref("main", 3), w.snapshot(4, seq=4, parent=3), w.ref("main", 4)
     ).metadata
@@ -215,7 +215,7 @@ def test_states_nobody_saw_do_not_stay_in_the_log(two: Any, commit: Any, w: Any)
 # ---- removal -----------------------------------------------------------------------------------------------------
 
 
-def test_removed_snapshots_take_their_refs_and_statistics_along(two: Any, commit: Any, w: Any) -> None:
+def test_removing_a_snapshot_removes_its_refs_and_statistics(two: Any, commit: Any, w: Any) -> None:
     base = commit(two, statistics(1), statistics(2), partition_statistics(1), partition_statistics(2)).metadata
     new = commit(base, {"action": "remove-snapshots", "snapshot-ids": [1, 99]}).metadata
     assert [s.snapshot_id for s in new.snapshots] == [2]
@@ -224,7 +224,7 @@ def test_removed_snapshots_take_their_refs_and_statistics_along(two: Any, commit
     assert [f.snapshot_id for f in new.statistics] == [f.snapshot_id for f in new.partition_statistics] == [2]
 
 
-def test_removing_what_is_not_there_is_no_change(two: Any, commit: Any) -> None:
+def test_removing_an_absent_snapshot_is_a_no_op(two: Any, commit: Any) -> None:
     assert not commit(two, {"action": "remove-snapshots", "snapshot-ids": [99]}).changed
 
 
@@ -234,7 +234,7 @@ def test_removing_the_current_snapshot_leaves_a_table_without_one(two: Any, comm
     assert list(new.snapshot_log) == []
 
 
-def test_a_gap_in_the_log_ends_the_history_before_it(two: Any, commit: Any, w: Any) -> None:
+def test_a_removed_snapshot_drops_earlier_log_entries(two: Any, commit: Any, w: Any) -> None:
     base = commit(two, w.snapshot(3, seq=3, parent=2), w.ref("main", 3)).metadata
     new = commit(base, {"action": "remove-snapshots", "snapshot-ids": [2]}).metadata
     assert [e.snapshot_id for e in new.snapshot_log] == [3]
@@ -252,7 +252,7 @@ def test_a_snapshot_has_one_statistics_file_of_each_kind(two: Any, commit: Any) 
     assert not commit(new, statistics(1, "b.puffin"), partition_statistics(1, "b")).changed
 
 
-def test_the_old_member_of_set_statistics_must_agree(two: Any, commit: Any) -> None:
+def test_the_deprecated_snapshot_id_of_set_statistics_must_agree(two: Any, commit: Any) -> None:
     def of_snapshot(id: int) -> dict[str, Any]:
         return {**statistics(1), "snapshot-id": id}
 
@@ -261,7 +261,7 @@ def test_the_old_member_of_set_statistics_must_agree(two: Any, commit: Any) -> N
         commit(two, of_snapshot(2))
 
 
-def test_removing_statistics_that_are_not_there_is_no_change(two: Any, commit: Any) -> None:
+def test_removing_absent_statistics_is_a_no_op(two: Any, commit: Any) -> None:
     base = commit(two, statistics(1), partition_statistics(1)).metadata
     gone = [{"action": a, "snapshot-id": 1} for a in ("remove-statistics", "remove-partition-statistics")]
     new = commit(base, *gone).metadata
@@ -280,13 +280,13 @@ def test_properties_are_set_and_removed(two: Any, commit: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["-1", "many", "", "1.5", "٣"])
-def test_commit_settings_must_be_counts(two: Any, commit: Any, value: str) -> None:
+def test_commit_properties_must_be_counts(two: Any, commit: Any, value: str) -> None:
     put = {"action": "set-properties", "updates": {"commit.retry.num-retries": value}}
     with pytest.raises(BadRequestException, match="must have non-negative integer value"):
         commit(two, put)
 
 
-def test_keys_are_added_once_and_removed(two: Any, commit: Any) -> None:
+def test_encryption_keys_are_added_once_and_removed(two: Any, commit: Any) -> None:
     key = {"key-id": "k", "encrypted-key-metadata": "AAAA", "encrypted-by-id": None, "x-kms": "y"}
     add = {"action": "add-encryption-key", "encryption-key": key}
     new = commit(two, add).metadata
@@ -313,7 +313,7 @@ def test_keys_are_added_once_and_removed(two: Any, commit: Any) -> None:
         {"action": "add-snapshot", "snapshot": {"snapshot-id": 2**63}},
     ],
 )
-def test_malformed_documents_are_refused_with_400_and_their_place(two: Any, commit: Any, update: Any) -> None:
+def test_malformed_updates_are_refused_with_400_and_their_path(two: Any, commit: Any, update: Any) -> None:
     with pytest.raises(CatalogError) as caught:
         commit(two, update)
     assert caught.value.code == 400

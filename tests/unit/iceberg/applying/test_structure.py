@@ -52,7 +52,7 @@ def test_the_uuid_of_a_table_cannot_be_replaced(table: Any, commit: Any, w: Any)
     assert not commit(table(), same).changed
 
 
-def test_a_uuid_must_be_one(commit: Any) -> None:
+def test_an_invalid_uuid_is_refused(commit: Any) -> None:
     with pytest.raises(BadRequestException, match="is not a UUID at"):
         commit(None, {"action": "assign-uuid", "uuid": "me"}, requirements=[{"type": "assert-create"}])
 
@@ -65,7 +65,7 @@ def test_a_table_cannot_be_moved(table: Any, commit: Any, w: Any) -> None:
         assert not commit(table(), {"action": "set-location", "location": place}).changed
 
 
-def test_versions_only_go_up(table: Any, commit: Any) -> None:
+def test_the_format_version_cannot_be_lowered(table: Any, commit: Any) -> None:
     def to(version: int) -> dict[str, Any]:
         return {"action": "upgrade-format-version", "format-version": version}
 
@@ -79,12 +79,12 @@ def test_versions_only_go_up(table: Any, commit: Any) -> None:
         commit(table(2), to(3), allowed_format_versions=frozenset({1, 2}))
 
 
-def test_a_version_that_is_no_longer_permitted_may_stay(table: Any, commit: Any) -> None:
+def test_a_table_may_keep_a_format_version_that_is_no_longer_permitted(table: Any, commit: Any) -> None:
     same = {"action": "upgrade-format-version", "format-version": 3}
     assert not commit(table(3), same, allowed_format_versions=frozenset({2})).changed
 
 
-def test_an_upgrade_to_3_starts_counting_rows_and_leaves_snapshots_alone(table: Any, commit: Any, w: Any) -> None:
+def test_an_upgrade_to_version_3_sets_next_row_id_and_keeps_snapshots(table: Any, commit: Any, w: Any) -> None:
     base = commit(table(2), w.snapshot(1), w.ref("main", 1)).metadata
     new = commit(base, {"action": "upgrade-format-version", "format-version": 3}).metadata
     assert (new.next_row_id, new.snapshots) == (0, base.snapshots)
@@ -93,7 +93,7 @@ def test_an_upgrade_to_3_starts_counting_rows_and_leaves_snapshots_alone(table: 
 # ---- schemas -----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_schema_gets_the_next_id_whatever_the_client_says(table: Any, commit: Any, w: Any) -> None:
+def test_a_new_schema_gets_the_next_id_regardless_of_the_client_id(table: Any, commit: Any, w: Any) -> None:
     wider = w.schema(*w.schema()["fields"], w.column(3, "note", "string"), **{"schema-id": 55})
     new = commit(table(), add_schema(wider, **{"last-column-id": 3}), CURRENT).metadata
     assert (new.current_schema_id, new.last_column_id) == (1, 3)
@@ -128,9 +128,7 @@ def test_the_last_column_id_never_shrinks(table: Any, commit: Any, w: Any) -> No
     assert commit(table(), add_schema(narrow), CURRENT).metadata.last_column_id == 2
 
 
-def test_a_client_that_names_a_lower_last_column_id_drops_a_column_all_the_same(
-    table: Any, commit: Any, w: Any
-) -> None:
+def test_a_schema_with_a_lower_last_column_id_still_drops_a_column(table: Any, commit: Any, w: Any) -> None:
     narrow = w.schema(w.column(1, "id", required=True))
     new = commit(table(), add_schema(narrow, **{"last-column-id": 1}), CURRENT).metadata
     assert (new.last_column_id, len(new.schemas), new.current_schema_id) == (2, 2, 1)
@@ -149,12 +147,12 @@ def test_types_of_a_later_version_are_refused(table: Any, commit: Any, w: Any) -
     assert commit(table(2), upgrade, add_schema(variant)).metadata.last_column_id == 3
 
 
-def test_a_malformed_schema_is_refused_with_its_place(table: Any, commit: Any) -> None:
+def test_a_malformed_schema_is_refused_with_its_path(table: Any, commit: Any) -> None:
     with pytest.raises(BadRequestException, match=r"`\$\.updates\[1\]\.schema"):
         commit(table(), {"action": "remove-properties", "removals": []}, add_schema({"type": "struct"}))
 
 
-def test_dropping_a_column_the_default_spec_needs_is_refused(table: Any, commit: Any, w: Any) -> None:
+def test_dropping_a_column_of_the_default_spec_is_refused(table: Any, commit: Any, w: Any) -> None:
     base = table(**{"partition-spec": {"fields": [part(2, "day", "d")]}})
     with pytest.raises(BadRequestException, match="Cannot find source column for partition field: d"):
         commit(base, add_schema(w.schema(w.column(1, "id", required=True))), CURRENT)
@@ -176,9 +174,7 @@ def test_schemas_no_longer_used_can_be_removed_but_not_the_current_one(table: An
     assert not commit(wider, {"action": "remove-schemas", "schema-ids": [99]}).changed
 
 
-def test_the_id_of_a_removed_schema_is_not_given_again_while_a_later_one_exists(
-    table: Any, commit: Any, w: Any
-) -> None:
+def test_the_id_of_a_removed_schema_is_not_reused_while_a_later_one_exists(table: Any, commit: Any, w: Any) -> None:
     wider = commit(table(), add_schema(w.schema(*w.schema()["fields"], w.column(3, "n"))), CURRENT).metadata
     trimmed = commit(wider, {"action": "remove-schemas", "schema-ids": [0]}).metadata
     again = commit(trimmed, add_schema(w.schema()), CURRENT).metadata
@@ -206,7 +202,7 @@ def test_the_last_partition_id_never_shrinks(table: Any, commit: Any) -> None:
     assert (narrow.partition_specs[2].last_field_id, narrow.last_partition_id) == (1000, 1001)
 
 
-def test_an_id_that_means_another_field_is_refused(table: Any, commit: Any) -> None:
+def test_a_partition_field_id_of_another_field_is_refused(table: Any, commit: Any) -> None:
     base = commit(table(), add_spec(part(2, "day", "d")), DEFAULT_SPEC).metadata
     with pytest.raises(BadRequestException, match="partition field id 1000 for b"):
         commit(base, add_spec(part(1, "bucket[8]", "b", **{"field-id": 1000})))
@@ -229,7 +225,7 @@ def test_version_1_needs_ids_in_sequence(table: Any, commit: Any) -> None:
         commit(table(1), add_spec(part(2, "day", "d", **{"field-id": 1003})))
 
 
-def test_minus_one_needs_a_spec_of_this_commit(table: Any, commit: Any) -> None:
+def test_spec_id_minus_one_needs_a_spec_added_in_the_same_commit(table: Any, commit: Any) -> None:
     with pytest.raises(InvalidTableUpdate, match="Cannot set last added spec: no spec has been added"):
         commit(table(), DEFAULT_SPEC)
     with pytest.raises(InvalidTableUpdate, match="unknown spec: 3"):
@@ -244,12 +240,12 @@ def test_specs_can_be_removed_but_not_the_default_one(table: Any, commit: Any) -
         commit(base, {"action": "remove-partition-specs", "spec-ids": [1]})
 
 
-def test_a_void_field_outlives_its_column(table: Any, commit: Any, w: Any) -> None:
+def test_a_void_partition_field_may_remain_without_its_column(table: Any, commit: Any, w: Any) -> None:
     base = commit(table(1), add_spec(part(2, "void", "ts_day"), part(1, "identity", "id")), DEFAULT_SPEC).metadata
     assert commit(base, add_schema(w.schema(w.column(1, "id", required=True))), CURRENT).changed
 
 
-def test_a_spec_or_order_with_no_transform_is_refused_and_an_unknown_one_is_kept(table: Any, commit: Any) -> None:
+def test_a_missing_transform_is_refused_and_an_unknown_one_is_kept(table: Any, commit: Any) -> None:
     order = {"order-id": 1, "fields": [{"source-id": 1, **SORT, "transform": "bucket[0]"}]}
     for update in (add_spec(part(1, "juggle[2", "j")), {"action": "add-sort-order", "sort-order": order}):
         with pytest.raises(BadRequestException, match="Invalid"):
@@ -267,7 +263,7 @@ def test_unknown_members_of_a_spec_are_kept(table: Any, commit: Any) -> None:
 # ---- sort orders -------------------------------------------------------------------------------------------------
 
 
-def test_sort_orders_count_from_1_and_unsorted_is_0(table: Any, commit: Any) -> None:
+def test_sort_order_ids_start_at_1_and_unsorted_is_0(table: Any, commit: Any) -> None:
     new = commit(table(), add_order(1), DEFAULT_ORDER).metadata
     assert new.default_sort_order_id == 1
     again = commit(new, add_order(2, 1), DEFAULT_ORDER).metadata
@@ -295,7 +291,7 @@ def test_an_equal_order_is_reused(table: Any, commit: Any) -> None:
         ({"action": "add-spec", "spec": 5}, "expected an object"),
     ],
 )
-def test_updates_that_cannot_work_are_refused_with_400(table: Any, commit: Any, update: Any, message: str) -> None:
+def test_invalid_updates_are_refused_with_400(table: Any, commit: Any, update: Any, message: str) -> None:
     with pytest.raises(CatalogError) as caught:
         commit(table(), update)
     assert caught.value.code == 400

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of local warehouses, in directories into which clients put whatever they like."""
+"""Files of local warehouses, in directories with arbitrary content from clients."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from gateway.storage.s3.credential import S3AccessKey
 
 SECRET = b"of another warehouse"
 
-# renameat2(2): both names change what they stand for in one step.
+# renameat2(2) exchanges both names atomically.
 _HERE, _EXCHANGE = -100, 2
 
 
 class Lake:
-    """Two warehouses in a listed directory; the second one holds a secret, and so does a directory beside the first."""
+    """Two warehouses in an allowed directory; a secret lies in the second one and in a directory beside the first."""
 
     def __init__(self, root: Path) -> None:
         self.listed = root / "listed"
@@ -89,11 +89,11 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    # The machine's own temporary directory may be a link, and nothing here follows one.
+    # The temporary directory of the machine may be a symlink, and symlinks are not followed here.
     yield Lake(Path(os.path.realpath(tmp_path)))
 
 
-async def test_what_was_written_is_read_listed_and_deleted_with_its_empty_directories(lake: Lake) -> None:
+async def test_written_files_are_read_listed_and_deleted_with_empty_directories(lake: Lake) -> None:
     await lake.write("ns/t/metadata/1.json", b"one")
     await lake.write("ns/t/data/part 1".replace(" ", "%20"), b"two")
     assert await lake.read("ns/t/metadata/1.json") == b"one"
@@ -115,14 +115,14 @@ async def test_a_file_is_never_overwritten(lake: Lake) -> None:
     assert await lake.read("t/1.json") == b"first"
 
 
-async def test_a_file_larger_than_allowed_is_refused(lake: Lake) -> None:
+async def test_a_file_above_the_size_limit_is_refused(lake: Lake) -> None:
     await lake.write("t/1.json", b"12345")
     assert await lake.read("t/1.json", max_bytes=5) == b"12345"
     with pytest.raises(FileTooLarge):
         await lake.read("t/1.json", max_bytes=4)
 
 
-async def test_a_listing_gives_no_more_than_its_limit(lake: Lake) -> None:
+async def test_a_listing_returns_no_more_than_its_limit(lake: Lake) -> None:
     for number in range(5):
         await lake.write(f"t/{number % 2}/{number}")
     assert len(await lake.keys("t", limit=3)) == 3
@@ -131,7 +131,7 @@ async def test_a_listing_gives_no_more_than_its_limit(lake: Lake) -> None:
 
 @pytest.mark.threat("LG-LOC-26")
 @pytest.mark.parametrize("target", ["other", "outside", "."])
-async def test_a_link_in_place_of_a_directory_leads_nowhere(lake: Lake, target: str) -> None:
+async def test_a_symlink_in_place_of_a_directory_is_not_followed(lake: Lake, target: str) -> None:
     aim = {"other": lake.other, "outside": lake.outside, ".": lake.mine / "t"}[target]
     await lake.write("t/secret", SECRET)
     (lake.mine / "link").symlink_to(aim)
@@ -148,7 +148,7 @@ async def test_a_link_in_place_of_a_directory_leads_nowhere(lake: Lake, target: 
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_a_link_in_place_of_a_file_is_not_read_and_goes_alone_with_a_purge(lake: Lake) -> None:
+async def test_a_symlinked_file_is_not_read_and_a_purge_removes_only_the_link(lake: Lake) -> None:
     (lake.mine / "t/deep").mkdir(parents=True)
     (lake.mine / "t/file").symlink_to(lake.other / "secret")
     (lake.mine / "t/folder").symlink_to(lake.other)
@@ -165,7 +165,7 @@ async def test_a_link_in_place_of_a_file_is_not_read_and_goes_alone_with_a_purge
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_a_second_name_of_a_foreign_file_is_not_read_and_a_purge_takes_the_name_alone(lake: Lake) -> None:
+async def test_a_hard_link_is_not_read_and_a_purge_removes_only_the_link(lake: Lake) -> None:
     (lake.mine / "t").mkdir()
     os.link(lake.other / "secret", lake.mine / "t/file")
     with pytest.raises(StorageDenied, match="one name"):
@@ -175,7 +175,7 @@ async def test_a_second_name_of_a_foreign_file_is_not_read_and_a_purge_takes_the
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_what_is_no_regular_file_is_not_read_and_holds_up_nothing(lake: Lake) -> None:
+async def test_a_special_file_is_not_read_and_does_not_block(lake: Lake) -> None:
     (lake.mine / "t/folder").mkdir(parents=True)
     os.mkfifo(lake.mine / "t/pipe")
     for name in ("pipe", "folder"):
@@ -187,7 +187,7 @@ async def test_what_is_no_regular_file_is_not_read_and_holds_up_nothing(lake: La
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_a_listed_directory_that_is_reached_through_a_link_is_refused(lake: Lake) -> None:
+async def test_an_allowed_directory_behind_a_symlink_is_refused(lake: Lake) -> None:
     alias = lake.listed.parent / "alias"
     alias.symlink_to(lake.listed)
     profile, files = LocalProfile(directory=str(alias / "mine")), lake.opened(str(alias))
@@ -215,7 +215,7 @@ async def test_only_files_below_the_warehouse_are_touched(lake: Lake) -> None:
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_a_directory_that_turns_into_a_link_while_files_are_used_opens_nothing_else(lake: Lake) -> None:
+async def test_a_directory_replaced_by_a_symlink_during_use_is_not_followed(lake: Lake) -> None:
     folder, aside = lake.mine / "t", lake.mine / "aside"
     folder.mkdir()
     (folder / "secret").write_bytes(b"own")
@@ -247,8 +247,8 @@ async def test_a_directory_that_turns_into_a_link_while_files_are_used_opens_not
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_no_tree_of_links_and_names_shows_or_changes_what_lies_outside(lake: Lake) -> None:
-    """Trees drawn at random, with every operation at every path of them."""
+async def test_random_trees_of_links_never_expose_or_change_outside_files(lake: Lake) -> None:
+    """Random trees, with every operation at every path of them."""
     drawn = random.Random(20261121)
     for _ in range(30):
         paths = _tree(lake, drawn)
@@ -265,7 +265,7 @@ async def test_no_tree_of_links_and_names_shows_or_changes_what_lies_outside(lak
 
 
 def _tree(lake: Lake, drawn: random.Random) -> list[str]:
-    """Fill `t` with files, directories, links and pipes; some paths in it, also through the links."""
+    """Fill `t` with files, directories, links and pipes. Return some paths in it, including paths through the links."""
     top = lake.mine / "t"
     folders = [top]
     top.mkdir(exist_ok=True)
@@ -291,14 +291,14 @@ def _tree(lake: Lake, drawn: random.Random) -> list[str]:
 
 
 @pytest.mark.threat("LG-LOC-26")
-async def test_a_warehouse_whose_directory_is_listed_no_more_is_not_used(lake: Lake) -> None:
+async def test_a_warehouse_in_a_directory_no_longer_allowed_is_unusable(lake: Lake) -> None:
     await lake.write("t/1.json")
     for directories in ((), (str(lake.outside),), (str(lake.mine),)):
         with pytest.raises(StorageEndpointRefused, match="LAKEGATE__STORAGE_LOCAL_DIRECTORIES"):
             await lake.opened(*directories).read(lake.profile, lake.access, lake.text("t/1.json"), max_bytes=9)
 
 
-async def test_a_listed_directory_that_is_missing_is_away_and_never_empty(lake: Lake) -> None:
+async def test_a_missing_allowed_directory_is_unavailable_and_not_empty(lake: Lake) -> None:
     await lake.write("t/1.json")
     away = lake.listed.with_name("away")
     lake.listed.rename(away)
@@ -308,7 +308,7 @@ async def test_a_listed_directory_that_is_missing_is_away_and_never_empty(lake: 
     assert not lake.listed.exists() and (away / "mine/t/1.json").exists()
 
 
-async def test_directories_nested_too_deep_fail_a_listing_and_are_never_taken_for_empty(
+async def test_overly_nested_directories_fail_a_listing_and_are_not_empty(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_files, "MAX_DEPTH", 3)
@@ -319,7 +319,7 @@ async def test_directories_nested_too_deep_fail_a_listing_and_are_never_taken_fo
         await lake.keys("t")
 
 
-async def test_names_that_are_no_text_are_listed_and_deleted(lake: Lake) -> None:
+async def test_file_names_that_are_not_text_are_listed_and_deleted(lake: Lake) -> None:
     (lake.mine / "t").mkdir()
     (lake.mine / "t" / os.fsdecode(b"\xff\n x")).write_bytes(b"")
     assert len(await lake.keys("t")) == 1
@@ -327,7 +327,7 @@ async def test_names_that_are_no_text_are_listed_and_deleted(lake: Lake) -> None
     assert await lake.keys("t") == []
 
 
-async def test_a_write_that_fails_leaves_no_part_of_a_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_write_leaves_no_partial_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "no space")
 
@@ -337,7 +337,7 @@ async def test_a_write_that_fails_leaves_no_part_of_a_file(lake: Lake, monkeypat
     assert await lake.keys("t") == []
 
 
-async def test_deletions_that_empty_a_directory_do_not_fail_writes_into_it(lake: Lake) -> None:
+async def test_concurrent_deletions_of_a_directory_do_not_fail_writes_into_it(lake: Lake) -> None:
     async def come_and_go(name: str) -> None:
         for number in range(60):
             await lake.write(f"t/deep/{name}-{number}")
@@ -347,7 +347,7 @@ async def test_deletions_that_empty_a_directory_do_not_fail_writes_into_it(lake:
     assert await lake.keys("t") == []
 
 
-async def test_another_providers_credential_opens_no_local_file(lake: Lake) -> None:
+async def test_a_credential_of_another_provider_opens_no_local_file(lake: Lake) -> None:
     keys = S3AccessKey(access_key_id="AK", secret_access_key="secret")
     with pytest.raises(TypeError):
         await lake.files.read(lake.profile, keys, lake.text("t/1.json"), max_bytes=9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local storage profiles: which directories are accepted, by whom, and what a warehouse in one hands out."""
+"""Local storage profiles: allowed directories, and responses of a warehouse in one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def profile(directory: Any = "/srv/lake/dev", more: dict[str, Any] | None = None
     return decode_profile(json.dumps({"type": "local", "directory": directory, **(more or {})}).encode(), rules=RULES)
 
 
-def test_a_server_without_listed_directories_refuses_every_local_profile_and_names_the_setting() -> None:
+def test_local_profiles_are_refused_without_allowed_directories() -> None:
     for given_ in ({"directory": "/srv/lake/dev"}, {}, {"directory": "/"}):
         with pytest.raises(StorageTypeNotSupported, match="LAKEGATE__STORAGE_LOCAL_DIRECTORIES") as refused:
             decode_profile(json.dumps({"type": "local", **given_}).encode(), rules=STRICTEST)
         assert refused.value.code == 400
 
 
-def test_messages_name_local_as_a_type_only_where_it_is_allowed() -> None:
+def test_error_messages_list_local_as_a_type_only_if_allowed() -> None:
     for rules, words in ((STRICTEST, "must be 's3'$"), (RULES, "must be 's3' or 'local'$")):
         with pytest.raises(InvalidStorageProfile, match=words):
             decode_profile(b'{"type": "other"}', rules=rules)
@@ -46,7 +46,7 @@ def test_messages_name_local_as_a_type_only_where_it_is_allowed() -> None:
             decode_profile(b'{"type": "gcs"}', rules=rules)
 
 
-def test_a_profile_reads_back_what_it_wrote() -> None:
+def test_a_profile_round_trips() -> None:
     layout = {"type": "tabular-only", "tabular": "{name}-{uuid}"}
     found = profile("/srv/lake/dev/", {"storage-layout": layout})
     assert json.loads(msgspec.json.encode(found)) == {
@@ -68,7 +68,7 @@ def test_a_profile_reads_back_what_it_wrote() -> None:
         "/srv/lake/a?b", "/srv/lake/" + "x/" * 2000 + "x", 5, None, ["/srv/lake/dev"],
     ],
 )  # fmt: skip
-def test_a_directory_that_is_not_written_canonically_below_a_listed_one_is_refused(directory: Any) -> None:
+def test_a_directory_not_canonically_below_an_allowed_one_is_refused(directory: Any) -> None:
     with pytest.raises(CatalogError) as refused:
         profile(directory)
     assert refused.value.code == 400
@@ -79,7 +79,7 @@ def test_an_unknown_field_is_refused() -> None:
         profile(more={"key-prefix": "a"})
 
 
-def test_a_stored_profile_is_read_whatever_is_listed_now() -> None:
+def test_a_stored_profile_is_read_regardless_of_allowed_directories() -> None:
     stored = msgspec.json.encode(profile())
     assert decode_profile(stored) == profile()
     with pytest.raises(StorageTypeNotSupported):
@@ -88,7 +88,7 @@ def test_a_stored_profile_is_read_whatever_is_listed_now() -> None:
         decode_profile(stored).check(StorageRules(directories=("/data",)))
 
 
-def test_no_credential_is_handed_out_and_none_is_accepted() -> None:
+def test_local_profiles_vend_and_accept_no_credential() -> None:
     found = profile()
     assert isinstance(found.downscoping, NoVending) and longest_life(found) == 0
     assert found.client_properties(None, refresh_endpoint="v1/refresh") == {}
@@ -107,7 +107,7 @@ def test_a_warehouse_stays_in_its_directory_and_with_its_provider() -> None:
     assert found.moved(s3) == s3.moved(found) == ["type"]
 
 
-def test_a_location_is_written_with_two_slashes_three_or_one_and_is_the_same_place() -> None:
+def test_file_locations_with_one_two_or_three_slashes_are_equal() -> None:
     found = profile()
     place = found.parse_location("file:///srv/lake/dev/t")
     assert place == found.parse_location("file:/srv/lake/dev/t/") == found.parse_location("FILE:///srv/lake/dev/t")
@@ -131,7 +131,7 @@ def test_a_location_outside_of_the_directory_is_refused(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=6), max_size=4))
-def test_no_text_leads_out_of_the_directory(segments: list[str]) -> None:
+def test_no_location_text_escapes_the_directory(segments: list[str]) -> None:
     try:
         place = profile().parse_location("file:///srv/lake/dev/" + "/".join(segments))
     except InvalidLocation:
@@ -141,7 +141,7 @@ def test_no_text_leads_out_of_the_directory(segments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "lake", "./lake", "/", "/srv/", "/srv//lake", "/srv/../lake", "//srv", "/a b"])
-def test_what_is_no_canonical_path_is_no_setting(text: str) -> None:
+def test_a_non_canonical_path_is_an_invalid_setting(text: str) -> None:
     with pytest.raises(ValueError, match="canonical path"):
         parse_directories([text])
     assert parse_directories(["/srv/lake", "/data"]) == ("/srv/lake", "/data")

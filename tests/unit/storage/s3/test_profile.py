@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage profiles and credentials as they come over the wire."""
+"""Storage profiles and credentials in requests."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def profile(**fields: Any) -> S3Profile:
     return found
 
 
-def test_the_defaults_are_those_of_the_reference_but_for_sts() -> None:
+def test_the_defaults_equal_the_reference_except_for_sts() -> None:
     found = profile()
     assert (found.sts_enabled, found.flavor, found.path_style_access) == (False, Flavor.AWS, False)
     assert (found.sts_token_validity_seconds, found.remote_signing_enabled) == (3600, True)
@@ -48,13 +48,13 @@ def test_the_defaults_are_those_of_the_reference_but_for_sts() -> None:
     )
 
 
-def test_aliases_of_older_guides_are_taken() -> None:
+def test_deprecated_field_aliases_are_accepted() -> None:
     found = profile(flavor="minio", endpoint="http://localhost:9000/", s3_url_detection_mode="path", key_prefix="a/b/")
     assert (found.flavor, found.endpoint, found.key_prefix) == (Flavor.S3_COMPAT, "http://localhost:9000", "a/b")
     assert found.remote_signing_url_style is SigningUrlStyle.PATH
 
 
-def test_a_profile_reads_back_what_it_wrote() -> None:
+def test_a_profile_round_trips() -> None:
     found = profile(
         sts_enabled=True, sts_role_arn=ROLE, key_prefix="a", sts_session_tags={"team": "x y"},
         storage_layout={"type": "tabular-only", "tabular": "{name}-{uuid}"},
@@ -91,20 +91,20 @@ def test_a_profile_reads_back_what_it_wrote() -> None:
         ({"endpoint": 5}, "endpoint"),
     ],
 )
-def test_a_wrong_field_is_named(fields: dict[str, Any], word: str) -> None:
+def test_the_error_names_the_wrong_field(fields: dict[str, Any], word: str) -> None:
     with pytest.raises(CatalogError) as refused:
         profile(**fields)
     assert refused.value.code == 400 and word in str(refused.value).lower()
 
 
 @pytest.mark.parametrize("kind", ["adls", "gcs", "onelake"])
-def test_known_but_unsupported_types_say_what_is_supported(kind: str) -> None:
+def test_errors_for_unsupported_types_list_the_supported_ones(kind: str) -> None:
     with pytest.raises(StorageTypeNotSupported, match="supported types are s3"):
         decode_profile(json.dumps({"type": kind}).encode())
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type":"s4"}', b'{"type":["s3"]}'])
-def test_what_is_no_profile_is_refused(data: bytes) -> None:
+def test_an_invalid_profile_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidStorageProfile):
         decode_profile(data)
 
@@ -123,7 +123,7 @@ def test_what_is_no_profile_is_refused(data: bytes) -> None:
         "http://a..b", "http://127.1", "http://ⅰ.example",
     ],
 )  # fmt: skip
-def test_d08_an_endpoint_that_leads_to_a_metadata_service_or_is_spelled_oddly_is_refused(endpoint: str) -> None:
+def test_d08_metadata_service_and_malformed_endpoints_are_refused(endpoint: str) -> None:
     for field in ("endpoint", "sts_endpoint"):
         with pytest.raises(InvalidStorageProfile):
             profile(**{field: endpoint})
@@ -150,8 +150,8 @@ def _decoded(host: str, rules: StorageRules = STORED) -> S3Profile:
 
 @pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize("host", _INNER)
-def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_listed(host: str) -> None:
-    assert _decoded(host).endpoint == f"http://{host}:9000"  # what is stored is judged at its use
+def test_d08_loopback_and_private_addresses_need_an_allowed_network(host: str) -> None:
+    assert _decoded(host).endpoint == f"http://{host}:9000"  # a stored profile is checked at its use
     with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
         decode_profile(_named(host), rules=STRICTEST)
     other = parse_networks(["10.200.0.0/16", "fd99::/16"])
@@ -173,7 +173,7 @@ def test_d08_loopback_and_private_addresses_are_refused_unless_their_network_is_
         ("[3fff::1]", "3fff::/20"),
     ],
 )
-def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> None:
+def test_an_address_of_an_allowed_network_is_accepted(host: str, network: str) -> None:
     assert _decoded(host, StorageRules(endpoints=parse_networks([network]))).endpoint is not None
 
 
@@ -185,31 +185,31 @@ def test_an_address_of_a_listed_network_is_allowed(host: str, network: str) -> N
         "[64:ff9b:1:0:a9:fea9:fe00::]",
     ],
 )  # fmt: skip
-def test_d08_metadata_and_link_local_addresses_are_refused_although_their_network_is_listed(host: str) -> None:
+def test_d08_metadata_and_link_local_addresses_are_refused_in_allowed_networks(host: str) -> None:
     with pytest.raises(InvalidStorageProfile, match="never allowed"):
         decode_profile(
             _named(host), rules=StorageRules(endpoints=parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16"]))
         )
 
 
-def test_public_addresses_need_no_list() -> None:
+def test_public_addresses_need_no_allowed_network() -> None:
     for address in ("93.184.216.34", "2606:4700::1"):
         refuse_address(address, "endpoint", EndpointRules())
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "private", "10.0.0.0/33", ""])
-def test_what_is_no_network_is_refused_by_name(text: str) -> None:
+def test_an_invalid_network_is_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match="CIDR"):
         parse_networks([text])
 
 
-def test_the_base_location_without_a_prefix_is_no_location_a_policy_could_be_made_for() -> None:
+def test_a_base_location_without_a_prefix_is_not_a_location() -> None:
     assert profile().base_location() == BaseLocation(SCHEME, "warehouse", ())
     assert not isinstance(profile().base_location(), Location)
     assert profile(key_prefix="a/b").base_location() == Location(SCHEME, "warehouse", ("a", "b"))
 
 
-def test_only_aws_itself_is_trusted_to_know_the_escapes() -> None:
+def test_only_aws_is_trusted_to_support_policy_escapes() -> None:
     assert profile().escapes_known
     assert not profile(endpoint="https://store.example").escapes_known
     assert not profile(flavor="s3-compat", endpoint="https://store.example").escapes_known
@@ -249,7 +249,7 @@ ID, NS = UUID(int=1), UUID(int=2)
         (FullHierarchyLayout(namespace="{name}-{uuid}", tabular="t{uuid}"), f"b/n-{NS}/t{ID}"),
     ],
 )
-def test_a_default_location_holds_the_uuid(layout: Any, path: str) -> None:
+def test_a_default_location_contains_the_uuid(layout: Any, path: str) -> None:
     base = Location(SCHEME, "warehouse", ("b",))
     assert default_location(base, layout, (("n", NS),), "my t", ID).text == f"s3://warehouse/{path}"
 
@@ -265,7 +265,7 @@ def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
 
 
 @pytest.mark.threat("LG-LOC-17")
-def test_a19_the_same_name_again_gets_another_place() -> None:
+def test_a19_a_reused_table_name_gets_another_location() -> None:
     base, layout = Location(SCHEME, "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
     assert not default_location(base, layout, (), "t", ID).overlaps(default_location(base, layout, (), "t", NS))
 
@@ -302,14 +302,14 @@ def test_an_access_key_is_read_under_both_names() -> None:
         {"type": "s3cr3t"},
     ],
 )
-def test_c18_an_error_about_a_credential_never_shows_a_value(fields: dict[str, Any]) -> None:
+def test_c18_credential_errors_never_contain_a_value(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidStorageCredential) as refused:
         decode_credential(json.dumps({"type": "s3"} | fields).encode())
     assert "s3cr3t" not in str(refused.value) and refused.value.__cause__ is None
 
 
 @pytest.mark.threat("LG-AUT-15")
-def test_c18_no_secret_is_printed() -> None:
+def test_c18_secrets_are_absent_from_representations() -> None:
     expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=S3TemporaryCredential.__annotations__["expires_at"])
     temporary = S3TemporaryCredential(
         access_key_id="AK", secret_access_key="s3cr3t", session_token="t0ken", expires_at=expiry
@@ -319,13 +319,13 @@ def test_c18_no_secret_is_printed() -> None:
             assert "s3cr3t" not in text and "t0ken" not in text and "AK" in text
 
 
-def test_the_digest_of_a_credential_tells_two_apart_and_shows_neither() -> None:
+def test_credential_digests_differ_and_reveal_nothing() -> None:
     one, other = (S3AccessKey(access_key_id="AK", secret_access_key=secret) for secret in ("s3cr3t", "s3cr3u"))
     assert one.digest != other.digest and "s3cr3t" not in one.digest
     assert one.digest == S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t").digest
 
 
 @pytest.mark.parametrize("data", [{"type": "az"}, {"type": "gcs"}, {"type": "s3", "credential-type": "cloudflare-r2"}])
-def test_unsupported_credentials_say_so(data: dict[str, str]) -> None:
+def test_unsupported_credentials_are_refused_as_unsupported(data: dict[str, str]) -> None:
     with pytest.raises(StorageTypeNotSupported):
         decode_credential(json.dumps(data).encode())

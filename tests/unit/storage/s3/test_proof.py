@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The evaluator against answers worked out by hand from the IAM user guide."""
+"""The policy evaluator, compared with results derived by hand from the IAM user guide."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ def may_get(document: str, key: str, dialect: Dialect = Dialect.AWS, **context: 
     return evaluate(document, "s3:GetObject", bucket="b", key=key, context=context, dialect=dialect)
 
 
-def test_nothing_is_allowed_by_an_empty_policy() -> None:
+def test_an_empty_policy_allows_nothing() -> None:
     assert not may_get(policy(), "k")
 
 
@@ -48,33 +48,33 @@ def test_nothing_is_allowed_by_an_empty_policy() -> None:
         ("[ab]", "a", False),
     ],
 )
-def test_patterns_and_escapes(pattern: str, key: str, expected: bool) -> None:
+def test_patterns_and_escapes_match_as_in_the_iam_guide(pattern: str, key: str, expected: bool) -> None:
     assert may_get(policy(allow(f"arn:aws:s3:::b/{pattern}")), key) is expected
 
 
-def test_a_variable_is_the_requests_value_and_matches_nothing_when_there_is_none() -> None:
+def test_a_policy_variable_is_the_request_value_and_never_matches_if_absent() -> None:
     document = policy(allow("arn:aws:s3:::b/${aws:username}/*"))
     assert evaluate(document, "s3:GetObject", bucket="b", key="ann/x", context={"aws:username": "ann"})
     assert not evaluate(document, "s3:GetObject", bucket="b", key="x*/x", context={"aws:username": "x"})
-    # A pattern character inside of a variable's value is taken literally.
+    # A pattern character in the value of a variable is taken literally.
     assert not evaluate(document, "s3:GetObject", bucket="b", key="bob/x", context={"aws:username": "*"})
     assert not may_get(document, "${aws:username}/x")
 
 
-def test_the_case_blind_dialect_knows_no_escapes_and_no_letter_case() -> None:
+def test_the_case_insensitive_dialect_has_no_escapes() -> None:
     assert may_get(policy(allow("arn:aws:s3:::b/K/*")), "k/x", Dialect.CASE_BLIND)
     assert not may_get(policy(allow("arn:aws:s3:::b/K/*")), "k/x")
     assert not may_get(policy(allow("arn:aws:s3:::b/k${*}/*")), "k*/x", Dialect.CASE_BLIND)
     assert may_get(policy(allow("arn:aws:s3:::b/k${*}/*")), "k${any}/x", Dialect.CASE_BLIND)
 
 
-def test_a_deny_wins_wherever_it_stands() -> None:
+def test_a_deny_overrides_allows_in_any_order() -> None:
     deny = allow("arn:aws:s3:::b/k/secret/*") | {"Effect": "Deny"}
     for document in (policy(deny, allow("arn:aws:s3:::b/k/*")), policy(allow("arn:aws:s3:::b/k/*"), deny)):
         assert may_get(document, "k/open") and not may_get(document, "k/secret/x")
 
 
-def test_a_deny_under_a_condition_nobody_meets_denies_nothing() -> None:
+def test_a_deny_with_an_unmet_condition_denies_nothing() -> None:
     deny = allow("*", Condition={"StringEquals": {"s3:unheard-of": "x"}}) | {"Effect": "Deny"}
     assert may_get(policy(allow("arn:aws:s3:::b/*"), deny), "k")
 
@@ -101,24 +101,26 @@ def test_a_deny_under_a_condition_nobody_meets_denies_nothing() -> None:
         ("Null", "true", {"s3:prefix": ""}, False),
     ],
 )
-def test_conditions(operator: str, value: Any, context: dict[str, str], expected: bool) -> None:
+def test_conditions_match_as_in_the_iam_guide(
+    operator: str, value: Any, context: dict[str, str], expected: bool
+) -> None:
     document = policy(allow("arn:aws:s3:::b", "s3:ListBucket", Condition={operator: {"s3:prefix": value}}))
     assert evaluate(document, "s3:ListBucket", bucket="b", context=context) is expected
 
 
-def test_a_negated_condition_on_an_absent_key_does_not_hold_in_the_case_blind_dialect() -> None:
+def test_in_the_case_insensitive_dialect_negated_conditions_need_the_key() -> None:
     document = policy(allow("arn:aws:s3:::b", "s3:ListBucket", Condition={"StringNotLike": {"s3:prefix": "a/*"}}))
     assert not evaluate(document, "s3:ListBucket", bucket="b", dialect=Dialect.CASE_BLIND)
 
 
-def test_all_keys_of_all_operators_must_hold() -> None:
+def test_all_condition_keys_and_operators_must_match() -> None:
     condition = {"StringLike": {"s3:prefix": "a/*", "s3:delimiter": "/"}}
     document = policy(allow("arn:aws:s3:::b", "s3:ListBucket", Condition=condition))
     assert evaluate(document, "s3:ListBucket", bucket="b", context={"s3:prefix": "a/", "s3:delimiter": "/"})
     assert not evaluate(document, "s3:ListBucket", bucket="b", context={"s3:prefix": "a/"})
 
 
-def test_actions_are_patterns_without_regard_to_letter_case_and_can_be_turned_around() -> None:
+def test_actions_are_case_insensitive_patterns_and_not_action_negates_them() -> None:
     assert may_get(policy(allow("*", "S3:get*")), "k")
     assert not may_get(policy(allow("*", "s3:Put*")), "k")
     turned = {"Effect": "Allow", "NotAction": "s3:Put*", "NotResource": "arn:aws:s3:::b/secret/*"}
@@ -140,6 +142,6 @@ def test_actions_are_patterns_without_regard_to_letter_case_and_can_be_turned_ar
         '"Condition":{"NumericEquals":{"s3:max-keys":"1"}}}]}',
     ],
 )
-def test_what_the_evaluator_does_not_understand_it_does_not_judge(document: str) -> None:
+def test_the_evaluator_rejects_unknown_policy_elements(document: str) -> None:
     with pytest.raises(UnsupportedPolicy):
         evaluate(document, "s3:GetObject", bucket="b", key="k", context={"s3:max-keys": "1"})

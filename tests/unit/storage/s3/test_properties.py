@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The properties clients get."""
+"""Storage properties that clients receive."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ OTHER = S3Profile(
 )
 
 
-def test_with_credentials_every_client_finds_its_names() -> None:
+def test_properties_with_credentials_have_the_names_of_every_client() -> None:
     found = OTHER.client_properties(TEMPORARY, refresh_endpoint="v1/w/namespaces/n/tables/t/credentials")
     assert found == {
         "s3.region": "local",
@@ -45,7 +45,7 @@ def test_with_credentials_every_client_finds_its_names() -> None:
 
 @pytest.mark.threat("LG-LOC-03")
 @pytest.mark.parametrize("profile", [AWS, OTHER])
-def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile) -> None:
+def test_a03_properties_without_credentials_contain_no_key(profile: S3Profile) -> None:
     found = profile.client_properties(None, refresh_endpoint="v1/refresh")
     allowed = {
         "s3.region", "client.region", "region", "s3.endpoint", "s3.path-style-access", "s3.force-virtual-addressing",
@@ -53,7 +53,7 @@ def test_a03_without_credentials_no_key_of_any_kind_is_there(profile: S3Profile)
     assert found.keys() <= allowed
 
 
-def test_the_clients_own_names_are_understood_by_pyiceberg() -> None:
+def test_pyiceberg_reads_the_client_property_names() -> None:
     from pyiceberg import io
 
     found = OTHER.client_properties(TEMPORARY, refresh_endpoint=None)
@@ -61,7 +61,7 @@ def test_the_clients_own_names_are_understood_by_pyiceberg() -> None:
     assert wanted | {io.S3_FORCE_VIRTUAL_ADDRESSING} <= found.keys()
 
 
-def test_encryption_is_told_to_writers() -> None:
+def test_encryption_properties_are_sent_to_writers() -> None:
     arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
     found = S3Profile(bucket="warehouse", region="r", aws_kms_key_arn=arn).client_properties(
         TEMPORARY, refresh_endpoint=None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy builder, judged by an evaluator that shares no code with it."""
+"""The builder of session policies, checked by an independent evaluator."""
 
 import json
 import random
@@ -22,7 +22,7 @@ SEGMENT = st.text(st.sampled_from(NASTY), min_size=1, max_size=14)
 
 
 def siblings(location: Location) -> list[str]:
-    """Keys that a careless pattern for the location would reach."""
+    """Return keys that an imprecise pattern for the location would match."""
     path = location.key_prefix[:-1]
     parent = path.rpartition("/")[0]
     own = [path, path + "0/f", path + "_x/f", path + "./f", path + "-", path + "*/f", path + "?", path + "%2ff"]
@@ -33,7 +33,7 @@ def siblings(location: Location) -> list[str]:
 
 
 def mutants(key: str, rng: random.Random, count: int) -> list[str]:
-    """Random neighbours of a key: one to three characters removed, doubled, replaced or moved."""
+    """Draw keys similar to a key: one to three characters removed, doubled, replaced or moved."""
     alphabet = "abtT01/*?$._-{}é"
     made = []
     for _ in range(count):
@@ -52,7 +52,7 @@ def mutants(key: str, rng: random.Random, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_closed_world_of_ten_thousand_fuzzed_keys_holds_nothing_but_the_table(level: AccessLevel) -> None:
+def test_of_ten_thousand_fuzzed_keys_the_policy_opens_only_table_keys(level: AccessLevel) -> None:
     rng = random.Random(20261121)
     places = [
         TABLE,
@@ -79,7 +79,7 @@ def test_the_closed_world_of_ten_thousand_fuzzed_keys_holds_nothing_but_the_tabl
     others=st.lists(st.lists(SEGMENT, max_size=4), max_size=4),
     data=st.data(),
 )
-def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
+def test_b01_b02_b03_every_accepted_location_is_matched_literally(
     segments: list[str], others: list[list[str]], data: st.DataObject
 ) -> None:
     try:
@@ -96,7 +96,7 @@ def test_b01_b02_b03_any_location_that_is_accepted_is_taken_literally(
 @pytest.mark.threat("LG-POL-01")
 @settings(max_examples=100, deadline=None)
 @given(segments=st.lists(SEGMENT, min_size=1, max_size=4))
-def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_literal(segments: list[str]) -> None:
+def test_b01_a_store_without_escapes_refuses_patterns_and_matches_literally(segments: list[str]) -> None:
     try:
         location = Location(SCHEME, "warehouse", tuple(segments))
     except InvalidLocation:
@@ -106,14 +106,14 @@ def test_b01_on_a_store_without_escapes_a_pattern_is_refused_and_all_else_is_lit
             build_session_policy(location, AccessLevel.READ, escapes_known=False)
         return
     policy = build_session_policy(location, AccessLevel.READ, escapes_known=False)
-    # Twins by letter case are the one thing such a store opens too: no two tables may be twins (`Location.overlaps`).
+    # Such a store also opens keys that differ in letter case: no two tables may have them (`Location.overlaps`).
     inside = (location.key_prefix.lower(), location.key_prefix)
     keys = [key for key in siblings(location) if not key.lower().startswith(inside)]
     assert prove_scope(policy, location, AccessLevel.READ, keys, dialect=Dialect.CASE_BLIND) == []
 
 
 @pytest.mark.threat("LG-LOC-15")
-def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rule_forbids() -> None:
+def test_a16_on_a_case_insensitive_store_the_proof_finds_the_case_twin() -> None:
     twin = Location(SCHEME, "warehouse", ("base", "ns", "T1"))
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=False)
     violations = prove_scope(policy, TABLE, AccessLevel.READ, [twin.key_prefix + "f"], dialect=Dialect.CASE_BLIND)
@@ -142,7 +142,7 @@ def test_a16_on_a_case_blind_store_the_proof_finds_the_twin_that_the_overlap_rul
         ),
     ],
 )
-def test_d10_each_level_names_its_actions_and_no_pattern_of_actions(level: AccessLevel, actions: set[str]) -> None:
+def test_d10_each_access_level_lists_actions_without_patterns(level: AccessLevel, actions: set[str]) -> None:
     objects, listing = json.loads(build_session_policy(TABLE, level, escapes_known=True))["Statement"]
     assert set(objects["Action"]) == actions
     assert objects["Resource"] == "arn:aws:s3:::warehouse/base/ns/t1/*"
@@ -150,14 +150,14 @@ def test_d10_each_level_names_its_actions_and_no_pattern_of_actions(level: Acces
 
 
 @pytest.mark.threat("LG-LOC-20")
-def test_a23_the_pattern_is_anchored_at_the_bucket() -> None:
+def test_a23_the_resource_pattern_is_anchored_at_the_bucket() -> None:
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
     keys = ["1a2b/base/ns/t1/data/f", "0110/1010/base/ns/t1/f", "base/ns/t1x/base/ns/t1/f"]
     assert prove_scope(policy, TABLE, AccessLevel.READ, keys) == []
 
 
 @pytest.mark.threat("LG-POL-07")
-def test_b07_a_location_too_long_for_the_policy_is_refused_and_never_widened() -> None:
+def test_b07_a_location_too_long_for_the_policy_is_refused_and_not_widened() -> None:
     # Every `$` becomes four characters, twice.
     long = Location(SCHEME, "warehouse", tuple("$" * 40 for _ in range(14)))
     with pytest.raises(PolicyTooLarge) as refused:
@@ -174,17 +174,17 @@ def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
 
 
 @pytest.mark.threat("LG-POL-06")
-def test_b06_there_is_no_policy_for_no_place() -> None:
+def test_b06_a_policy_needs_a_location() -> None:
     with pytest.raises(InvalidLocation):
         build_session_policy(BaseLocation(SCHEME, "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
 
 
 @pytest.mark.threat("LG-POL-02")
-def test_b02_every_special_character_has_its_escape_also_those_a_location_cannot_hold() -> None:
+def test_b02_every_special_character_is_escaped() -> None:
     assert _literal("a*?$b${c}") == "a${*}${?}${$}b${$}{c}"
 
 
-def test_a_key_for_encryption_is_opened_for_reading_or_for_both_and_alone() -> None:
+def test_only_the_configured_encryption_key_is_allowed_by_access_level() -> None:
     arn = "arn:aws:kms:eu-west-1:123456789012:key/0b2c"
     read, write = (
         json.loads(build_session_policy(TABLE, level, escapes_known=True, kms_key_arn=arn))["Statement"][2]
@@ -194,7 +194,7 @@ def test_a_key_for_encryption_is_opened_for_reading_or_for_both_and_alone() -> N
     assert write["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"] and write["Resource"] == arn
 
 
-def test_letters_outside_of_ascii_count_once_against_the_limit() -> None:
+def test_non_ascii_letters_count_once_against_the_policy_limit() -> None:
     place = Location(SCHEME, "warehouse", ("中" * 300,))
     assert "中" in build_session_policy(place, AccessLevel.READ, escapes_known=True)
 
@@ -202,7 +202,7 @@ def test_letters_outside_of_ascii_count_once_against_the_limit() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("base/ns/t1/*", "base/ns/t1*"),  # the slash dropped everywhere
+        ("base/ns/t1/*", "base/ns/t1*"),  # the slash removed everywhere
         ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":"base/ns/t1*"'),  # in the list condition only
         ('"s3:prefix":"base/ns/t1/*"', '"s3:prefix":["base/ns/t1","base/ns/t1/*"]'),  # the bare prefix added
         (',"Condition":{"StringLike":{"s3:prefix":"base/ns/t1/*"}}', ""),  # no condition
@@ -214,11 +214,11 @@ def test_letters_outside_of_ascii_count_once_against_the_limit() -> None:
         ("s3:ListBucket", "s3:List*"),
         ('"s3:GetObject"', '"s3:GetObject","s3:DeleteObject"'),
         ('"Effect":"Allow","Action":["s3:GetObject"]', '"Effect":"Deny","Action":["s3:GetObject"]'),
-        ("base/ns/t1/*", "base/ns/t1/data/*"),  # too narrow is wrong as well
+        ("base/ns/t1/*", "base/ns/t1/data/*"),  # too narrow is also wrong
         ('"Statement":[', '"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"},'),
     ],
 )
-def test_the_proof_notices_a_policy_that_is_only_slightly_wrong(before: str, after: str) -> None:
+def test_the_proof_detects_slightly_wrong_policies(before: str, after: str) -> None:
     good = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
     assert prove_scope(good, TABLE, AccessLevel.READ, siblings(TABLE)) == []
     bad = good.replace(before, after)

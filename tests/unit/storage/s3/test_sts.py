@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole without a store: what is sent, what is repeated, what is believed, and what leaves in an error."""
+"""AssumeRole with a scripted STS: requests, retries, checked responses and errors."""
 
 import asyncio
 import time
@@ -48,7 +48,7 @@ def refusal(code: str, status: int) -> botocore.exceptions.ClientError:
 
 
 class Scripted(Sts):
-    """Answers from a list; exceptions in it are raised. The last one repeats."""
+    """An STS that returns a list of responses and raises exceptions in it. The last one repeats."""
 
     def __init__(self, *answers: Any, **more: Any) -> None:
         super().__init__(**({"route": LOCAL} | more))
@@ -77,7 +77,7 @@ async def assume(sts: Sts, profile: S3Profile = PROFILE, keys: Any = KEYS, polic
     return await sts.assume(profile=profile, credential=keys, policy=policy, session_name="ann", seconds=900)
 
 
-async def test_the_request_carries_role_policy_name_life_external_id_and_tags() -> None:
+async def test_the_sts_request_has_role_policy_name_duration_external_id_and_tags() -> None:
     sts = Scripted(answer())
     tagged = S3Profile(
         bucket="warehouse", region="r", sts_enabled=True, sts_role_arn=ROLE, sts_session_tags={"team": "x"}
@@ -91,7 +91,7 @@ async def test_the_request_carries_role_policy_name_life_external_id_and_tags() 
     ]  # fmt: skip
 
 
-async def test_a_store_without_roles_is_asked_with_a_placeholder() -> None:
+async def test_a_store_without_roles_gets_a_placeholder_role() -> None:
     sts = Scripted(answer())
     await assume(
         sts, S3Profile(bucket="warehouse", region="r", flavor=Flavor.S3_COMPAT, endpoint="http://s", sts_enabled=True)
@@ -101,7 +101,7 @@ async def test_a_store_without_roles_is_asked_with_a_placeholder() -> None:
 
 @pytest.mark.threat("LG-POL-06")
 @pytest.mark.parametrize("policy", ["", " ", "\n"])
-async def test_b06_a_session_without_a_policy_is_never_asked_for(policy: str) -> None:
+async def test_b06_a_session_without_a_policy_is_never_requested(policy: str) -> None:
     sts = Scripted(answer())
     with pytest.raises(ValueError, match="policy"):
         await assume(sts, policy=policy)
@@ -118,7 +118,7 @@ async def test_b06_a_session_without_a_policy_is_never_asked_for(policy: str) ->
         botocore.exceptions.ConnectionClosedError(endpoint_url="http://10.0.0.1"),
     ],
 )
-async def test_what_may_pass_is_tried_three_times_at_most(passing: Exception) -> None:
+async def test_transient_sts_errors_are_tried_three_times_at_most(passing: Exception) -> None:
     recovering = Scripted(passing, passing, answer())
     assert (await assume(recovering)).access_key_id == "ASIA"
     assert len(recovering.calls) == 3
@@ -143,9 +143,7 @@ async def test_what_may_pass_is_tried_three_times_at_most(passing: Exception) ->
         (botocore.exceptions.NoCredentialsError(), "failed"),
     ],
 )
-async def test_b08_what_will_not_pass_is_asked_once_and_never_without_the_policy(
-    lasting: Exception, reason: str
-) -> None:
+async def test_b08_permanent_sts_errors_are_not_retried_or_sent_without_policy(lasting: Exception, reason: str) -> None:
     sts = Scripted(lasting)
     with pytest.raises(ShortTermCredentialError) as failed:
         await assume(sts)
@@ -154,13 +152,13 @@ async def test_b08_what_will_not_pass_is_asked_once_and_never_without_the_policy
 
 
 @pytest.mark.threat("LG-POL-07")
-async def test_b07_the_stores_packed_limit_is_the_locations_fault() -> None:
+async def test_b07_a_packed_policy_limit_error_is_reported_for_the_location() -> None:
     with pytest.raises(PolicyTooLarge):
         await assume(Scripted(refusal("PackedPolicyTooLarge", 400)))
 
 
 @pytest.mark.threat("LG-DIS-04")
-async def test_e04_nothing_of_the_stores_answer_is_in_the_error_or_its_traceback() -> None:
+async def test_e04_errors_and_tracebacks_contain_no_part_of_the_store_response() -> None:
     import traceback
 
     for cause in (
@@ -185,19 +183,19 @@ async def test_e04_nothing_of_the_stores_answer_is_in_the_error_or_its_traceback
         answer(AccessKeyId=5),
     ],
 )
-async def test_an_answer_without_token_or_expiry_is_not_a_session(broken: dict[str, Any]) -> None:
+async def test_an_sts_response_without_token_or_expiry_is_not_a_session(broken: dict[str, Any]) -> None:
     with pytest.raises(ShortTermCredentialError) as failed:
         await assume(Scripted(broken))
     assert failed.value.reason == "incomplete"
 
 
-async def test_a_session_that_outlives_what_was_asked_for_is_refused() -> None:
+async def test_a_session_beyond_the_requested_duration_is_refused() -> None:
     with pytest.raises(ShortTermCredentialError) as failed:
         await assume(Scripted(answer(seconds=3600)))
     assert failed.value.reason == "too-long"
 
 
-async def test_a_store_that_hangs_is_given_up_in_time_and_told_to_the_metrics() -> None:
+async def test_a_hanging_store_times_out_and_is_counted_in_metrics() -> None:
     class Hanging(Scripted):
         def assume_role(self, **_: Any) -> dict[str, Any]:
             waiting.wait(60)
@@ -214,7 +212,7 @@ async def test_a_store_that_hangs_is_given_up_in_time_and_told_to_the_metrics() 
     waiting.set()
 
 
-async def test_the_gateways_cloud_identity_is_used_only_when_switched_on() -> None:
+async def test_the_cloud_identity_of_the_gateway_is_used_only_if_enabled() -> None:
     off = Scripted(answer())
     with pytest.raises(ShortTermCredentialError):
         await assume(off, keys=S3SystemIdentity())
@@ -242,8 +240,8 @@ async def test_clients_are_reused_per_credential_and_bounded() -> None:
     assert len(sts._clients) == MAX_CLIENTS
 
 
-async def test_all_clients_share_what_botocore_knows_about_aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once for each, it would be eight megabytes of a worker's memory for each credential that it uses."""
+async def test_all_clients_share_the_botocore_service_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A separate copy for each client would take eight megabytes of a worker's memory for each credential."""
     read: list[str] = []
     load = JSONFileLoader.load_file
 
@@ -280,7 +278,7 @@ async def vend(sts: Sts, level: AccessLevel = AccessLevel.READ, **more: Any) -> 
     return await Vendor(clients(sts), **{k: more.pop(k) for k in ("cache",) if k in more}).vend(**(arguments | more))
 
 
-async def test_what_is_vended_is_told_in_full_and_its_policy_is_the_locations() -> None:
+async def test_a_vend_result_is_complete_and_its_policy_covers_the_location() -> None:
     sts = Scripted(answer())
     vended = await vend(sts)
     assert isinstance(vended, Vended)
@@ -290,14 +288,14 @@ async def test_what_is_vended_is_told_in_full_and_its_policy_is_the_locations() 
     assert "sec" not in repr(vended) and "tok" not in repr(vended)
 
 
-async def test_two_requests_never_share_a_credential_as_long_as_nothing_is_kept() -> None:
+async def test_requests_never_share_a_credential_without_a_cache() -> None:
     sts = Scripted(answer())
     await vend(sts)
     await vend(sts)
     assert len(sts.calls) == 2
 
 
-async def test_the_cache_key_changes_with_everything_that_may_change_the_answer() -> None:
+async def test_every_input_of_vending_changes_the_cache_key() -> None:
     keys: list[VendKey] = []
 
     async def spy(
