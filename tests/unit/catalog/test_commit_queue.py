@@ -125,13 +125,8 @@ async def test_a_commit_continues_without_an_unavailable_advisory_lock() -> None
     assert await retry_lost_races(turns, [id], attempt) == "won"
 
 
-<<<<<<< HEAD
-async def test_the_queue_of_one_table_is_bounded_in_time() -> None:
-    turns, id = CommitQueue(timeout_seconds=0.05), uuid4()
-=======
 async def test_waiting_in_the_queue_of_one_table_has_a_time_limit() -> None:
-    turns, id = CommitQueue(patience=0.05), uuid4()
->>>>>>> tests-unit
+    turns, id = CommitQueue(timeout_seconds=0.05), uuid4()
     gate = asyncio.Event()
 
     async def stuck(again: bool) -> None:
