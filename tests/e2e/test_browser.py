@@ -65,7 +65,7 @@ def _stopped(browser: Browser) -> list[str]:
     return [each for each in browser.console() if any(word in each for word in words)]
 
 
-def test_somebody_signs_in_on_the_page_sees_who_they_are_and_signs_out(
+def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     world: World, browser: Browser, picture: Picture
 ) -> None:
     browser.resize(1000, 900)
@@ -104,7 +104,7 @@ def test_somebody_signs_in_on_the_page_sees_who_they_are_and_signs_out(
     assert _stopped(browser) == []
 
 
-def test_an_answer_that_nobody_here_asked_for_signs_nobody_in(world: World, browser: Browser) -> None:
+def test_unsolicited_authorization_response_signs_no_user_in(world: World, browser: Browser) -> None:
     """A link with a code of somebody else's would make people work under that other name (login CSRF)."""
     browser.open(f"{world.base}/ui?code=stolen&state=made-up")
     browser.find("#problem", "was not begun in this tab")
@@ -119,7 +119,7 @@ def test_an_answer_that_nobody_here_asked_for_signs_nobody_in(world: World, brow
     assert browser.run("return sessionStorage.length") == 0, "and it cannot be tried twice"
 
 
-def test_a_token_that_is_no_longer_good_ends_the_stay(world: World, browser: Browser) -> None:
+def test_expired_token_ends_the_session(world: World, browser: Browser) -> None:
     browser.open(f"{world.base}/ui")
     browser.find("#welcome")
     browser.run(
@@ -130,7 +130,7 @@ def test_a_token_that_is_no_longer_good_ends_the_stay(world: World, browser: Bro
     assert browser.run("return sessionStorage.length") == 0
 
 
-def test_the_policy_of_the_page_stops_what_is_foreign(world: World, browser: Browser) -> None:
+def test_content_security_policy_blocks_foreign_content(world: World, browser: Browser) -> None:
     """The test's own scripts get past the policy; what they put into the page does not."""
     browser.open(f"{world.base}/ui")
     browser.find("#welcome")
@@ -144,7 +144,7 @@ def test_the_policy_of_the_page_stops_what_is_foreign(world: World, browser: Bro
     assert any("connect-src" in each or "Content Security Policy" in each for each in browser.console())
 
 
-def test_swagger_signs_in_by_a_window_and_asks_with_the_token(world: World, browser: Browser, picture: Picture) -> None:
+def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser: Browser, picture: Picture) -> None:
     browser.resize(1200, 1000)
     browser.open(f"{world.base}/swagger-ui/?urls.primaryName=Management")
     browser.click("button.authorize")

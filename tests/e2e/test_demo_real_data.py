@@ -141,7 +141,7 @@ def close(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool
     )
 
 
-def test_every_line_is_as_expected(first: Shown) -> None:
+def test_every_line_of_the_demonstration_is_as_expected(first: Shown) -> None:
     assert first.status == 0, first.text
     assert "NOT AS EXPECTED" not in first.text
 
@@ -153,21 +153,19 @@ def test_the_demonstration_shows_no_token_and_no_secret(stack: Ready, first: Sho
     assert not [secret for secret in secrets if secret in first.text]
 
 
-def test_nothing_of_spark_is_left_running(stack: Ready, first: Shown, before: set[int]) -> None:
+def test_no_spark_process_remains(stack: Ready, first: Shown, before: set[int]) -> None:
     since = [process for process in family(psutil.Process()) if process.pid not in before]
     assert not [line for line in told(command_line, since) if "gateway.pipeline" in line or "java" in line]
 
 
-def test_nothing_of_the_real_data_is_lost_on_the_way(
-    stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
-) -> None:
+def test_pipeline_loses_no_real_data(stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection) -> None:
     for source in DELIVERED:
         expected = files.execute(f"SELECT count(*) FROM {source}").fetchone()
         assert expected == (as_user(stack, "etl").load_table(f"bronze.{source}").scan().count(),)
     assert as_user(stack, "etl").load_table("silver.flights").scan().count() == 336_776
 
 
-def test_routes_have_the_counts_and_delays_another_engine_finds(
+def test_routes_have_the_counts_and_delays_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -186,7 +184,7 @@ def test_routes_have_the_counts_and_delays_another_engine_finds(
     assert close(found, expected)
 
 
-def test_carriers_have_the_delays_by_weather_another_engine_finds(
+def test_carriers_have_the_weather_delays_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -206,7 +204,7 @@ def test_carriers_have_the_delays_by_weather_another_engine_finds(
     assert close(found, expected)
 
 
-def test_aircraft_have_the_hours_and_miles_another_engine_finds(
+def test_aircraft_have_the_hours_and_miles_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -225,7 +223,7 @@ def test_aircraft_have_the_hours_and_miles_another_engine_finds(
     assert found == expected
 
 
-def test_departures_are_the_instants_another_engine_finds(
+def test_departures_are_the_instants_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -264,7 +262,7 @@ def test_silver_is_partitioned_by_month(stack: Ready, first: Shown) -> None:
     assert sum(partitions["record_count"].to_pylist()) == 336_776
 
 
-def test_another_client_is_fenced_as_spark_is(stack: Ready, first: Shown) -> None:
+def test_another_client_is_confined_like_spark(stack: Ready, first: Shown) -> None:
     analyst = as_user(stack, "analyst")
     assert analyst.list_namespaces() == [("gold",)]
     with pytest.raises(NoSuchTableError):
@@ -273,7 +271,7 @@ def test_another_client_is_fenced_as_spark_is(stack: Ready, first: Shown) -> Non
         change.set_properties({"owned-by": "analyst"})
 
 
-def test_a_door_left_open_makes_the_demonstration_fail(
+def test_missing_restriction_makes_the_demonstration_fail(
     stack: Ready, first: Shown, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     etl, admin = ({"Authorization": f"Bearer {stack.users[name].token}"} for name in ("etl", "admin"))

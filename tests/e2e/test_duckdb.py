@@ -54,7 +54,7 @@ def owner(world: World) -> Iterator[Duck]:
     duck.close()
 
 
-def test_it_creates_fills_changes_reads_and_drops_a_table(world: World, ns: str, owner: Duck) -> None:
+def test_duckdb_creates_fills_changes_reads_and_drops_a_table(world: World, ns: str, owner: Duck) -> None:
     table, path = f"lake.{ns}.people", f"{world.root}/namespaces/{ns}/tables/people"
     owner.run(f"CREATE TABLE {table} (id BIGINT, name VARCHAR)")
     assert world.admin.head(path).status_code == 204
@@ -69,12 +69,12 @@ def test_it_creates_fills_changes_reads_and_drops_a_table(world: World, ns: str,
     assert world.admin.head(path).status_code == 404
 
 
-def test_a_table_made_of_a_query_is_there_as_a_whole(world: World, ns: str, owner: Duck) -> None:
+def test_create_table_as_select_is_atomic(world: World, ns: str, owner: Duck) -> None:
     owner.run(f"CREATE TABLE lake.{ns}.numbers AS SELECT range AS n FROM range(1000)")
     assert owner.run(f"SELECT count(*), sum(n) FROM lake.{ns}.numbers") == [(1000, 499500)]
 
 
-def test_two_tables_change_in_one_transaction_or_not_at_all(world: World, ns: str, owner: Duck) -> None:
+def test_transaction_over_two_tables_is_atomic(world: World, ns: str, owner: Duck) -> None:
     for name in ("debit", "credit"):
         owner.run(f"CREATE TABLE lake.{ns}.{name} (amount BIGINT)")
     owner.run("BEGIN")
@@ -88,7 +88,7 @@ def test_two_tables_change_in_one_transaction_or_not_at_all(world: World, ns: st
     assert owner.run(both) == [(5, 5)]
 
 
-def test_a_reader_reads_and_its_writes_change_nothing(world: World, ns: str, owner: Duck) -> None:
+def test_writes_of_a_reader_are_refused(world: World, ns: str, owner: Duck) -> None:
     name = unique("t")
     owner.run(f"CREATE TABLE lake.{ns}.{name} (id BIGINT)")
     owner.run(f"INSERT INTO lake.{ns}.{name} VALUES (1)")
@@ -106,7 +106,7 @@ def test_a_reader_reads_and_its_writes_change_nothing(world: World, ns: str, own
     assert world.admin.get(path).json()["metadata-location"] == before
 
 
-def test_who_holds_nothing_reads_nothing(world: World, ns: str, owner: Duck) -> None:
+def test_user_without_rights_reads_nothing(world: World, ns: str, owner: Duck) -> None:
     name = unique("t")
     owner.run(f"CREATE TABLE lake.{ns}.{name} (id BIGINT)")
     error_of(world.carol.get(f"{world.root}/namespaces/{ns}/tables/{name}"))

@@ -105,14 +105,14 @@ def _of_kind(text: str, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
-def test_helm_finds_nothing_to_say_against_the_chart(helm: Run, values: dict[str, Any]) -> None:
+def test_helm_lint_reports_no_fault(helm: Run, values: dict[str, Any]) -> None:
     said = helm("lint", str(CHART), "--strict", "--quiet", "--kube-version", KUBERNETES[0], values=values)
     assert said.returncode == 0, said.stdout + said.stderr
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
-def test_what_it_renders_to_is_what_kubernetes_takes(
+def test_rendered_manifests_are_valid_for_kubernetes(
     helm: Run, validate: Callable[[Path, str], str], tmp_path: Path, values: dict[str, Any], version: str
 ) -> None:
     file = tmp_path / "rendered.yaml"
@@ -124,7 +124,7 @@ def test_what_it_renders_to_is_what_kubernetes_takes(
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
-def test_the_settings_that_pods_get_are_settings_a_gateway_takes(
+def test_settings_of_pods_are_valid_gateway_settings(
     helm: Run, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any]
 ) -> None:
     text = _rendered(helm, values, KUBERNETES[1])
@@ -144,7 +144,7 @@ def test_the_settings_that_pods_get_are_settings_a_gateway_takes(
     assert values is LEAST or (read.max_request_body_size, read.ui.enabled) == (10485760, False)
 
 
-def test_pods_may_ask_the_cluster_whose_a_token_is_only_where_that_is_wanted(helm: Run) -> None:
+def test_token_review_permission_is_granted_only_if_configured(helm: Run) -> None:
     for values, asks in ((LEAST, False), (ALL, True)):
         text = _rendered(helm, values, KUBERNETES[1])
         (deployment,) = _of_kind(text, "Deployment")
@@ -161,7 +161,7 @@ def test_pods_may_ask_the_cluster_whose_a_token_is_only_where_that_is_wanted(hel
         assert bound == (["lake-lakegate"] if asks else [])
 
 
-def test_what_is_missing_or_misspelt_ends_it_and_says_so(helm: Run) -> None:
+def test_missing_or_misspelt_value_fails_with_its_name(helm: Run) -> None:
     for values, told in (({}, "oidc.issuer must be set"), (LEAST | {"replica": 2}, "replica")):
         made = helm("template", "lake", str(CHART), "--kube-version", KUBERNETES[1], values=values)
         assert made.returncode != 0

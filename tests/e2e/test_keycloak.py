@@ -111,7 +111,7 @@ def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
     return tokens
 
 
-def test_a_program_comes_with_client_credentials_and_is_one(company: Company) -> None:
+def test_client_credentials_give_a_service_principal(company: Company) -> None:
     with closing(company.person(company.keycloak.token_of_client("etl")).http) as http:
         known = http.post("/management/v1/user", json={})
         assert known.status_code == 201
@@ -119,13 +119,13 @@ def test_a_program_comes_with_client_credentials_and_is_one(company: Company) ->
     assert me["id"].startswith("keycloak~") and me["user-type"] == "application"
 
 
-def test_a_token_for_something_else_of_the_same_realm_opens_nothing(company: Company) -> None:
+def test_token_for_another_client_of_the_realm_is_refused(company: Company) -> None:
     token = company.keycloak.token_of_client("elsewhere")
     assert "lakegate" not in json.dumps(claims_of(token).get("aud", ""))
     assert company.status(token) == 401
 
 
-def test_somebody_signs_in_with_a_browser_and_is_a_person_with_a_name(company: Company) -> None:
+def test_browser_sign_in_gives_a_human_user_with_a_name(company: Company) -> None:
     tokens = _signed_in(company.keycloak, "anna")
     with closing(company.person(tokens["access_token"]).http) as http:
         assert http.post("/management/v1/user", json={}).status_code in (200, 201)
@@ -135,7 +135,7 @@ def test_somebody_signs_in_with_a_browser_and_is_a_person_with_a_name(company: C
     assert company.status(tokens["refresh_token"]) == 401
 
 
-def test_without_a_challenge_or_to_elsewhere_there_is_no_sign_in(company: Company) -> None:
+def test_sign_in_without_pkce_or_to_a_foreign_redirect_is_refused(company: Company) -> None:
     asked = Attempt().asked(CLIENT, BACK, SCOPE)
     for change in (
         {"code_challenge": "", "code_challenge_method": ""},
@@ -151,7 +151,7 @@ def test_without_a_challenge_or_to_elsewhere_there_is_no_sign_in(company: Compan
         assert "attacker.example" not in answer.headers.get("location", "")
 
 
-def test_the_page_of_the_gateway_sends_people_there_and_may_ask_nobody_else(company: Company) -> None:
+def test_gateway_page_redirects_to_keycloak_and_its_policy_allows_no_other(company: Company) -> None:
     page = httpx.get(f"{company.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
     assert found is not None
@@ -210,7 +210,7 @@ def test_lakegate_login_by_a_code_that_is_approved_in_the_realm(company: Company
     assert company.status(token) in (200, 201)
 
 
-def test_a_key_that_the_realm_takes_away_ends_its_tokens_and_the_next_key_needs_no_restart(company: Company) -> None:
+def test_withdrawn_realm_key_ends_its_tokens_and_a_new_key_needs_no_restart(company: Company) -> None:
     keycloak = company.keycloak
     before = keycloak.token_of_client("etl")
     assert company.status(before) in (200, 201)

@@ -18,7 +18,7 @@ from tests.e2e.lake import catalog_of
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def test_a_catalogs_tables_are_adopted_with_the_catalog_property(world: World, tmp_path: Path) -> None:
+def test_tables_of_another_catalog_are_adopted_with_the_catalog_property(world: World, tmp_path: Path) -> None:
     store = {
         "s3.endpoint": world.ready.s3.endpoint,
         "s3.region": world.ready.s3.region,

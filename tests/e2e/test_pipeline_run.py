@@ -123,7 +123,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     return Lake(spark, tmp_path)
 
 
-def test_the_same_delivery_again_writes_not_even_metadata(lake: Lake) -> None:
+def test_repeated_delivery_writes_no_metadata(lake: Lake) -> None:
     delivery = deliver(lake.home / "d", BASE["flights"])
     first = lake.run(delivery)
     second = lake.run(delivery)
@@ -134,7 +134,7 @@ def test_the_same_delivery_again_writes_not_even_metadata(lake: Lake) -> None:
     }
 
 
-def test_a_corrected_delivery_changes_exactly_what_was_corrected(lake: Lake) -> None:
+def test_corrected_delivery_changes_only_the_corrected_rows(lake: Lake) -> None:
     lake.run(deliver(lake.home / "d1", BASE["flights"]))
     one, two, _ = BASE["flights"]
     four = one | {"flight": "4"}
@@ -146,7 +146,7 @@ def test_a_corrected_delivery_changes_exactly_what_was_corrected(lake: Lake) -> 
     assert found == [(1, 11), (2, 99), (4, 11)]
 
 
-def test_an_older_delivery_again_brings_back_its_rows_without_loading_it_twice(lake: Lake) -> None:
+def test_repeated_older_delivery_restores_its_rows_without_a_second_load(lake: Lake) -> None:
     old, new = deliver(lake.home / "d1", BASE["flights"]), deliver(lake.home / "d2", BASE["flights"][:1])
     lake.run(old)
     lake.run(new)
@@ -170,7 +170,7 @@ def test_a_delivery_that_fails_an_expectation_touches_neither_silver_nor_gold(la
     assert lake.rows(failed) == [("silver.flights", "times_agree", 1)]
 
 
-def test_a_value_that_cannot_be_read_stops_before_silver(lake: Lake) -> None:
+def test_unreadable_value_stops_the_pipeline_before_silver(lake: Lake) -> None:
     one = BASE["flights"][0] | {"arr_delay": "eleven"}
     with pytest.raises(QualityError, match=r"bronze\.flights\.readable_values: 1 of 1 rows"):
         lake.run(deliver(lake.home / "d", [one]))

@@ -87,19 +87,19 @@ def test_a_night_flight_arrives_on_the_next_day(spark: SparkSession) -> None:
     assert flight.scheduled_arrival == at(2013, 1, 2, 9, 30)  # 01:30 in Los Angeles on the second of January
 
 
-def test_midnight_written_as_2400_is_the_end_of_the_day(spark: SparkSession) -> None:
+def test_time_2400_is_the_end_of_the_day(spark: SparkSession) -> None:
     late = {"hour": "21", "minute": "0", "time_hour": "2013-01-02T02:00:00Z", "sched_arr_time": "2400"}
     (flight,) = joined(spark, late)
     assert flight.scheduled_arrival == at(2013, 1, 2, 6, 0)
 
 
-def test_an_arrival_far_west_is_on_the_same_day(spark: SparkSession) -> None:
+def test_westbound_arrival_is_on_the_same_day(spark: SparkSession) -> None:
     west = {"hour": "10", "minute": "0", "time_hour": "2013-01-01T15:00:00Z", "dest": "HNL", "sched_arr_time": "1555"}
     (flight,) = joined(spark, west)
     assert flight.scheduled_arrival == at(2013, 1, 2, 1, 55)
 
 
-def test_clocks_that_change_during_the_flight_are_followed(spark: SparkSession) -> None:
+def test_daylight_saving_change_during_a_flight_is_applied(spark: SparkSession) -> None:
     night = {"month": "3", "day": "9", "hour": "23", "minute": "30", "time_hour": "2013-03-10T04:00:00Z"}
     (flight,) = joined(spark, night | {"dest": "IAH", "sched_arr_time": "430"})
     assert flight.scheduled_arrival == at(2013, 3, 10, 9, 30)  # 04:30 summer time, five hours behind UTC
@@ -111,7 +111,7 @@ def test_an_unknown_destination_has_no_arrival_but_keeps_its_flight(spark: Spark
     assert flight.arrival_delay_minutes == 11
 
 
-def test_a_cancelled_flight_and_one_that_never_arrived_are_told_apart(spark: SparkSession) -> None:
+def test_cancelled_and_never_arrived_flights_are_distinguished(spark: SparkSession) -> None:
     cancelled = {
         "flight": "1",
         "dep_time": "NA",
@@ -126,7 +126,7 @@ def test_a_cancelled_flight_and_one_that_never_arrived_are_told_apart(spark: Spa
     assert rows[0].departure is None
 
 
-def test_weather_is_that_of_the_hour_and_the_airport(spark: SparkSession) -> None:
+def test_weather_matches_hour_and_airport(spark: SparkSession) -> None:
     hour = {"time_hour": "2013-01-01T10:00:00Z"}
     weather = (
         hour | {"origin": "EWR", "temp": "39.02", "visib": "10"},
@@ -137,14 +137,14 @@ def test_weather_is_that_of_the_hour_and_the_airport(spark: SparkSession) -> Non
     assert (flight.weather_observed, flight.temperature_fahrenheit, flight.wind_speed_mph) == (True, 39.02, None)
 
 
-def test_the_hour_that_comes_twice_in_autumn_is_kept_twice(spark: SparkSession) -> None:
+def test_repeated_autumn_hour_is_kept_twice(spark: SparkSession) -> None:
     local = {"origin": "EWR", "year": "2013", "month": "11", "day": "3", "hour": "1"}
     hours = ({"time_hour": "2013-11-03T05:00:00Z"}, {"time_hour": "2013-11-03T06:00:00Z"})
     frame = silver.weather(delivered(spark, "weather", *[local | hour for hour in hours]))
     assert frame.count() == 2
 
 
-def test_of_two_rows_with_one_key_the_same_one_is_kept_in_any_order(spark: SparkSession) -> None:
+def test_duplicate_keys_keep_the_same_row_in_any_order(spark: SparkSession) -> None:
     rows = ({"tailnum": "N1", "seats": "2"}, {"tailnum": "N1", "seats": "10"})
     kept = [silver.aircraft(delivered(spark, "planes", *order)).collect() for order in (rows, rows[::-1])]
     assert len(kept[0]) == 1
@@ -152,19 +152,19 @@ def test_of_two_rows_with_one_key_the_same_one_is_kept_in_any_order(spark: Spark
 
 
 @pytest.mark.parametrize("value", ["NA", "", " "])
-def test_what_is_absent_is_null_and_no_fault(spark: SparkSession, value: str) -> None:
+def test_absent_value_is_null_and_no_error(spark: SparkSession, value: str) -> None:
     frame = delivered(spark, "planes", {"tailnum": "N1", "year": value})
     assert silver.aircraft(frame).collect()[0].built_year is None
     assert [result.violations for result in evaluate("d", frame, rules.delivered("planes"))] == [0, 0]
 
 
 @pytest.mark.parametrize("value", ["19x4", "1e3000", "3000000000"])
-def test_what_cannot_be_read_is_counted(spark: SparkSession, value: str) -> None:
+def test_unreadable_values_are_counted(spark: SparkSession, value: str) -> None:
     frame = delivered(spark, "planes", {"tailnum": "N1", "year": value}, {"tailnum": "N2"})
     assert [result.violations for result in evaluate("d", frame, rules.delivered("planes"))] == [0, 1]
 
 
-def test_a_departure_that_contradicts_itself_is_counted(spark: SparkSession) -> None:
+def test_contradictory_departure_is_counted(spark: SparkSession) -> None:
     wrong_zone = FLIGHT | {"time_hour": "2013-01-01T09:00:00Z"}
     frame = silver.flights(
         silver.scheduled_flights(delivered(spark, "flights", FLIGHT | {"flight": "1"}, wrong_zone)),
@@ -202,7 +202,7 @@ def planned(spark: SparkSession, new: DataFrame, old: DataFrame) -> dict[str, st
     return {row["tail_number"]: row["_operation"] for row in changes.collect()}
 
 
-def test_only_what_differs_is_a_change(spark: SparkSession) -> None:
+def test_only_differing_rows_are_changes(spark: SparkSession) -> None:
     old = aircraft_rows(spark, ("same", 2, 100), ("other", 2, 100), ("gone", 2, 100))
     new = aircraft_rows(spark, ("same", 2, 100), ("other", 2, 101), ("new", 2, 100))
     assert planned(spark, new, old) == {"other": "update", "gone": "delete", "new": "insert"}
@@ -238,7 +238,7 @@ def test_on_time_ends_at_fifteen_minutes(spark: SparkSession) -> None:
     assert row.median_arrival_delay_minutes == 14.0
 
 
-def test_a_route_on_which_nobody_arrived_has_no_share(spark: SparkSession) -> None:
+def test_route_without_arrivals_has_no_on_time_share(spark: SparkSession) -> None:
     frame = with_row_hash(gold.route_punctuality(gold_flights(spark, None)), ROUTE_PUNCTUALITY)
     row = frame.collect()[0]
     assert (row.on_time_share, row.mean_arrival_delay_minutes) == (None, None)
@@ -255,7 +255,7 @@ def test_a_route_on_which_nobody_arrived_has_no_share(spark: SparkSession) -> No
         (True, 10.0, 0.0, None, "fair"),
     ],
 )
-def test_the_worst_of_the_weather_names_it(
+def test_worst_weather_determines_the_category(
     spark: SparkSession, observed: bool, visibility: float | None, rain: float | None, wind: float | None, expected: str
 ) -> None:
     schema = "weather_observed boolean, visibility_miles double, precipitation_inches double, wind_speed_mph double"
@@ -283,7 +283,7 @@ def test_utilisation_counts_days_and_hours_of_arrived_flights(spark: SparkSessio
     assert found[0].seat_miles == 3000
 
 
-def test_a_shifted_header_is_refused_and_not_read_into_the_wrong_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_shifted_header_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "airlines.csv"
     path.write_text("name,carrier\nUnited,UA\n")
     with pytest.raises(Exception, match="header"):

@@ -94,7 +94,7 @@ def test_a_table_is_made_with_schema_partitioning_order_and_properties(catalog: 
         catalog.create_table((unique("absent"), "t"), schema=SCHEMA)
 
 
-def test_a_staged_table_comes_about_with_its_rows_or_not_at_all(world: World, catalog: Any, ns: str) -> None:
+def test_staged_table_is_created_with_its_rows_atomically(world: World, catalog: Any, ns: str) -> None:
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
     with pytest.raises(ZeroDivisionError), catalog.create_table_transaction((ns, "t"), schema=rows.schema) as change:
         change.append(rows)
@@ -113,7 +113,7 @@ def test_a_staged_table_comes_about_with_its_rows_or_not_at_all(world: World, ca
     assert (made.properties["a"], made.spec().fields[0].name, len(made.snapshots())) == ("b", "id", 1)
 
 
-def test_a_staged_table_loses_against_one_that_was_made_meanwhile(catalog: Any, ns: str) -> None:
+def test_staged_table_fails_against_a_concurrent_creation(catalog: Any, ns: str) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64())})
     late = catalog.create_table_transaction((ns, "t"), schema=rows.schema)
     late.append(rows)
@@ -124,7 +124,7 @@ def test_a_staged_table_loses_against_one_that_was_made_meanwhile(catalog: Any, 
     assert catalog.load_table((ns, "t")).scan().to_arrow().num_rows == 0
 
 
-def test_the_schema_evolves_and_old_rows_follow(catalog: Any, ns: str) -> None:
+def test_schema_evolution_applies_to_old_rows(catalog: Any, ns: str) -> None:
     first = pa.table({"id": pa.array([1], pa.int32()), "word": ["a"], "gone": [1.5]})
     table = catalog.create_table((ns, "t"), schema=first.schema)
     table.append(first)
@@ -185,7 +185,7 @@ def test_properties_and_the_format_version_change(catalog: Any, ns: str) -> None
         change.upgrade_table_version(format_version=1)
 
 
-def test_namespaces_nest_have_properties_and_go_when_empty(catalog: Any, ns: str) -> None:
+def test_namespaces_nest_have_properties_and_are_dropped_when_empty(catalog: Any, ns: str) -> None:
     inner = (ns, "inner")
     catalog.create_namespace(inner, {"team": "flights", "x": "1"})
     with pytest.raises(NamespaceAlreadyExistsError):
@@ -208,7 +208,7 @@ def test_namespaces_nest_have_properties_and_go_when_empty(catalog: Any, ns: str
             absent(inner)
 
 
-def test_lists_are_whole_page_by_page(world: World, catalog: Any, ns: str) -> None:
+def test_paged_lists_are_complete(world: World, catalog: Any, ns: str) -> None:
     paging = catalog_of(world, world.admin, **{"rest-page-size": "2"})
     names = [f"t{number}" for number in range(5)]
     for name in names:
@@ -241,7 +241,7 @@ def test_a_dropped_table_keeps_its_files_and_a_purged_one_does_not(world: World,
     assert catalog.load_table((ns, "back")).scan().count() == 2
 
 
-def test_registering_over_a_table_puts_another_state_in_its_place(catalog: Any, ns: str) -> None:
+def test_overwriting_registration_replaces_the_table_state(catalog: Any, ns: str) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64())})
     table = catalog.create_table((ns, "t"), schema=rows.schema)
     table.append(rows)
@@ -276,7 +276,7 @@ def test_a_view_is_made_loaded_listed_and_dropped(catalog: Any, ns: str) -> None
         catalog.load_view((ns, "v"))
 
 
-def test_what_one_may_not_see_is_not_there(world: World, catalog: Any, ns: str) -> None:
+def test_invisible_objects_do_not_exist_for_pyiceberg(world: World, catalog: Any, ns: str) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64())})
     for name in ("shown", "hidden"):
         catalog.create_table((ns, name), schema=rows.schema).append(rows)
@@ -314,7 +314,7 @@ def test_what_one_may_not_see_is_not_there(world: World, catalog: Any, ns: str) 
     assert catalog.load_table((ns, "shown")).metadata_location == shown.metadata_location
 
 
-def test_keys_are_asked_for_by_the_place_of_a_file(world: World, catalog: Any, ns: str) -> None:
+def test_credentials_are_selected_by_file_location(world: World, catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=SCHEMA)
     keys = catalog.load_credentials((ns, "t"), f"{table.location()}/data/new.parquet")
     path = f"{table.location().removeprefix(f's3://{world.bucket}/')}/data/new.parquet"

@@ -41,7 +41,7 @@ def table(catalog: Any, ns: str) -> Any:
     return table
 
 
-def test_the_past_is_read_by_snapshot_time_and_name(catalog: Any, table: Any, ns: str) -> None:
+def test_time_travel_by_snapshot_time_and_name(catalog: Any, table: Any, ns: str) -> None:
     first, second, third = (each.snapshot_id for each in table.snapshots())
     table.manage_snapshots().create_tag(first, "released", max_ref_age_ms=86_400_000).commit()
     found = catalog.load_table((ns, "t"))
@@ -55,7 +55,7 @@ def test_the_past_is_read_by_snapshot_time_and_name(catalog: Any, table: Any, ns
     assert sorted(added.to_arrow()["id"].to_pylist()) == [2, 3]
 
 
-def test_a_branch_is_written_alone(catalog: Any, table: Any, ns: str) -> None:
+def test_branch_write_leaves_main_unchanged(catalog: Any, table: Any, ns: str) -> None:
     head = table.current_snapshot().snapshot_id
     table.manage_snapshots().create_branch(head, "audit", max_snapshot_age_ms=1000, min_snapshots_to_keep=2).commit()
     made = catalog.load_table((ns, "t")).refs()["audit"]
@@ -72,7 +72,7 @@ def test_a_branch_is_written_alone(catalog: Any, table: Any, ns: str) -> None:
     assert list(catalog.load_table((ns, "t")).refs()) == ["main"]
 
 
-def test_a_table_goes_back_to_a_snapshot_and_to_a_time(catalog: Any, table: Any, ns: str) -> None:
+def test_table_is_rolled_back_to_a_snapshot_and_to_a_time(catalog: Any, table: Any, ns: str) -> None:
     first, second, third = table.snapshots()
     assert first.timestamp_ms < second.timestamp_ms < third.timestamp_ms
     table.manage_snapshots().rollback_to_timestamp(third.timestamp_ms).commit()
@@ -84,7 +84,7 @@ def test_a_table_goes_back_to_a_snapshot_and_to_a_time(catalog: Any, table: Any,
     assert ids(catalog.load_table((ns, "t"))) == [1, 9]
 
 
-def test_expired_snapshots_go_and_what_a_tag_holds_stays(catalog: Any, table: Any, ns: str) -> None:
+def test_expired_snapshots_are_removed_except_tagged_ones(catalog: Any, table: Any, ns: str) -> None:
     first, second, third = (each.snapshot_id for each in table.snapshots())
     table.manage_snapshots().create_tag(first, "kept").commit()
     table.maintenance.expire_snapshots().older_than(datetime.now() + timedelta(days=1)).commit()
@@ -98,7 +98,7 @@ def test_expired_snapshots_go_and_what_a_tag_holds_stays(catalog: Any, table: An
     assert [each.snapshot_id for each in catalog.load_table((ns, "t")).snapshots()] == [third]
 
 
-def test_what_happened_can_be_inspected(catalog: Any, table: Any, ns: str) -> None:
+def test_metadata_tables_show_the_history(catalog: Any, table: Any, ns: str) -> None:
     table.delete("id = 2")
     inspect = catalog.load_table((ns, "t")).inspect
     snapshots = inspect.snapshots().to_pylist()
@@ -119,7 +119,7 @@ def test_what_happened_can_be_inspected(catalog: Any, table: Any, ns: str) -> No
     assert len(log) == 5
 
 
-def test_statistics_are_kept_for_a_snapshot_and_taken_away(catalog: Any, table: Any, ns: str) -> None:
+def test_snapshot_statistics_are_set_and_removed(catalog: Any, table: Any, ns: str) -> None:
     snapshot = table.current_snapshot().snapshot_id
     blob = BlobMetadata.model_validate(
         {

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 
 
-def test_a_renamed_table_keeps_its_rows_and_takes_more(world: World, ns: str) -> None:
+def test_renamed_table_keeps_its_rows_and_accepts_appends(world: World, ns: str) -> None:
     catalog, other = catalog_of(world, world.admin), world.namespace()
     catalog.create_table((ns, "old"), schema=ROWS.schema).append(ROWS)
     catalog.rename_table((ns, "old"), (other, "new"))

@@ -65,7 +65,7 @@ def test_rows_are_appended_found_overwritten_and_deleted(catalog: Any, ns: str) 
     assert pairs(catalog.load_table((ns, "t"))) == []
 
 
-def test_an_upsert_changes_what_is_known_and_adds_what_is_new(catalog: Any, ns: str) -> None:
+def test_upsert_updates_existing_and_inserts_new_rows(catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     table.append(rows((1, "a"), (2, "b"), (3, "c")))
     told = table.upsert(rows((2, "B"), (3, "c"), (4, "d")))
@@ -73,7 +73,7 @@ def test_an_upsert_changes_what_is_known_and_adds_what_is_new(catalog: Any, ns: 
     assert pairs(catalog.load_table((ns, "t"))) == [(1, "a"), (2, "B"), (3, "c"), (4, "d")]
 
 
-def test_a_dynamic_overwrite_replaces_the_partitions_it_brings(catalog: Any, ns: str) -> None:
+def test_dynamic_overwrite_replaces_only_its_partitions(catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS, partition_spec=BY_WORD)
     table.append(rows((1, "a"), (2, "b"), (3, "b"), (4, "c")))
     table.dynamic_partition_overwrite(rows((22, "b"), (5, "d")))
@@ -88,7 +88,7 @@ def test_a_dynamic_overwrite_replaces_the_partitions_it_brings(catalog: Any, ns:
     ]
 
 
-def test_a_transaction_is_one_change_or_none(world: World, catalog: Any, ns: str) -> None:
+def test_transaction_is_atomic(world: World, catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     before = table.metadata_location
     with pytest.raises(ZeroDivisionError), table.transaction() as change:
@@ -118,7 +118,7 @@ def test_appends_of_two_writers_are_both_kept(world: World, catalog: Any, ns: st
     assert len(one.snapshots()) == 2
 
 
-def test_a_writer_who_may_not_try_again_is_told_and_leaves_nothing(world: World, catalog: Any, ns: str) -> None:
+def test_conflicting_writer_without_retries_fails_and_leaves_no_change(world: World, catalog: Any, ns: str) -> None:
     one = catalog.create_table((ns, "t"), schema=COLUMNS, properties={"commit.retry.num-retries": "0"})
     other = catalog_of(world, world.admin).load_table((ns, "t"))
     one.append(rows((1, "a")))
@@ -135,7 +135,7 @@ def test_a_writer_who_may_not_try_again_is_told_and_leaves_nothing(world: World,
     assert pairs(one.refresh()) == [(1, "a"), (2, "b")]
 
 
-def test_rows_in_files_of_the_writers_own_are_added_inside_the_table_alone(world: World, catalog: Any, ns: str) -> None:
+def test_own_files_are_added_only_inside_the_table_location(world: World, catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     path = f"{table.location()}/data/own.parquet"
     with table.io.new_output(path).create() as file:

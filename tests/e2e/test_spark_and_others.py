@@ -32,7 +32,7 @@ def seen_by_pyiceberg(world: World, ns: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_each_reads_what_the_others_wrote_and_took_away(
+def test_each_engine_reads_the_other_engines_writes_and_deletes(
     world: World, ns: str, admin: Session, duck: Duck, version: int
 ) -> None:
     table, ordered = f"lake.{ns}.t", f"SELECT id, word FROM lake.{ns}.t ORDER BY id"

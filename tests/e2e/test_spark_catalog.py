@@ -11,7 +11,7 @@ from tests.e2e.spark import Session, Spark, SparkRefused, metadata
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_namespaces_nest_have_properties_and_go_when_empty(ns: str, admin: Session) -> None:
+def test_namespaces_nest_have_properties_and_are_dropped_when_empty(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE NAMESPACE lake.{ns}.sub WITH DBPROPERTIES ('team' = 'flights', 'x' = '1')")
     admin.sql(f"ALTER NAMESPACE lake.{ns}.sub SET PROPERTIES ('x' = '2', 'y' = '3')")
     admin.sql(f"ALTER NAMESPACE lake.{ns}.sub UNSET PROPERTIES ('y')")
@@ -28,7 +28,7 @@ def test_namespaces_nest_have_properties_and_go_when_empty(ns: str, admin: Sessi
     assert admin.sql(f"SHOW NAMESPACES IN lake.{ns}") == []
 
 
-def test_columns_are_added_renamed_widened_moved_and_dropped_without_touching_rows(ns: str, admin: Session) -> None:
+def test_column_changes_do_not_rewrite_rows(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} (id BIGINT NOT NULL, word STRING COMMENT 'said', n INT, s STRUCT<x: INT>)")
     admin.sql(f"INSERT INTO {table} VALUES (1, 'a', 10, named_struct('x', 5)), (2, 'b', 20, named_struct('x', 6))")
@@ -53,7 +53,7 @@ def test_columns_are_added_renamed_widened_moved_and_dropped_without_touching_ro
     assert described == [("id", "bigint", None), ("label", "string", "called"), ("n", "string", None)]
 
 
-def test_every_type_of_a_column_comes_back_as_it_went(ns: str, admin: Session) -> None:
+def test_every_column_type_is_read_as_written(ns: str, admin: Session) -> None:
     columns = (
         "b BOOLEAN, f FLOAT, d DOUBLE, dec DECIMAL(12, 3), day DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ, raw BINARY, "
         "m MAP<STRING, ARRAY<INT>>, a ARRAY<STRUCT<x: INT, y: STRING>>"
@@ -105,7 +105,7 @@ def test_order_distribution_identifiers_and_properties_are_kept(world: World, ns
     assert metadata(world, ns, "t")["default-sort-order-id"] == 0
 
 
-def test_tables_are_made_and_replaced_by_queries_and_keep_their_history(ns: str, admin: Session) -> None:
+def test_tables_created_and_replaced_by_queries_keep_their_history(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} PARTITIONED BY (even) AS SELECT id, id % 2 = 0 AS even FROM range(4)")
     assert admin.sql(f"SELECT id, even FROM {table} ORDER BY id") == [(0, True), (1, False), (2, True), (3, False)]
@@ -142,7 +142,7 @@ def test_a_query_that_fails_leaves_no_table(world: World, ns: str, admin: Sessio
     assert admin.sql(f"SELECT * FROM lake.{ns}.half") == [(1,)]
 
 
-def test_names_keep_their_spelling_and_answer_to_every_case(ns: str, admin: Session) -> None:
+def test_names_keep_their_spelling_and_are_case_insensitive(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.Mixed AS SELECT 1 AS id")
     admin.sql(f"CREATE TABLE lake.{ns}.`with space` AS SELECT 2 AS `a b`")
     admin.sql(f"CREATE TABLE lake.{ns}.`dotted.name` AS SELECT 3 AS id")
@@ -159,7 +159,7 @@ def test_names_keep_their_spelling_and_answer_to_every_case(ns: str, admin: Sess
     assert admin.sql(f"SELECT * FROM lake.{ns}.`GRÖSSE`") == [(4,)]
 
 
-def test_lists_are_whole_page_by_page(world: World, ns: str, spark: Spark) -> None:
+def test_paged_lists_are_complete(world: World, ns: str, spark: Spark) -> None:
     names = [f"t{number}" for number in range(5)]
     for name in names:
         world.table(ns, name)
@@ -168,9 +168,7 @@ def test_lists_are_whole_page_by_page(world: World, ns: str, spark: Spark) -> No
     assert sorted(name for _, name, _ in paging.sql(f"SHOW TABLES IN lake.{ns}")) == names
 
 
-def test_a_grant_and_its_end_are_seen_by_the_next_statement(
-    world: World, ns: str, admin: Session, spark: Spark
-) -> None:
+def test_grant_and_revocation_apply_to_the_next_statement(world: World, ns: str, admin: Session, spark: Spark) -> None:
     """Spark asks again for what it holds (`If-None-Match`): "not modified" must not outlive the right to hear it."""
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     table = metadata(world, ns, "t")["table-uuid"]

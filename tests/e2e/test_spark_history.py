@@ -11,7 +11,7 @@ from tests.e2e.spark import Session, SparkRefused, metadata
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_a_branch_is_written_alone_and_main_catches_up(ns: str, admin: Session) -> None:
+def test_branch_is_written_separately_and_main_fast_forwards(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS v(id, v)")
     admin.sql(f"ALTER TABLE {table} CREATE BRANCH audit RETAIN 7 DAYS WITH SNAPSHOT RETENTION 2 SNAPSHOTS")
@@ -30,7 +30,7 @@ def test_a_branch_is_written_alone_and_main_catches_up(ns: str, admin: Session) 
     assert admin.value(f"SELECT count(*) FROM {table}") == 3
 
 
-def test_a_tag_stays_where_it_was_put(world: World, ns: str, admin: Session) -> None:
+def test_tag_keeps_its_snapshot(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
     first = admin.value(f"SELECT snapshot_id FROM {table}.snapshots")
@@ -51,7 +51,7 @@ def test_a_tag_stays_where_it_was_put(world: World, ns: str, admin: Session) -> 
         admin.sql(f"SELECT id FROM {table} VERSION AS OF 'released'")
 
 
-def test_the_past_is_read_by_snapshot_and_by_time_in_the_schema_of_then(ns: str, admin: Session) -> None:
+def test_time_travel_uses_the_schema_of_its_snapshot(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
     first, when = admin.sql(f"SELECT snapshot_id, committed_at FROM {table}.snapshots")[0]
@@ -64,7 +64,7 @@ def test_the_past_is_read_by_snapshot_and_by_time_in_the_schema_of_then(ns: str,
         admin.sql(f"SELECT * FROM {table} TIMESTAMP AS OF '2001-01-01 00:00:00'")
 
 
-def test_metadata_tables_tell_what_happened(world: World, ns: str, admin: Session) -> None:
+def test_spark_metadata_tables_show_the_history(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} (id INT, day DATE) PARTITIONED BY (day)")
     admin.sql(f"INSERT INTO {table} VALUES (1, DATE '2024-01-01'), (2, DATE '2024-01-02')")
@@ -92,7 +92,7 @@ def test_metadata_tables_tell_what_happened(world: World, ns: str, admin: Sessio
     assert latest == (found["metadata-location"],)
 
 
-def test_changes_between_snapshots_are_told_as_rows(ns: str, admin: Session) -> None:
+def test_changelog_between_snapshots_has_its_rows(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     admin.sql(f"INSERT INTO lake.{ns}.t VALUES (2)")
     admin.sql(f"DELETE FROM lake.{ns}.t WHERE id = 1")

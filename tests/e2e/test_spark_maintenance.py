@@ -28,7 +28,7 @@ def keys(world: World, ns: str) -> dict[str, str]:
     return {key: f"s3://{world.bucket}/{key}" for key, _ in world.objects(prefix)}
 
 
-def test_small_files_are_joined_and_old_snapshots_leave_the_store(world: World, ns: str, admin: Session) -> None:
+def test_compaction_and_expiry_delete_old_files(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} (id INT) TBLPROPERTIES ({_MERGE_ON_READ})")
     for first in (0, 2, 4):
@@ -77,7 +77,7 @@ def test_orphan_files_are_found_and_removed_with_the_tables_own_keys(
     assert admin.sql(f"SELECT * FROM lake.{ns}.t") == [(1,)]
 
 
-def test_main_goes_back_and_forth_between_snapshots(world: World, ns: str, admin: Session) -> None:
+def test_main_moves_between_snapshots(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
     admin.sql(f"INSERT INTO {table} VALUES (2)")
@@ -98,7 +98,7 @@ def test_main_goes_back_and_forth_between_snapshots(world: World, ns: str, admin
     assert metadata(world, ns, "t")["current-snapshot-id"] == two
 
 
-def test_what_is_written_under_an_id_is_seen_once_it_is_published(ns: str, admin: Session) -> None:
+def test_staged_write_is_visible_after_publication(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} TBLPROPERTIES ('write.wap.enabled' = 'true') AS SELECT 1 AS id")
     admin.sql("SET spark.wap.id = checked-by-hand")
@@ -113,7 +113,7 @@ def test_what_is_written_under_an_id_is_seen_once_it_is_published(ns: str, admin
         admin.sql(f"CALL lake.system.publish_changes('{ns}.t', 'checked-by-hand')")
 
 
-def test_what_is_written_to_a_session_branch_is_seen_by_the_session_alone(
+def test_session_branch_write_is_visible_to_its_session_only(
     world: World, ns: str, admin: Session, spark: Spark
 ) -> None:
     table = f"lake.{ns}.t"

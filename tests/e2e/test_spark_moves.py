@@ -62,7 +62,7 @@ def test_a_dropped_table_is_registered_again_from_its_files(world: World, ns: st
 
 
 @pytest.mark.parametrize("purge", ["", " PURGE"])
-def test_a_dropped_table_leaves_no_file_and_its_neighbour_is_whole(
+def test_purged_table_leaves_no_file_and_its_neighbour_is_intact(
     world: World, ns: str, admin: Session, purge: str
 ) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT id FROM range(3)")
@@ -79,7 +79,9 @@ def test_a_dropped_table_leaves_no_file_and_its_neighbour_is_whole(
     assert admin.sql(f"SELECT * FROM lake.{ns}.neighbour") == [(7,)]
 
 
-def test_who_may_not_sees_refusals_and_changes_nothing(world: World, ns: str, admin: Session, spark: Spark) -> None:
+def test_unauthorized_user_gets_refusals_and_changes_nothing(
+    world: World, ns: str, admin: Session, spark: Spark
+) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     admin.sql(f"INSERT OVERWRITE lake.{ns}.t VALUES (1)")
     carol = Session(spark, world.carol, label=unique("carol"))

@@ -63,7 +63,7 @@ def test_overwriting_replaces_all_or_the_partitions_that_are_written(ns: str, ad
     assert admin.sql(f"SELECT id FROM {table}") == [(9,)]
 
 
-def test_a_merge_that_contradicts_itself_is_refused_and_changes_nothing(ns: str, admin: Session) -> None:
+def test_contradictory_merge_is_refused_without_a_change(ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} (id INT) TBLPROPERTIES ('format-version' = '2')")
     admin.sql(f"INSERT INTO {table} VALUES (1)")

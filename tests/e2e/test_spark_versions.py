@@ -11,7 +11,7 @@ from tests.e2e.spark import Session, SparkRefused, metadata
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_a_table_of_the_first_version_is_upgraded_twice_with_its_rows(world: World, ns: str, admin: Session) -> None:
+def test_format_version_1_table_is_upgraded_twice_with_its_rows(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(f"CREATE TABLE {table} (id INT, v STRING) TBLPROPERTIES ('format-version' = '1')")
     admin.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
@@ -33,7 +33,7 @@ def test_a_table_of_the_first_version_is_upgraded_twice_with_its_rows(world: Wor
         admin.sql(f"CREATE TABLE lake.{ns}.next (id INT) TBLPROPERTIES ('format-version' = '9')")
 
 
-def test_rows_of_the_third_version_keep_their_identity(world: World, ns: str, admin: Session) -> None:
+def test_format_version_3_rows_keep_their_ids(world: World, ns: str, admin: Session) -> None:
     table = f"lake.{ns}.t"
     admin.sql(
         f"CREATE TABLE {table} (id INT, v STRING) TBLPROPERTIES "
@@ -60,7 +60,7 @@ def test_rows_of_the_third_version_keep_their_identity(world: World, ns: str, ad
     assert found["next-row-id"] > told[2][2]
 
 
-def test_types_of_the_third_version_are_stored_and_refused_before(ns: str, admin: Session) -> None:
+def test_types_of_format_version_3_need_that_version(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t (id INT, doc VARIANT) TBLPROPERTIES ('format-version' = '3')")
     admin.sql(f'INSERT INTO lake.{ns}.t SELECT 1, parse_json(\'{{"a": {{"b": [5, 6]}}}}\')')
     assert admin.sql(f"SELECT variant_get(doc, '$.a.b[1]', 'int') FROM lake.{ns}.t") == [(6,)]

@@ -43,7 +43,7 @@ def test_a_view_is_made_described_replaced_renamed_and_dropped(world: World, ns:
         admin.sql(f"DROP VIEW lake.{ns}.w")
 
 
-def test_a_table_and_a_view_do_not_take_each_others_place(ns: str, admin: Session) -> None:
+def test_table_and_view_do_not_replace_each_other(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     admin.sql(f"CREATE VIEW lake.{ns}.v AS SELECT id FROM lake.{ns}.t")
     for statement, told in {
@@ -61,7 +61,7 @@ def test_a_table_and_a_view_do_not_take_each_others_place(ns: str, admin: Sessio
     assert admin.sql(f"SHOW VIEWS IN lake.{ns}") == [(ns, "v", False)]
 
 
-def test_a_view_opens_no_table_to_its_reader(world: World, ns: str, admin: Session, spark: Spark) -> None:
+def test_view_gives_its_reader_no_table_access(world: World, ns: str, admin: Session, spark: Spark) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.closed AS SELECT 1 AS id, 'secret' AS word")
     admin.sql(f"CREATE VIEW lake.{ns}.v AS SELECT id FROM lake.{ns}.closed")
     view = world.admin.get(f"{world.root}/namespaces/{ns}/views/v").json()["metadata"]["view-uuid"]

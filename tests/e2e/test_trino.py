@@ -47,7 +47,7 @@ def _made_for(world: World, lake: Lake, sql: str) -> Names:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=repr)
-def test_trino_does_for_each_what_the_gateway_says_of_them(world: World, lake: Lake, cell: Cell) -> None:
+def test_trino_enforces_the_gateways_decision_for_each_user(world: World, lake: Lake, cell: Cell) -> None:
     """The stranger first: what the owner does may be gone afterwards."""
     found, expected = {}, {}
     for name, person in lake.people.items():
@@ -68,7 +68,7 @@ def test_trino_does_for_each_what_the_gateway_says_of_them(world: World, lake: L
     assert not found["stranger"]
 
 
-def test_what_is_read_is_what_was_written(lake: Lake) -> None:
+def test_rows_are_read_as_written(lake: Lake) -> None:
     rows = lake.trino.run(lake.reader, f"select id, region from {lake.schema}.orders where id < 3 order by id")
     assert rows == [[1, "EU"], [2, "US"]]
     assert lake.trino.run(lake.other, f"select * from {lake.schema}.lent order by 1")[0] == ["EU"]
@@ -92,7 +92,7 @@ def test_a_definer_view_lends_nothing_to_an_ownerless_view_below_it(world: World
     assert lake.may(lake.other, f"select * from {{s}}.{name}_chain"), "the inner view runs as its own owner"
 
 
-def test_lists_have_what_each_may_see(lake: Lake) -> None:
+def test_lists_hold_the_objects_visible_to_each_user(lake: Lake) -> None:
     def listed(person: Person, sql: str) -> set[str]:
         return {name for (name,) in lake.trino.run(person, sql.format(s=lake.schema))}
 
@@ -107,7 +107,7 @@ def test_lists_have_what_each_may_see(lake: Lake) -> None:
 # ---- Trino acts for its users by tokens that it exchanges ------------------------------------------------------------
 
 
-def test_without_the_relation_trino_acts_for_nobody(world: World, lake: Lake) -> None:
+def test_trino_without_delegate_acts_for_no_user(world: World, lake: Lake) -> None:
     """In the middle of a session, too: the token that Trino holds already is of no use any more."""
     reading, source = "select id from {s}.orders", unique("session")
     assert lake.may(lake.reader, reading, source=source)
@@ -132,7 +132,7 @@ def test_the_bearer_of_a_user_as_extra_credential_has_the_users_rights(lake: Lak
 
 
 @pytest.mark.parametrize("name", [ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:id_token", "token"])
-def test_a_user_cannot_say_who_trino_acts_for(world: World, lake: Lake, name: str) -> None:
+def test_user_cannot_choose_the_user_trino_acts_for(world: World, lake: Lake, name: str) -> None:
     """What a user hands in goes to the catalog before Trino's own word for them. A name alone is nobody's token."""
     forged = {name: unsigned(lake.owner.id.removeprefix("oidc~"))}
     before = world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"]
@@ -147,7 +147,7 @@ def test_a_user_cannot_say_who_trino_acts_for(world: World, lake: Lake, name: st
     assert world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"] == before
 
 
-def test_nobody_lends_a_session_to_somebody_else(lake: Lake) -> None:
+def test_session_user_cannot_be_switched(lake: Lake) -> None:
     """Trino would keep the session under the name of whom it was opened for, with the token of who opened it."""
     source = unique("lent")
     assert not lake.may(lake.owner, "set session authorization analyst", source=source)
@@ -158,7 +158,7 @@ def test_nobody_lends_a_session_to_somebody_else(lake: Lake) -> None:
 # ---- what views lend -------------------------------------------------------------------------------------------------
 
 
-def test_a_view_is_read_with_what_its_owner_has_now(world: World, lake: Lake) -> None:
+def test_view_is_read_with_its_owners_current_rights(world: World, lake: Lake) -> None:
     """Whom nothing but the view was given reads it; when the owner loses the right to grant, nobody does."""
     namespace = world.namespace_id(lake.schema)
     assert not lake.may(lake.other, "select id from {s}.orders")
@@ -174,7 +174,7 @@ def test_a_view_is_read_with_what_its_owner_has_now(world: World, lake: Lake) ->
     assert lake.may(lake.other, "select * from {s}.lent")
 
 
-def test_a_view_lends_nobody_what_its_maker_may_not_hand_out(world: World, lake: Lake) -> None:
+def test_view_lends_only_rights_its_owner_may_grant(world: World, lake: Lake) -> None:
     """The reader may make views and not grant: run as its owner the view is of use to nobody else."""
     namespace = world.namespace_id(lake.schema)
     world.grant("create", lake.reader, "namespace", namespace)
@@ -190,7 +190,7 @@ def test_a_view_lends_nobody_what_its_maker_may_not_hand_out(world: World, lake:
         world.strip(lake.stranger)
 
 
-def test_a_revoked_right_is_gone_with_the_next_statement(world: World, lake: Lake) -> None:
+def test_revoked_right_is_refused_at_the_next_statement(world: World, lake: Lake) -> None:
     namespace, source = world.namespace_id(lake.schema), unique("session")
     assert not lake.may(lake.stranger, "select * from {s}.orders", source=source)
     world.grant("select", lake.stranger, "namespace", namespace)
@@ -259,7 +259,7 @@ COSTS = _published()
 
 
 @pytest.mark.parametrize("sql", COSTS)
-def test_a_statement_makes_so_many_calls(world: World, lake: Lake, sql: str) -> None:
+def test_statement_makes_a_bounded_number_of_calls(world: World, lake: Lake, sql: str) -> None:
     lake.may(lake.owner, "select 1")
     with _counted(world, lake) as calls:
         assert lake.may(lake.owner, sql)

@@ -126,7 +126,9 @@ def _by_pyiceberg(world: World, person: Person, deed: Deed, schema: str, table: 
 
 
 @pytest.mark.parametrize("what", DEEDS)
-def test_three_engines_do_the_same_for_the_same_people(world: World, lake: Lake, spark: Spark, what: str) -> None:
+def test_three_engines_make_the_same_decisions_for_the_same_users(
+    world: World, lake: Lake, spark: Spark, what: str
+) -> None:
     deed = DEEDS[what]
     found, expected = {}, {}
     for name, person in lake.people.items():

@@ -167,7 +167,7 @@ def test_without_caches_the_store_refuses_files_of_another_table(world: World, p
     assert tried(world, tmp_path) == {"cold": NOTHING, "warm": NOTHING}
 
 
-def test_the_metadata_cache_that_is_on_by_default_gives_what_its_owner_has_read(
+def test_default_metadata_cache_exposes_data_that_the_owner_has_read(
     world: World, people: None, tmp_path: Path
 ) -> None:
     """Why `docs/trino.md` turns it off. When this fails with less, Trino has changed and that page is to be mended."""
@@ -175,7 +175,7 @@ def test_the_metadata_cache_that_is_on_by_default_gives_what_its_owner_has_read(
     assert found == {"cold": NOTHING, "warm": ALL}
 
 
-def test_the_file_cache_gives_what_its_owner_has_read(world: World, people: None, tmp_path: Path) -> None:
+def test_file_cache_exposes_data_that_the_owner_has_read(world: World, people: None, tmp_path: Path) -> None:
     """As above, for the cache on disk."""
     (tmp_path / "cache").mkdir()
     found = tried(

@@ -61,7 +61,7 @@ def test_granted_columns_are_read(lake: Lake) -> None:
     assert rows == [[1, "EU"]], "with `hide-inaccessible-columns` a star stands for what may be read"
 
 
-def test_names_of_other_columns_are_not_told(lake: Lake) -> None:
+def test_names_of_ungranted_columns_are_hidden(lake: Lake) -> None:
     described = [row[0] for row in lake.trino.run(lake.columns, f"describe {lake.schema}.orders")]
     assert described == ["id", "region"]
     listed = lake.trino.run(
@@ -74,12 +74,12 @@ def test_names_of_other_columns_are_not_told(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("sql", WAYS)
-def test_there_is_no_way_around(lake: Lake, sql: str) -> None:
+def test_ungranted_columns_cannot_be_reached_indirectly(lake: Lake, sql: str) -> None:
     shown = _shown(lake, sql)
     assert shown is None or all(row[-1] is None for row in shown), shown
 
 
-def test_a_name_that_once_was_another_column_is_not_read(world: World, lake: Lake) -> None:
+def test_former_name_of_another_column_is_not_read(world: World, lake: Lake) -> None:
     """Trino reads an old snapshot by the schema of its time, and does not tell so when it asks."""
     name = unique("renamed")
     table = f"{lake.schema}.{name}"
@@ -102,7 +102,7 @@ def unenforcing(world: World, lake: Lake) -> Iterator[None]:
     world.grant("enforcer", lake.service, "warehouse", world.warehouse)
 
 
-def test_trino_has_to_be_one_that_enforces(world: World, lake: Lake, unenforcing: None) -> None:
+def test_trino_must_be_an_enforcer_for_column_grants(world: World, lake: Lake, unenforcing: None) -> None:
     assert not lake.may(lake.columns, "select id from {s}.orders")
     assert lake.may(lake.reader, "select id from {s}.orders"), "who may read all of it needs no such engine"
 
@@ -114,7 +114,7 @@ def test_the_users_own_token_proves_no_engine(world: World, lake: Lake) -> None:
         catalog_of(world, lake.columns).load_table((lake.schema, "orders"))
 
 
-def test_a_column_that_is_taken_away_is_gone_with_the_next_statement(world: World, lake: Lake) -> None:
+def test_revoked_column_is_refused_at_the_next_statement(world: World, lake: Lake) -> None:
     orders = world.admin.get(f"{world.root}/namespaces/{lake.schema}/tables/orders").json()["metadata"]["table-uuid"]
     source = unique("session")
     assert lake.may(lake.columns, "select region from {s}.orders", source=source)

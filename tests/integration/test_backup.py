@@ -152,7 +152,7 @@ def loads(world: World, base: str, table: Table) -> dict[str, int]:
     return found
 
 
-def test_a_restored_database_serves_when_the_operator_has_said_what_holds(
+def test_restored_database_serves_after_the_operator_chooses_the_authority(
     site: Site, world: World, tmp_path: Path
 ) -> None:
     namespace = world.namespace()

@@ -218,7 +218,7 @@ def _require_settled(world: World, gateway: Killable, tree: Tree) -> None:
     assert compared.returncode == 0, compared.stdout
 
 
-def test_of_a_big_tree_nothing_is_reached_while_openfga_still_has_most_of_it(world: World, gateway: Killable) -> None:
+def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: World, gateway: Killable) -> None:
     tree = _plant(world)
     assert world.admin.delete(f"{tree.path}?recursive=true").status_code == 204
     _put_off(world)
@@ -269,7 +269,7 @@ def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bo
         pytest.param(True, id="with some of it taken away"),
     ],
 )
-def test_of_a_big_tree_nothing_is_reached_when_the_gateway_dies_in_its_drop(
+def test_dropped_large_tree_is_unreachable_after_a_gateway_crash(
     world: World, gateway: Killable, delivered: bool
 ) -> None:
     for _ in range(3):

@@ -175,7 +175,7 @@ async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) ->
     return cost
 
 
-def test_an_operation_costs_what_is_published_when_no_decision_is_remembered(stack: Ready, place: Place) -> None:
+def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready, place: Place) -> None:
     forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0"}
     costs = asyncio.run(_survey(stack, place, remembered=False, numbers=(0, 1), **forgetful))
     measured = {
@@ -229,9 +229,7 @@ def tasks_of_others(stack: Ready, place: Place) -> Iterator[str]:
     )
 
 
-def test_a_list_of_tasks_asks_about_what_its_reader_was_given_however_many_there_are(
-    stack: Ready, place: Place, tasks_of_others: str
-) -> None:
+def test_task_list_cost_depends_on_grants_and_not_on_tasks(stack: Ready, place: Place, tasks_of_others: str) -> None:
     reader, admin = stack.users["contractor"], stack.users["admin"].token
     grants = f"/management/v1/permissions/warehouse/{place.prefix}/table/{tasks_of_others}/assignments"
     given = [{"type": "describe", "user": reader.id}]
@@ -252,9 +250,7 @@ def test_a_list_of_tasks_asks_about_what_its_reader_was_given_however_many_there
     assert (cost.openfga["batch-check"], cost.opa) == (2, 1), "one for the warehouse, one for the one table"
 
 
-def test_an_engine_that_loads_a_table_for_a_user_costs_one_more_question(
-    stack: Ready, place: Place, opa_lasting: None
-) -> None:
+def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place, opa_lasting: None) -> None:
     """Whether it may act for others there; both questions leave together, and neither does when both are remembered."""
     engine, user = stack.users["etl"], stack.users["admin"]
     grants = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
@@ -308,7 +304,7 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(
         assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
 
 
-def test_reading_some_columns_costs_what_is_published(stack: Ready, place: Place) -> None:
+def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Place) -> None:
     """The caller holds one column; the engine that acts for them is trusted to hold back the others."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     rights = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
@@ -361,7 +357,7 @@ def test_reading_some_columns_costs_what_is_published(stack: Ready, place: Place
     }
 
 
-def test_many_granted_columns_are_found_in_one_list(stack: Ready, place: Place) -> None:
+def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) -> None:
     """So many columns are three batches by themselves; one that is taken away again is not among them."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     count = 120
@@ -408,7 +404,7 @@ def test_many_granted_columns_are_found_in_one_list(stack: Ready, place: Place) 
     assert (but_one[0], dict(but_one[1])) == ([7], calls)
 
 
-def test_a_read_whose_decision_is_remembered_asks_neither_engine_anything(
+def test_read_with_a_cached_decision_calls_neither_openfga_nor_opa(
     stack: Ready, place: Place, opa_lasting: None
 ) -> None:
     costs = asyncio.run(_survey(stack, place, remembered=True, numbers=(2, 3)))

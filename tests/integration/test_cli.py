@@ -33,7 +33,7 @@ def closed_port() -> Iterator[int]:
         yield port
 
 
-def test_the_version_is_told_without_loading_the_server() -> None:
+def test_version_is_printed_without_loading_the_server() -> None:
     script = (
         "import sys; from gateway import cli; cli.main(['version'], standalone_mode=False); print(sorted(sys.modules))"
     )
@@ -43,7 +43,7 @@ def test_the_version_is_told_without_loading_the_server() -> None:
 
 
 @pytest.mark.parametrize("verb", ["serve", "migrate", "wait-for-db", "healthcheck", "up", "demo"])
-def test_a_misspelt_setting_stops_every_verb(verb: str) -> None:
+def test_misspelt_setting_stops_every_command(verb: str) -> None:
     done = _lakegate(verb, OPENID_AUDIENC="x")
     assert done.returncode == 1
     assert "did you mean LAKEGATE__OPENID_AUDIENCE?" in done.stderr and "Traceback" not in done.stderr
@@ -55,18 +55,18 @@ def test_serving_without_an_audience_is_refused() -> None:
     assert "LAKEGATE__OPENID_AUDIENCE must be set" in done.stderr
 
 
-def test_waiting_for_a_database_that_is_not_there_ends_with_1(closed_port: int) -> None:
+def test_wait_for_an_absent_database_exits_with_1(closed_port: int) -> None:
     url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
     done = _lakegate("wait-for-db", "-r", "1", "-b", "0.05", PG_DATABASE_URL_WRITE=url)
     assert done.returncode == 1
     assert "took no connection after 2 tries" in done.stderr and "s3cret" not in done.stderr
 
 
-def test_waiting_for_a_database_that_is_there_ends_with_0(stack: Ready) -> None:
+def test_wait_for_a_present_database_exits_with_0(stack: Ready) -> None:
     assert _lakegate("wait-for-db", "-r", "0", PG_DATABASE_URL_WRITE=stack.postgres).returncode == 0
 
 
-def test_the_health_check_asks_the_gateway_of_its_settings(stack: Ready, closed_port: int) -> None:
+def test_health_check_calls_the_gateway_of_its_settings(stack: Ready, closed_port: int) -> None:
     port = stack.catalog_uri.rsplit(":", 1)[1].split("/")[0]
     assert _lakegate("healthcheck", LISTEN_PORT=port).returncode == 0
     refused = _lakegate("healthcheck", LISTEN_PORT=str(closed_port))
@@ -89,7 +89,7 @@ def test_migrating_again_changes_nothing(stack: Ready) -> None:
     assert again.stdout == first.stdout
 
 
-def test_a_port_that_is_taken_is_named(stack: Ready) -> None:
+def test_taken_port_is_named_in_the_error(stack: Ready) -> None:
     with socket.socket() as squatter:
         squatter.bind(("127.0.0.1", 0))
         squatter.listen()

@@ -36,13 +36,13 @@ async def _take(database: Database, first: int, second: int, met: asyncio.Barrie
         await connection.execute(_TAKE, {"number": second})
 
 
-async def test_who_gives_way_to_another_transaction_is_told_so(database: Database) -> None:
+async def test_deadlock_victim_gets_a_deadlock_error(database: Database) -> None:
     met = asyncio.Barrier(2)
     ends = await asyncio.gather(_take(database, 1, 2, met), _take(database, 2, 1, met), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ends) == ["Deadlocked", "NoneType"]
 
 
-async def test_who_gave_way_comes_through_when_it_is_tried_again(database: Database) -> None:
+async def test_retried_deadlock_victim_succeeds(database: Database) -> None:
     met = asyncio.Barrier(2)
     tries = {1: 0, 2: 0}
 
@@ -54,7 +54,7 @@ async def test_who_gave_way_comes_through_when_it_is_tried_again(database: Datab
     assert sorted(tries.values()) == [1, 2]
 
 
-async def test_who_always_gives_way_is_told_so_in_the_end() -> None:
+async def test_permanent_deadlock_victim_fails_after_all_retries() -> None:
     async def attempt() -> None:
         raise Deadlocked("for another one")
 

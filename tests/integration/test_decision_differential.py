@@ -243,11 +243,11 @@ def agree(at: str, examples: int) -> None:
 
 @pytest.mark.threat("LG-DIS-15")
 @pytest.mark.timeout(300)
-def test_2000_random_questions_are_answered_alike(endpoint: str) -> None:
+def test_2000_random_decisions_agree(endpoint: str) -> None:
     agree(endpoint, 20)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_100000_random_questions_are_answered_alike(endpoint: str) -> None:
+def test_100000_random_decisions_agree(endpoint: str) -> None:
     agree(endpoint, 1000)

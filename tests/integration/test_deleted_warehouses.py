@@ -137,7 +137,7 @@ def _queued(world: World, lock: str, id: str, *asks: Callable[[], httpx.Response
         return [answer.result() for answer in answers]
 
 
-def test_a_namespace_made_while_its_warehouse_goes_finds_it_gone(world: World) -> None:
+def test_namespace_creation_fails_if_its_warehouse_is_being_deleted(world: World) -> None:
     made = warehouses.make(world)
     gone, late = _queued(
         world,
@@ -150,7 +150,7 @@ def test_a_namespace_made_while_its_warehouse_goes_finds_it_gone(world: World) -
     assert told(late)[:2] == (404, "NoSuchWarehouseException")
 
 
-def test_a_warehouse_that_gets_a_namespace_while_it_is_to_go_stays(world: World) -> None:
+def test_warehouse_with_a_concurrent_namespace_is_not_deleted(world: World) -> None:
     made = warehouses.make(world)
     new, kept = _queued(
         world,
@@ -163,7 +163,7 @@ def test_a_warehouse_that_gets_a_namespace_while_it_is_to_go_stays(world: World)
     assert told(kept)[:2] == (409, "WarehouseNotEmpty")
 
 
-def test_a_warehouse_made_while_its_project_goes_finds_it_gone(world: World) -> None:
+def test_warehouse_creation_fails_if_its_project_is_being_deleted(world: World) -> None:
     project = warehouses.project(world)
     header = {"x-project-id": project}
     gone, late = _queued(
@@ -177,7 +177,7 @@ def test_a_warehouse_made_while_its_project_goes_finds_it_gone(world: World) -> 
     assert told(late)[:2] == (404, "ProjectNotFound")
 
 
-def test_a_warehouse_deleted_under_a_crowd_leaves_nothing_and_no_fault(world: World) -> None:
+def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World) -> None:
     prefix = unique("crowd")
     for _ in range(3):
         made = warehouses.make(world, **warehouses.stored_at(world, prefix))

@@ -179,7 +179,7 @@ def soon(seconds: float) -> datetime:
 # ---- what rows want -------------------------------------------------------------------------------------------------
 
 
-async def test_a_tuple_ends_with_the_latest_of_its_rows_and_one_without_an_end_wins(rig: Rig) -> None:
+async def test_tuple_expiry_is_the_latest_of_its_rows_or_none(rig: Rig) -> None:
     ann, early, late = rig.rows.ann, soon(600), soon(1200)
 
     async def end() -> str | None:
@@ -199,7 +199,7 @@ async def test_a_tuple_ends_with_the_latest_of_its_rows_and_one_without_an_end_w
     await rig.agree()
 
 
-async def test_the_way_ends_with_the_latest_of_its_reasons(rig: Rig) -> None:
+async def test_visibility_tuple_ends_with_its_last_reason(rig: Rig) -> None:
     ann, early, late = rig.rows.ann, soon(600), soon(1200)
     way = [("traverse", name) for name in ("project", "warehouse", "outer", "inner")]
 
@@ -220,7 +220,7 @@ async def test_the_way_ends_with_the_latest_of_its_reasons(rig: Rig) -> None:
     await rig.agree()
 
 
-async def test_many_ends_that_change_at_once_are_all_changed(rig: Rig) -> None:
+async def test_many_concurrent_expiry_changes_all_apply(rig: Rig) -> None:
     """One write that OpenFGA refuses as a whole, of which most tuples need one call and some need two."""
     people = [Principal(PrincipalType.USER, f"oidc~p{number}") for number in range(30)]
     late = soon(1200)
@@ -239,7 +239,7 @@ async def test_many_ends_that_change_at_once_are_all_changed(rig: Rig) -> None:
     assert (await rig.of(people[7]))["select", "table"] == rfc3339(late)
 
 
-async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again(rig: Rig) -> None:
+async def test_crash_during_an_expiry_change_is_redelivered(rig: Rig) -> None:
     ann, late = rig.rows.ann, soon(1200)
     await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
     write, calls = writing(rig.client), []
@@ -261,9 +261,7 @@ async def test_a_crash_between_the_two_calls_of_a_changed_end_is_delivered_again
 
 
 @pytest.mark.parametrize(("times", "at_once"), [(1, True), (99, False)])
-async def test_who_writes_the_same_tuple_directly_holds_up_no_delivery_for_long(
-    rig: Rig, times: int, at_once: bool
-) -> None:
+async def test_direct_write_of_the_same_tuple_delays_delivery_only_briefly(rig: Rig, times: int, at_once: bool) -> None:
     """Between the two calls of a changed end somebody writes another one; once, or whenever it was deleted."""
     ann, late = rig.rows.ann, soon(1200)
     await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
@@ -287,7 +285,7 @@ async def test_who_writes_the_same_tuple_directly_holds_up_no_delivery_for_long(
     await rig.agree()
 
 
-async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> None:
+async def test_write_without_expiry_change_takes_one_call(rig: Rig) -> None:
     write, calls = writing(rig.client), []
 
     async def counting(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -303,7 +301,7 @@ async def test_a_write_that_is_no_change_of_an_end_takes_one_call(rig: Rig) -> N
 # ---- revisions ------------------------------------------------------------------------------------------------------
 
 
-async def test_grants_move_nothing(rig: Rig) -> None:
+async def test_grants_advance_no_revision(rig: Rig) -> None:
     for privilege, on in ((SELECT, "table"), (SELECT, "warehouse"), (SELECT, "project"), (ASSIGNEE, "role")):
         assert await rig.moved(await rig.give(privilege, rig.rows.ann, on, until=soon(600))) == set()
         assert await rig.moved(await rig.give(privilege, rig.rows.ann, on)) == set(), "it lasts longer now"
@@ -324,7 +322,7 @@ async def test_grants_move_nothing(rig: Rig) -> None:
         (OWNERSHIP, "role", {"server"}),
     ],
 )
-async def test_a_revocation_moves_the_revision_that_what_it_takes_is_held_under(
+async def test_revocation_advances_the_revision_of_its_object(
     rig: Rig, privilege: Privilege, on: str, revisions: set[str]
 ) -> None:
     """With the last reason below it the way on the project goes, which is held under the global revision."""
@@ -332,20 +330,20 @@ async def test_a_revocation_moves_the_revision_that_what_it_takes_is_held_under(
     assert await rig.moved(await rig.take(privilege, rig.rows.ann, on)) == revisions
 
 
-async def test_a_way_that_another_reason_keeps_moves_no_global_revision(rig: Rig) -> None:
+async def test_visibility_kept_by_another_reason_advances_no_global_revision(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "other"))
     assert await rig.moved(await rig.take(SELECT, rig.rows.ann, "table")) == {"warehouse"}
 
 
-async def test_a_revocation_that_another_row_outlives_moves_nothing(rig: Rig) -> None:
+async def test_revocation_covered_by_another_row_advances_no_revision(rig: Rig) -> None:
     """Only `take` ends the rows of all; of two grantors one may still shorten his own."""
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="a"))
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="b"))
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", by="a", until=soon(60))) == set()
 
 
-async def test_a_shortened_end_moves_revisions(rig: Rig) -> None:
+async def test_shortened_expiry_advances_revisions(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600))) == {"warehouse", "server"}
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(60))) == {"warehouse", "server"}
@@ -381,7 +379,7 @@ async def revoked_from_somebody(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("moves", [0, 1, 2])
-async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something(rig: Rig, moves: int) -> None:
+async def test_unaffected_user_is_not_refused_during_foreign_revocations(rig: Rig, moves: int) -> None:
     """A drift that is mended moves a revision three times within moments: found, delivered, mended."""
     permit: Any = Overtaken(rig, await standing_on(rig), moves)
     await revoked_from_somebody(rig)
@@ -391,7 +389,7 @@ async def test_who_keeps_everything_is_not_sent_away_while_others_lose_something
     assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
 
 
-async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
+async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) -> None:
     permit: Any = Overtaken(rig, await standing_on(rig), 99)
     await revoked_from_somebody(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
@@ -400,7 +398,7 @@ async def test_nobody_waits_for_ever_for_what_keeps_changing(rig: Rig) -> None:
     assert permit.decided == 3
 
 
-async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
+async def test_decision_without_concurrent_revocation_is_made_once(rig: Rig) -> None:
     permit: Any = Overtaken(rig, await standing_on(rig), 99)
     async with rig.database.transaction() as connection:
         assert await revalidate_decision(connection, permit) is permit.resolution
@@ -411,7 +409,7 @@ async def test_what_is_not_overtaken_is_decided_once(rig: Rig) -> None:
 
 
 @pytest.mark.threat("LG-DIS-14")
-async def test_a_late_write_does_not_bring_back_what_was_revoked(rig: Rig) -> None:
+async def test_late_write_does_not_restore_a_revoked_tuple(rig: Rig) -> None:
     """The write of a grant is held up until the revocation was delivered. It must not have been confirmed."""
     ann = rig.rows.ann
     proxy = Proxy(rig.parts.openfga_url)
@@ -442,7 +440,7 @@ async def test_a_late_write_does_not_bring_back_what_was_revoked(rig: Rig) -> No
     await rig.agree()
 
 
-async def test_the_background_finishes_it_without_anybody_asking(rig: Rig) -> None:
+async def test_background_delivery_completes_without_a_request(rig: Rig) -> None:
     ann = rig.rows.ann
     proxy = Proxy(rig.parts.openfga_url)
     async with proxy.serving() as endpoint:
@@ -467,7 +465,7 @@ async def test_the_background_finishes_it_without_anybody_asking(rig: Rig) -> No
     await rig.agree()
 
 
-async def test_a_late_deletion_does_not_stay_after_what_was_granted_anew(rig: Rig) -> None:
+async def test_late_deletion_does_not_remove_a_renewed_grant(rig: Rig) -> None:
     ann = rig.rows.ann
     await rig.delivery.deliver(await rig.give(SELECT, ann, "table"))
     proxy = Proxy(rig.parts.openfga_url)
@@ -493,7 +491,7 @@ async def test_a_late_deletion_does_not_stay_after_what_was_granted_anew(rig: Ri
     await rig.agree()
 
 
-async def test_a_server_that_is_not_there_leaves_nothing_unsettled(rig: Rig) -> None:
+async def test_unsent_write_needs_no_settling_time(rig: Rig) -> None:
     """Nothing was sent: the revocation after it is confirmed at once."""
     given = await rig.give(SELECT, rig.rows.ann, "table")
     with parts.closed_port() as port:
@@ -505,7 +503,7 @@ async def test_a_server_that_is_not_there_leaves_nothing_unsettled(rig: Rig) -> 
     assert await rig.of(rig.rows.ann) == {}
 
 
-async def test_deliveries_of_one_key_at_once_end_as_the_rows_say_and_all_are_confirmed(rig: Rig) -> None:
+async def test_concurrent_deliveries_of_one_key_match_the_rows_and_are_confirmed(rig: Rig) -> None:
     turn = asyncio.Lock()
 
     async def change(number: int) -> None:
@@ -517,7 +515,7 @@ async def test_deliveries_of_one_key_at_once_end_as_the_rows_say_and_all_are_con
     await rig.agree()
 
 
-async def test_what_somebody_else_delivered_is_not_written_again(rig: Rig) -> None:
+async def test_tuple_delivered_by_another_process_is_not_written_again(rig: Rig) -> None:
     """A second write could be the late one, and no row would be left to tell of it."""
     given = await rig.give(SELECT, rig.rows.ann, "table")
     await rig.delivery.deliver(given)
@@ -531,7 +529,7 @@ async def test_what_somebody_else_delivered_is_not_written_again(rig: Rig) -> No
 # ---- moves ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_steps_of_a_move_are_finished_in_their_order_by_whoever_finishes_them(rig: Rig) -> None:
+async def test_move_steps_complete_in_order_in_any_process(rig: Rig) -> None:
     rows = rig.rows
     people = [Principal(PrincipalType.USER, f"oidc~m{number}") for number in range(60)]
     for person in people:
@@ -618,7 +616,7 @@ async def test_a_deleted_role_leaves_no_tuple_as_object_or_as_principal(rig: Rig
     await rig.agree()
 
 
-async def test_a_grant_to_who_is_being_deleted_waits_and_finds_nobody(rig: Rig) -> None:
+async def test_existence_check_waits_for_a_concurrent_user_deletion(rig: Rig) -> None:
     ann = rig.rows.ann
     async with rig.database.transaction() as deleting:
         assert await users.delete(deleting, ann.id)
@@ -651,7 +649,7 @@ async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
     await rig.agree()
 
 
-async def test_what_is_over_goes_into_the_history_with_its_tuples_and_moves_nothing(rig: Rig) -> None:
+async def test_expired_grant_moves_to_history_without_a_revision_change(rig: Rig) -> None:
     ann = rig.rows.ann
     await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=soon(600)))
     await rig.delivery.deliver(await rig.give(SELECT, ann, "view", until=soon(600)))
@@ -672,7 +670,7 @@ async def test_what_is_over_goes_into_the_history_with_its_tuples_and_moves_noth
     assert (over.ended_because, over.ended_at) == ("expired", end)
 
 
-async def test_a_refused_step_of_a_move_holds_back_nothing_for_long(rig: Rig) -> None:
+async def test_refused_move_step_delays_delivery_only_briefly(rig: Rig) -> None:
     key = TupleKey(rig.rows.ann, "select", ObjectKey(ObjectType.TABLE, str(uuid4())))
     async with rig.database.transaction() as connection:
         first = await outbox.enqueue(connection, [key], takes_away=True, step=0)
@@ -689,7 +687,7 @@ def _ids(client: FgaClient) -> tuple[str, str]:
     return client._url.rpartition("/")[2], client.model_id
 
 
-async def test_what_is_due_is_found_at_once_however_much_one_change_left(rig: Rig) -> None:
+async def test_due_deliveries_are_found_quickly_behind_a_large_change(rig: Rig) -> None:
     """A dropped tree leaves thousands of keys of one transaction; none of them is held against all the others."""
     left = """
         insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before)

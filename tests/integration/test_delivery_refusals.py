@@ -67,7 +67,7 @@ async def remove(database: Database, pending: Sequence[outbox.Pending]) -> None:
         await outbox.done(connection, [row.id for row in pending])
 
 
-async def test_a_key_that_is_refused_for_ever_does_not_keep_a_revocation_from_being_delivered(
+async def test_permanently_refused_key_does_not_block_a_revocation(
     database: Database,
 ) -> None:
     poison = key("poison")
@@ -88,7 +88,7 @@ async def test_a_key_that_is_refused_for_ever_does_not_keep_a_revocation_from_be
         await remove(database, [*bad, *good])
 
 
-async def test_a_revocation_that_is_refused_itself_is_not_called_done(database: Database) -> None:
+async def test_refused_revocation_is_not_reported_as_done(database: Database) -> None:
     async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         raise Refused
 

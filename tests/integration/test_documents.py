@@ -101,7 +101,7 @@ async def rows(database: Database) -> Rows:
     return made
 
 
-def test_no_statement_that_resolves_selects_a_document_or_the_properties_of_a_namespace() -> None:
+def test_resolver_statements_select_no_documents_or_properties() -> None:
     selected = [
         *(each.statement for each in STATEMENTS.values()),
         *(query for query, _ in SEVERAL.values()),
@@ -119,9 +119,7 @@ def test_no_statement_that_resolves_selects_a_document_or_the_properties_of_a_na
     assert any("tables.metadata_location" in str(each) for each in selected), "the names are still what they were"
 
 
-async def test_properties_of_a_namespace_are_read_by_its_id_and_none_when_it_is_gone(
-    database: Database, rows: Rows
-) -> None:
+async def test_namespace_properties_are_read_by_id_and_absent_after_a_drop(database: Database, rows: Rows) -> None:
     wanted = {"owner": "ß", "location": "s3://b/"}
     async with database.transaction() as connection:
         await namespaces.set_properties(connection, rows.outer, wanted)
@@ -129,7 +127,7 @@ async def test_properties_of_a_namespace_are_read_by_its_id_and_none_when_it_is_
     assert await namespaces.read_properties(database, uuid4()) is None
 
 
-def test_every_statement_that_stores_a_document_takes_its_values_from_one_function() -> None:
+def test_every_document_insert_uses_one_value_function() -> None:
     """A writer that forgot the excerpt would let decisions go by the columns of an earlier schema."""
     stores = re.compile(r'[^_]metadata=metadata\b|"metadata": |metadata=bindparam|metadata = :')
     writers = {each.name for each in Path(tables.__file__).parent.glob("*.py") if stores.search(each.read_text())}
@@ -139,7 +137,7 @@ def test_every_statement_that_stores_a_document_takes_its_values_from_one_functi
     assert code.count("await document_values(") == 3
 
 
-async def test_a_document_is_read_once_and_a_commit_is_another_entry(database: Database, rows: Rows) -> None:
+async def test_document_cache_has_one_entry_for_each_commit(database: Database, rows: Rows) -> None:
     id, uses = uuid4(), Uses()
     await _table(database, rows, id, _document(1))
     documents = Documents(database, DocumentCache(1_000_000, uses), max_together=10_000_000)
@@ -153,9 +151,7 @@ async def test_a_document_is_read_once_and_a_commit_is_another_entry(database: D
     assert await documents.read(first) == Document(f"{id}/0", _document(1)), "immutable under its location"
 
 
-async def test_a_read_that_loses_to_a_commit_has_location_and_document_of_that_commit(
-    database: Database, rows: Rows
-) -> None:
+async def test_read_racing_with_a_commit_has_its_location_and_document(database: Database, rows: Rows) -> None:
     id = uuid4()
     await _table(database, rows, id, _document(1))
     documents = Documents(database, DocumentCache(1_000_000, Uses()), max_together=10_000_000)
@@ -168,7 +164,7 @@ async def test_a_read_that_loses_to_a_commit_has_location_and_document_of_that_c
     assert await gone.read(before) is None
 
 
-async def test_the_cache_is_bounded_in_bytes_and_drops_what_was_not_used(database: Database, rows: Rows) -> None:
+async def test_document_cache_is_bounded_in_bytes_and_evicts_unused_entries(database: Database, rows: Rows) -> None:
     uses = Uses()
     cache = DocumentCache(10_000, uses)
     ids = [uuid4() for _ in range(8)]
@@ -185,7 +181,7 @@ async def test_the_cache_is_bounded_in_bytes_and_drops_what_was_not_used(databas
     assert nothing.get(ids[0], "l") is None
 
 
-async def test_requests_that_miss_one_document_together_read_it_once(database: Database, rows: Rows) -> None:
+async def test_concurrent_cache_misses_read_a_document_once(database: Database, rows: Rows) -> None:
     id, uses = uuid4(), Uses()
     await _table(database, rows, id, _document(1))
     row = await _resolved(database, rows, id)
@@ -195,9 +191,7 @@ async def test_requests_that_miss_one_document_together_read_it_once(database: D
     assert all(each is not None and found[0] is not None and each.text is found[0].text for each in found), "one copy"
 
 
-async def test_many_documents_of_one_transaction_are_counted_before_they_are_read(
-    database: Database, rows: Rows
-) -> None:
+async def test_document_sizes_of_a_transaction_are_summed_before_reading(database: Database, rows: Rows) -> None:
     ids = [uuid4() for _ in range(3)]
     for number, id in enumerate(ids):
         await _table(database, rows, id, _document(number, size=1000))
@@ -212,7 +206,7 @@ async def test_many_documents_of_one_transaction_are_counted_before_they_are_rea
     assert await few.read_all(resolved[:1]), "one table is never too large for itself"
 
 
-async def test_the_excerpt_follows_every_commit_also_of_an_earlier_version(database: Database, rows: Rows) -> None:
+async def test_excerpt_follows_every_commit_also_of_an_earlier_version(database: Database, rows: Rows) -> None:
     id = uuid4()
     await _table(database, rows, id, _document(1))
     resolver = DatabaseResolver(database)

@@ -47,9 +47,7 @@ def ns_id(world: World, ns: str) -> str:
     return world.namespace_id(ns)
 
 
-def test_a_grant_written_into_openfga_opens_nothing_for_longer_than_a_moment(
-    world: World, relations: Relations, ns: str
-) -> None:
+def test_grant_written_to_openfga_is_removed_quickly(world: World, relations: Relations, ns: str) -> None:
     table = world.table(ns)
     grant = ("user:oidc~steward", "modify", f"table:{table.uuid}")
     before = world.sql("select revision from warehouses where id = $1", world.warehouse)[0]["revision"]
@@ -82,7 +80,7 @@ def test_a_grant_written_into_openfga_opens_nothing_for_longer_than_a_moment(
         ("role:no-uuid#assignee", "manage_grants"),
     ],
 )
-def test_what_no_row_wants_is_removed(
+def test_tuple_without_a_row_is_removed(
     world: World, relations: Relations, ns_id: str, user: str, relation: str, until: str | None
 ) -> None:
     written = (user, relation, f"namespace:{ns_id}")
@@ -91,13 +89,13 @@ def test_what_no_row_wants_is_removed(
 
 
 @pytest.mark.parametrize("user", ["user:*", "role:*"])
-def test_a_flag_nobody_set_is_removed(relations: Relations, ns_id: str, user: str) -> None:
+def test_managed_access_tuple_without_a_row_is_removed(relations: Relations, ns_id: str, user: str) -> None:
     flag = (user, "managed_access", f"namespace:{ns_id}")
     relations.write(flag)
     soon(lambda: not relations.there(flag), seconds=NOTICED)
 
 
-def test_a_tuple_on_something_that_was_dropped_is_removed(world: World, relations: Relations, ns: str) -> None:
+def test_tuple_on_a_dropped_object_is_removed(world: World, relations: Relations, ns: str) -> None:
     table = world.table(ns)
     assert world.admin.delete(table.path).status_code == 204
     left = [
@@ -109,7 +107,7 @@ def test_a_tuple_on_something_that_was_dropped_is_removed(world: World, relation
     soon(lambda: not any(relations.there(each) for each in left), seconds=NOTICED)
 
 
-def test_what_is_deleted_in_openfga_comes_back(world: World, relations: Relations, ns: str, ns_id: str) -> None:
+def test_tuple_deleted_in_openfga_is_restored(world: World, relations: Relations, ns: str, ns_id: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
     wanted = [
@@ -124,9 +122,7 @@ def test_what_is_deleted_in_openfga_comes_back(world: World, relations: Relation
     soon(lambda: world.analyst.get(table.path).status_code == 200, seconds=NOTICED)
 
 
-def test_a_grant_whose_condition_was_changed_is_as_the_rows_want_it_again(
-    world: World, relations: Relations, ns: str
-) -> None:
+def test_changed_tuple_condition_is_restored_from_the_rows(world: World, relations: Relations, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
     grant = ("user:oidc~analyst", "select", f"table:{table.uuid}")
@@ -135,7 +131,7 @@ def test_a_grant_whose_condition_was_changed_is_as_the_rows_want_it_again(
     soon(lambda: relations.all().get(grant, "absent") is None, seconds=NOTICED)
 
 
-def test_an_object_moved_by_hand_is_moved_back(world: World, relations: Relations, ns_id: str) -> None:
+def test_object_moved_in_openfga_is_moved_back(world: World, relations: Relations, ns_id: str) -> None:
     """Both as a move and as a second parent, which would hand the rights of two containers down."""
     name = world.namespace()
     table = world.table(name)
@@ -158,7 +154,7 @@ def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> http
     return answer
 
 
-def test_changes_of_the_gateway_itself_are_never_taken_for_drift(world: World, relations: Relations) -> None:
+def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Relations) -> None:
     """Grants given and taken, things made, renamed and dropped, all at once: no finding, and no key left behind."""
     found = relations.counted("lakegate_drift_found_total")
     name = world.namespace()
@@ -190,7 +186,7 @@ def test_changes_of_the_gateway_itself_are_never_taken_for_drift(world: World, r
     assert (dry.returncode, dry.stderr) == (0, ""), dry.stdout
 
 
-def test_whatever_is_done_at_once_on_both_sides_ends_as_the_rows_say(world: World, relations: Relations) -> None:
+def test_concurrent_changes_on_both_sides_converge_to_the_rows(world: World, relations: Relations) -> None:
     """People give and take through the gateway while somebody writes and deletes the very same tuples in OpenFGA."""
     name = world.namespace()
     table = world.table(name)

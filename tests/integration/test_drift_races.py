@@ -118,7 +118,7 @@ STEPS: dict[str, tuple[tuple[Any, str], bool]] = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_grant_that_is_given_while_somebody_looks_is_not_missing(
+async def test_grant_added_during_a_comparison_is_not_missing(
     rig: Rig,
     between: Between,
     step: str,
@@ -133,7 +133,7 @@ async def test_a_grant_that_is_given_while_somebody_looks_is_not_missing(
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_grant_that_is_taken_while_somebody_looks_is_not_unwanted(
+async def test_grant_revoked_during_a_comparison_is_not_unwanted(
     rig: Rig,
     between: Between,
     step: str,
@@ -149,7 +149,7 @@ async def test_a_grant_that_is_taken_while_somebody_looks_is_not_unwanted(
 
 
 @pytest.mark.parametrize("ends", [False, True])
-async def test_who_looks_finds_what_is_wrong_when_nobody_changes_anything(rig: Rig, ends: bool) -> None:
+async def test_comparison_finds_drift_without_concurrent_changes(rig: Rig, ends: bool) -> None:
     """So that the tests above cannot pass by finding nothing at all."""
     counted = Counted()
     until = in_hours(1) if ends else None
@@ -177,7 +177,7 @@ async def _found(rig: Rig, keeper: DriftKeeper) -> Finding:
 
 
 @pytest.mark.parametrize("step", ["before it is mended", "before the tuple is read", "after the tuple was read"])
-async def test_what_was_taken_away_since_it_was_found_is_not_adopted(
+async def test_tuple_revoked_since_detection_is_not_adopted(
     rig: Rig,
     between: Between,
     step: str,
@@ -203,7 +203,7 @@ async def test_what_was_taken_away_since_it_was_found_is_not_adopted(
 
 
 @pytest.mark.parametrize("delivered", [True, False])
-async def test_a_grant_given_anew_since_it_was_found_missing_is_not_taken_away(
+async def test_grant_renewed_since_detection_is_not_revoked(
     rig: Rig,
     delivered: bool,
 ) -> None:
@@ -222,7 +222,7 @@ async def test_a_grant_given_anew_since_it_was_found_missing_is_not_taken_away(
     await rig.agree()
 
 
-async def test_a_grant_that_openfga_lost_is_taken_away_where_that_is_asked_for(rig: Rig) -> None:
+async def test_grant_missing_in_openfga_is_revoked_on_request(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
     await rig.client.write(deletes=[to_wire(key_of(rig))])
     restored = keeper(rig, Counted(), revoke_lost=True)
@@ -232,7 +232,7 @@ async def test_a_grant_that_openfga_lost_is_taken_away_where_that_is_asked_for(r
     await rig.agree()
 
 
-async def test_a_grant_prolonged_since_it_was_found_shorter_keeps_its_end(rig: Rig) -> None:
+async def test_grant_extended_since_detection_keeps_its_expiry(rig: Rig) -> None:
     early, late = in_hours(1), in_hours(2)
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse", until=late))
     await rig.client.write(deletes=[to_wire(key_of(rig))])

@@ -114,14 +114,14 @@ async def test_the_role_of_openfga_cannot_enter_the_database_of_the_gateway(part
         await asyncpg.connect(**address, password="wrong", database="openfga")
 
 
-async def test_openfga_and_opa_tell_a_stranger_nothing(parts: Stack) -> None:
+async def test_openfga_and_opa_refuse_unauthenticated_requests(parts: Stack) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(f"{parts.openfga.url}/stores")).status_code == 401
         assert (await client.get(f"{parts.opa.url}/v1/data")).status_code == 401
         assert (await client.post(f"{parts.opa.url}/v1/data/gateway/decisions", json={"input": {}})).status_code == 401
 
 
-async def test_the_operator_of_opa_changes_data_and_asks_no_decision(parts: Stack) -> None:
+async def test_opa_operator_token_changes_data_but_gets_no_decision(parts: Stack) -> None:
     operator = {"Authorization": f"Bearer {parts.secrets.opa_operator}"}
     gateway = {"Authorization": f"Bearer {parts.secrets.opa_gateway}"}
     decisions, data = f"{parts.opa.url}/v1/data/gateway/decisions", f"{parts.opa.url}/v1/data/policy_data/probe"
@@ -132,7 +132,7 @@ async def test_the_operator_of_opa_changes_data_and_asks_no_decision(parts: Stac
         assert (await client.post(decisions, json={"input": {}}, headers=gateway)).status_code == 200
 
 
-async def test_no_port_of_the_object_store_serves_or_takes_a_file_unasked(parts: Stack) -> None:
+async def test_object_store_ports_refuse_unauthenticated_access(parts: Stack) -> None:
     places = [
         f"http://{LOOPBACK}:{port}/buckets/lakegate/x"
         for port in (parts.ports.store_filer, parts.ports.store_volume, parts.ports.store_master)
@@ -143,7 +143,7 @@ async def test_no_port_of_the_object_store_serves_or_takes_a_file_unasked(parts:
             assert (await client.get(place)).is_error, place
 
 
-async def test_a_token_names_the_user_its_client_stands_for(parts: Stack) -> None:
+async def test_token_names_the_user_of_its_client(parts: Stack) -> None:
     from joserfc import jws
 
     token = await parts.identity_provider.token("alice")
@@ -173,9 +173,7 @@ async def test_data_and_addresses_survive_a_restart(tmp_path: Path) -> None:
     account.remove_data(plan.data / "postgres")
 
 
-async def test_a_port_that_is_taken_in_between_costs_only_another_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_port_taken_during_start_causes_only_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Ports] = []
     with socket.socket() as squatter:
         squatter.bind((LOOPBACK, 0))
@@ -197,7 +195,7 @@ async def test_a_port_that_is_taken_in_between_costs_only_another_start(
     account.remove_data(tmp_path / "data" / "postgres")
 
 
-async def test_a_start_that_fails_says_which_part_and_leaves_nothing(
+async def test_failed_start_names_its_component_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "policies" / "system"
@@ -216,7 +214,7 @@ async def test_a_start_that_fails_says_which_part_and_leaves_nothing(
     account.remove_data(plan.data / "postgres")
 
 
-async def test_a_database_that_is_gone_is_not_silently_replaced(tmp_path: Path) -> None:
+async def test_missing_database_is_not_silently_replaced(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "postgres.initialised").touch()
@@ -241,7 +239,7 @@ asyncio.run(main())
 """
 
 
-async def test_nothing_of_a_real_stack_outlives_a_killed_parent(tmp_path: Path) -> None:
+async def test_no_stack_process_outlives_a_killed_parent(tmp_path: Path) -> None:
     data, temporary = tmp_path / "data", tmp_path / "t"
     temporary.mkdir()
     parent = subprocess.Popen([sys.executable, "-c", _PARENT, str(data)], env=os.environ | {"TMPDIR": str(temporary)})

@@ -147,14 +147,14 @@ async def test_a_child_has_only_the_environment_it_was_given(tmp_path: Path) -> 
     assert (tmp_path / "env.log").read_text().strip() == "['GIVEN']"
 
 
-async def test_a_program_that_is_not_there_is_named_with_its_reason(tmp_path: Path) -> None:
+async def test_missing_program_is_named_with_the_reason(tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
         with pytest.raises(ChildFailed, match="ghost cannot be started: .*No such file"):
             await children.start(ChildSpec(name="ghost", argv=["/nonexistent/ghost"]))
 
 
 @pytest.mark.parametrize("text", ["listen tcp 127.0.0.1:1: bind: address already in use", "Address already in use"])
-async def test_a_taken_port_is_told_apart_from_other_failures(text: str, tmp_path: Path) -> None:
+async def test_taken_port_is_distinguished_from_other_failures(text: str, tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
         for said, expected in ((text, True), ("out of memory", False)):
             spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({said!r})"])
@@ -163,7 +163,7 @@ async def test_a_taken_port_is_told_apart_from_other_failures(text: str, tmp_pat
             assert failure.value.port_taken is expected
 
 
-async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+async def test_child_exceeding_its_start_timeout_is_ended(tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
         with pytest.raises(ChildFailed, match="was not done after"):
             await children.run(

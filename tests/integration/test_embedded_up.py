@@ -58,7 +58,7 @@ def test_the_grants_of_the_demonstration_are_in_force(stack: Ready) -> None:
     assert _namespaces(stack, "carol").status_code in (403, 404)
 
 
-def test_without_a_token_the_catalog_tells_nothing(stack: Ready) -> None:
+def test_catalog_refuses_requests_without_a_token(stack: Ready) -> None:
     assert httpx.get(f"{stack.catalog_uri}/v1/config", trust_env=False).status_code == 401
 
 
@@ -95,7 +95,7 @@ def _await_ready(process: subprocess.Popen[bytes], ready_file: Path) -> dict[str
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_restart_keeps_everything_and_the_end_leaves_nothing(tmp_path: Path) -> None:
+def test_restart_keeps_all_data_and_stop_leaves_no_process(tmp_path: Path) -> None:
     """One data directory over three runs: ended by SIGTERM, by SIGKILL, by Ctrl-C."""
     data, ready_file = tmp_path / "data", tmp_path / "ready.json"
     seen = []

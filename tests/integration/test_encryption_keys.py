@@ -99,7 +99,7 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
             thread.join(90)
 
 
-def test_the_key_changes_under_two_gateways_and_no_load_notices(
+def test_key_rotation_under_two_gateways_fails_no_load(
     world: World, first: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     table = world.table(world.namespace())
@@ -128,7 +128,7 @@ def test_the_key_changes_under_two_gateways_and_no_load_notices(
     assert len(told) == 2
 
 
-def test_a_gateway_and_a_rotation_with_a_wrong_key_refuse_and_change_nothing(world: World, first: str) -> None:
+def test_gateway_and_rotation_with_a_wrong_key_fail_without_a_change(world: World, first: str) -> None:
     before = sealed(world)
     served = lakegate(world, "serve", **{KEY: WRONG})
     assert served.returncode == 1
@@ -147,7 +147,7 @@ def test_a_gateway_and_a_rotation_with_a_wrong_key_refuse_and_change_nothing(wor
     assert sealed(world) == before
 
 
-def test_one_that_is_killed_in_the_middle_goes_on_where_it_was(world: World, first: str) -> None:
+def test_killed_rotation_resumes(world: World, first: str) -> None:
     before = set(sealed(world))
     old = Sealer([first])
     many = [uuid4() for _ in range(1500)]

@@ -169,7 +169,7 @@ def _try_all(world: World, shaky: Shaky, mixed: Mixed, part: str, toxics: tuple[
 @pytest.mark.long  # with load and failures at once its bounds on time need a machine of its own
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(200)
-def test_a_failing_part_allows_nothing_loses_nothing_and_is_got_over(
+def test_failing_component_allows_nothing_loses_nothing_and_recovers(
     world: World, shaky: Shaky, mixed: Mixed, part: str
 ) -> None:
     _try_all(world, shaky, mixed, part, _WORST[part], 1.2)
@@ -178,7 +178,7 @@ def test_a_failing_part_allows_nothing_loses_nothing_and_is_got_over(
 @pytest.mark.long
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(1200)
-def test_every_way_to_fail_allows_nothing_loses_nothing_and_is_got_over(
+def test_every_failure_mode_allows_nothing_loses_nothing_and_recovers(
     world: World, shaky: Shaky, mixed: Mixed, part: str
 ) -> None:
     _try_all(world, shaky, mixed, part, TOXICS, 6.0)
@@ -214,7 +214,7 @@ def _properties(world: World, table: Table) -> dict[str, str]:
     return found
 
 
-def test_a_commit_whose_connection_broke_before_commit_was_sent_is_429_and_did_not_happen(
+def test_connection_lost_before_commit_is_429_without_a_change(
     world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client
 ) -> None:
     marker, database = unique("lost"), shaky.parts["postgres"]
@@ -227,7 +227,7 @@ def test_a_commit_whose_connection_broke_before_commit_was_sent_is_429_and_did_n
 
 
 @pytest.mark.parametrize("ending", [BEFORE, AFTER])
-def test_a_commit_whose_answer_was_lost_is_looked_up_and_happened_once(
+def test_commit_with_a_lost_response_is_looked_up_and_applied_once(
     world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
 ) -> None:
     marker, database = unique("asked"), shaky.parts["postgres"]
@@ -242,7 +242,7 @@ def test_a_commit_whose_answer_was_lost_is_looked_up_and_happened_once(
 
 
 @pytest.mark.parametrize("ending", [BEFORE, AFTER])
-def test_a_commit_nobody_can_look_up_is_told_as_unknown(
+def test_commit_without_a_possible_lookup_is_reported_as_unknown(
     world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
 ) -> None:
     marker, database = unique("unknown"), shaky.parts["postgres"]
@@ -254,7 +254,7 @@ def test_a_commit_nobody_can_look_up_is_told_as_unknown(
     soon(lambda: _set(http, mixed.written, f"{marker}_2").status_code == 200, "it did not recover")
 
 
-def test_a_grant_whose_commit_is_unknown_is_never_told_as_given_and_can_be_asked_for_again(
+def test_grant_with_unknown_outcome_is_not_reported_as_made_and_can_be_retried(
     world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client
 ) -> None:
     database, marker = shaky.parts["postgres"], unique("because")
@@ -267,9 +267,7 @@ def test_a_grant_whose_commit_is_unknown_is_never_told_as_given_and_can_be_asked
     assert world.analyst.get(mixed.granted.path).status_code == 200
 
 
-def test_what_is_remembered_is_read_on_without_openfga_and_nothing_else_is(
-    world: World, shaky: Shaky, mixed: Mixed
-) -> None:
+def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: Shaky, mixed: Mixed) -> None:
     """PostgreSQL tells that nothing was taken away since; what was never asked, or is taken away, is refused."""
     path, plain = mixed.granted.path, {"X-Iceberg-Access-Delegation": "client-managed"}
     entry = {"privilege": "select", "principal": {"user": world.analyst.id}}

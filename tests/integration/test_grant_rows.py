@@ -60,7 +60,7 @@ def in_seconds(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-async def test_each_grantor_has_a_row_and_the_same_again_replaces_only_his_own(database: Database) -> None:
+async def test_grant_rows_are_kept_per_grantor_and_replaced_by_the_same_one(database: Database) -> None:
     who, what = somebody(), something()
     async with passing(database) as connection:
         assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.GIVEN
@@ -75,7 +75,7 @@ async def test_each_grantor_has_a_row_and_the_same_again_replaces_only_his_own(d
         assert over.granted_at <= over.ended_at
 
 
-async def test_an_earlier_end_takes_rights_away_and_a_later_one_does_not(database: Database) -> None:
+async def test_earlier_expiry_revokes_rights_and_a_later_one_does_not(database: Database) -> None:
     who, what = somebody(), something()
     early, late = in_seconds(600), in_seconds(1200)
     async with passing(database) as connection:
@@ -97,7 +97,7 @@ async def test_an_earlier_end_takes_rights_away_and_a_later_one_does_not(databas
         assert because == ["expired", *["replaced"] * 5]
 
 
-async def test_taking_ends_the_rows_of_all_grantors_and_says_whether_there_was_a_live_one(database: Database) -> None:
+async def test_revocation_ends_rows_of_all_grantors_and_reports_a_live_one(database: Database) -> None:
     who, other, what = somebody(), somebody(), something()
     async with passing(database) as connection:
         for by in ("a", "b"):
@@ -120,7 +120,7 @@ async def test_taking_ends_the_rows_of_all_grantors_and_says_whether_there_was_a
         assert (latest.ended_because, latest.ended_by, latest.ended_at) == ("expired", None, past)
 
 
-async def test_what_one_holds_comes_in_pages_of_one_project_and_the_server(database: Database) -> None:
+async def test_grants_of_a_principal_are_paged_for_one_project_and_the_server(database: Database) -> None:
     who = somebody()
     async with passing(database) as connection:
         found = await connection.execute(
@@ -161,7 +161,7 @@ async def test_what_one_holds_comes_in_pages_of_one_project_and_the_server(datab
         assert [row.object_type for row in there] == ["server", "project", "role"]
 
 
-async def test_history_comes_in_pages_the_latest_first(database: Database) -> None:
+async def test_history_is_paged_latest_first(database: Database) -> None:
     who = somebody()
     things = [something() for _ in range(5)]
     async with passing(database) as connection:
@@ -177,7 +177,7 @@ async def test_history_comes_in_pages_the_latest_first(database: Database) -> No
             await grants.history(connection, limit=3)
 
 
-async def test_sweeps_say_why(database: Database) -> None:
+async def test_expiry_cleanup_records_its_reason(database: Database) -> None:
     who, what = somebody(), something()
     async with passing(database) as connection:
         for on in (what, something()):
@@ -188,7 +188,7 @@ async def test_sweeps_say_why(database: Database) -> None:
         assert ended == [("principal deleted", "c"), ("object deleted", None)]
 
 
-async def test_only_what_is_over_is_swept_as_expired(database: Database) -> None:
+async def test_only_ended_grants_are_removed_as_expired(database: Database) -> None:
     who = somebody()
     async with passing(database) as connection:
         ends = [in_seconds(-100), in_seconds(600), None]
@@ -217,7 +217,7 @@ async def test_a_membership_of_a_role_in_a_role_has_no_end(database: Database) -
             await grants.give(connection, privilege=SELECT, principal=role, on=something(), by="a", expires_at=naive)
 
 
-async def test_of_the_same_grantor_twice_at_once_one_gives_and_the_other_changes_nothing(database: Database) -> None:
+async def test_concurrent_identical_grants_of_one_grantor_make_one_change(database: Database) -> None:
     who, what = somebody(), something()
 
     async def give() -> Change:

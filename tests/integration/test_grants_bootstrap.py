@@ -43,7 +43,7 @@ def begun(empty_stack: Ready) -> Iterator[Begun]:
     world.close()
 
 
-def test_of_those_who_bootstrap_at_once_one_becomes_administrator_and_the_others_nothing(begun: Begun) -> None:
+def test_one_of_several_concurrent_bootstraps_succeeds(begun: Begun) -> None:
     assert sorted(answer.status_code for answer in begun.answers) == [204, 400, 400, 400]
     assert {told(answer)[1] for answer in begun.answers if answer.status_code == 400} == {"CatalogAlreadyBootstrapped"}
     for person in begun.people:
@@ -54,7 +54,7 @@ def test_of_those_who_bootstrap_at_once_one_becomes_administrator_and_the_others
     )
 
 
-def test_the_last_who_can_manage_the_server_stays(begun: Begun) -> None:
+def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
     world, first = begun.world, begun.first
     other = next(person for person in begun.people if person is not first)
     own = {"type": "admin", "user": first.id}
@@ -88,7 +88,7 @@ def test_the_last_who_can_manage_the_server_stays(begun: Begun) -> None:
     assert world.sql("select 1 from grants where principal_id = $1", other.id) == []
 
 
-def test_a_server_that_nobody_can_manage_can_be_bootstrapped_again(begun: Begun) -> None:
+def test_server_without_administrators_can_be_bootstrapped_again(begun: Begun) -> None:
     world = begun.world
     asked = world.lakegate("reopen-bootstrap")
     assert asked.returncode == 2
@@ -106,7 +106,7 @@ def test_a_server_that_nobody_can_manage_can_be_bootstrapped_again(begun: Begun)
     assert kept[0]["n"] >= 1
 
 
-def test_a_server_can_be_opened_again_for_one_user_alone(begun: Begun) -> None:
+def test_bootstrap_can_be_reopened_for_one_user_only(begun: Begun) -> None:
     world = begun.world
     for wrong in ("carol", "~carol", "oidc~", f"oidc~{'x' * 600}"):
         refused = world.lakegate("reopen-bootstrap", "--for", wrong, "--yes")
@@ -127,7 +127,7 @@ def test_a_server_can_be_opened_again_for_one_user_alone(begun: Begun) -> None:
     assert world.alice.post("/management/v1/bootstrap", BODY).status_code == 204
 
 
-def test_who_acts_as_a_role_does_not_bootstrap(begun: Begun) -> None:
+def test_assumed_role_cannot_bootstrap(begun: Begun) -> None:
     """The role has no such right, and the person would be the administrator."""
     world, person = begun.world, begun.first  # who administers the default project
     role = person.post("/management/v1/role", {"name": unique("r")}).json()["id"]

@@ -45,14 +45,14 @@ def test_assignments_are_written_and_read_back(world: World, ns: str) -> None:
     }
 
 
-def test_who_only_holds_a_privilege_cannot_pass_it_on(world: World, ns: str) -> None:
+def test_holder_of_a_privilege_alone_cannot_grant_it(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     world.grant("modify", world.analyst, "namespace", id)
     assert _give(world, world.analyst, "select", world.steward, "namespace", id) == 403
     assert world.analyst.get(world.grants_path("namespace", id)).status_code == 403
 
 
-def test_pass_grants_lets_one_pass_on_what_one_holds_here_and_nothing_else(world: World, ns: str) -> None:
+def test_pass_grants_allows_granting_held_privileges_only(world: World, ns: str) -> None:
     table = world.table(ns)
     id = world.namespace_id(ns)
     world.grant("select", world.analyst, "namespace", id)
@@ -64,7 +64,7 @@ def test_pass_grants_lets_one_pass_on_what_one_holds_here_and_nothing_else(world
     assert _give(world, world.analyst, "select", world.etl, "table", table.uuid) == 403, "it is not inherited"
 
 
-def test_manage_grants_gives_out_everything_below_and_sees_no_data(world: World, ns: str) -> None:
+def test_manage_grants_allows_all_grants_below_without_data_access(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("manage_grants", world.analyst, "namespace", world.namespace_id(ns))
     assert _give(world, world.analyst, "modify", world.steward, "table", table.uuid) == 204
@@ -72,7 +72,7 @@ def test_manage_grants_gives_out_everything_below_and_sees_no_data(world: World,
     assert world.analyst.get(table.path).status_code == 404
 
 
-def test_an_owner_gives_out_and_takes_back(world: World, ns: str) -> None:
+def test_owner_grants_and_revokes(world: World, ns: str) -> None:
     world.grant("create", world.analyst, "namespace", world.namespace_id(ns))
     table = world.table(ns, by=world.analyst)
     assert _give(world, world.analyst, "select", world.steward, "table", table.uuid) == 204
@@ -81,7 +81,7 @@ def test_an_owner_gives_out_and_takes_back(world: World, ns: str) -> None:
     assert world.steward.get(table.path).status_code == 404
 
 
-def test_a_security_admin_gives_out_rights_and_cannot_read_or_write(world: World, ns: str) -> None:
+def test_security_admin_grants_rights_without_data_access(world: World, ns: str) -> None:
     project = world.admin.post("/management/v1/project", {"project-name": unique("sec")}).json()["project-id"]
     world.grant("security_admin", world.steward, "project", project)
     assert _give(world, world.steward, "data_admin", world.etl, "project", project) == 204
@@ -93,7 +93,7 @@ def test_a_security_admin_gives_out_rights_and_cannot_read_or_write(world: World
     ).status_code in (400, 403)
 
 
-def test_one_request_is_all_or_nothing(world: World, ns: str) -> None:
+def test_grant_request_is_atomic(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     before = world.snapshot()
     writes = [{"type": "select", "user": "oidc~analyst"}, {"type": "select", "user": "oidc~never-seen"}]
@@ -105,7 +105,7 @@ def test_one_request_is_all_or_nothing(world: World, ns: str) -> None:
     assert world.snapshot() == before
 
 
-def test_a_grant_to_somebody_unknown_is_refused_before_they_can_take_the_name(world: World, ns: str) -> None:
+def test_grant_to_an_unknown_user_is_refused(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     body = {"writes": [{"type": "select", "user": "oidc~anlayst"}]}
     assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
@@ -113,7 +113,7 @@ def test_a_grant_to_somebody_unknown_is_refused_before_they_can_take_the_name(wo
     assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
 
 
-def test_giving_twice_is_a_conflict_and_taking_what_is_not_there_is_missing(world: World, ns: str) -> None:
+def test_second_grant_is_a_conflict_and_revoking_a_missing_one_not_found(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     world.grant("select", world.analyst, "namespace", id)
     world.grant("select", world.analyst, "namespace", id, expect=409)
@@ -121,7 +121,7 @@ def test_giving_twice_is_a_conflict_and_taking_what_is_not_there_is_missing(worl
     world.revoke("select", world.analyst, "namespace", id, expect=404)
 
 
-def test_of_many_who_give_the_same_at_once_one_does(world: World, ns: str) -> None:
+def test_one_of_many_concurrent_identical_grants_succeeds(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     with ThreadPoolExecutor(6) as pool:
         codes = list(pool.map(lambda _: _give(world, world.admin, "select", world.analyst, "namespace", id), range(6)))
@@ -129,7 +129,7 @@ def test_of_many_who_give_the_same_at_once_one_does(world: World, ns: str) -> No
     assert (world.analyst.id.join(("user:", "")), "select") in world.tuples(f"namespace:{id}")
 
 
-def test_giving_and_taking_in_turns_ends_as_the_rows_say(world: World, ns: str) -> None:
+def test_alternating_grants_and_revocations_converge_to_the_rows(world: World, ns: str) -> None:
     """Whatever order the deliveries come in: OpenFGA ends up with what PostgreSQL holds."""
     id = world.namespace_id(ns)
 
@@ -147,7 +147,7 @@ def test_giving_and_taking_in_turns_ends_as_the_rows_say(world: World, ns: str) 
     assert world.sql("select 1 from outbox where object_id = $1", id) == []
 
 
-def test_the_way_to_a_granted_table_is_visible_and_vanishes_with_the_last_reason(world: World, ns: str) -> None:
+def test_path_to_a_granted_table_is_visible_until_its_last_reason_ends(world: World, ns: str) -> None:
     assert world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "inner"]}).status_code == 200
     inner = f"{ns}%1Finner"
     first, second = world.table(inner), world.table(inner)
@@ -169,7 +169,7 @@ def test_the_way_to_a_granted_table_is_visible_and_vanishes_with_the_last_reason
     assert world.analyst.head(f"{world.root}/namespaces/{inner}").status_code == 404
 
 
-def test_seeing_the_way_opens_nothing_on_it(world: World, ns: str) -> None:
+def test_path_visibility_gives_no_other_right(world: World, ns: str) -> None:
     table, neighbour = world.table(ns), world.table(ns)
     world.grant("modify", world.analyst, "table", table.uuid)
     assert world.analyst.get(neighbour.path).status_code == 404
@@ -183,7 +183,7 @@ def test_seeing_the_way_opens_nothing_on_it(world: World, ns: str) -> None:
     assert world.analyst.post(f"{world.root}/namespaces", {"namespace": [ns, "x"]}).status_code == 403
 
 
-def test_creators_own_what_they_create_and_what_lies_in_it(world: World) -> None:
+def test_creators_own_their_objects_and_the_descendants(world: World) -> None:
     name = world.namespace(by=world.bob)
     table = world.table(name, by=world.bob)
     id = world.namespace_id(name, by=world.bob)
@@ -196,7 +196,7 @@ def test_creators_own_what_they_create_and_what_lies_in_it(world: World) -> None
     assert world.bob.get(world.grants_path("table", table.uuid)).status_code == 200
 
 
-def test_dropped_things_leave_no_grant_and_no_tuple(world: World, ns: str) -> None:
+def test_dropped_objects_leave_no_grant_and_no_tuple(world: World, ns: str) -> None:
     table = world.table(ns)
     id = world.namespace_id(ns)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -208,7 +208,7 @@ def test_dropped_things_leave_no_grant_and_no_tuple(world: World, ns: str) -> No
     assert world.sql("select 1 from grants where object_id = any($1)", [table.uuid, id]) == []
 
 
-def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) -> None:
+def test_grant_racing_with_a_drop_leaves_no_tuple(world: World, ns: str) -> None:
     """Invariant 5: no grant on a thing that does not exist, whoever comes first."""
     for _ in range(12):
         table = world.table(ns)
@@ -226,7 +226,7 @@ def test_a_grant_that_meets_a_drop_leaves_nothing_behind(world: World, ns: str) 
         assert world.tuples(f"table:{table.uuid}") == set()
 
 
-def test_nothing_is_recorded_for_a_user_whom_no_relationship_can_hold(world: World) -> None:
+def test_user_id_unsupported_by_openfga_is_not_recorded(world: World) -> None:
     """60 ideographs are legal characters, and 540 bytes once they are percent-encoded: more than OpenFGA holds."""
     nobody = "oidc~" + "字" * 60
     made = world.admin.post("/management/v1/user", {"id": nobody, "name": "x"})

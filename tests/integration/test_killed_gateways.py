@@ -46,7 +46,7 @@ def world(killed_stack: Ready) -> Iterator[World]:
         pytest.param(60, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
-def test_a_gateway_killed_under_load_loses_nothing_and_leaves_nothing(
+def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
     world: World, gateway: Killable, kills: int
 ) -> None:
     namespaces = (world.namespace(), world.namespace())

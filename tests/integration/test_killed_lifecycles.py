@@ -45,7 +45,7 @@ def world(killed_stack: Ready) -> Iterator[World]:
         pytest.param(80, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
-def test_what_was_acknowledged_happened_once_whatever_was_killed(world: World, gateway: Killable, kills: int) -> None:
+def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, gateway: Killable, kills: int) -> None:
     one_at_a_time = threading.Lock()
 
     def end_now(id: str) -> None:

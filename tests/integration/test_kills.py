@@ -216,14 +216,14 @@ def _ends_soon(each: Seen) -> bool:
     return each[3] is not None and each[3] < rfc3339(datetime.now(UTC) + timedelta(seconds=60))
 
 
-async def test_after_a_few_kills_openfga_says_what_the_rows_want(running: Parts) -> None:
+async def test_openfga_matches_the_rows_after_a_few_kills(running: Parts) -> None:
     trial = await _kill_many(running, kills=30, seed=7)
     assert trial.deaths >= 25
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-async def test_after_five_hundred_kills_openfga_says_what_the_rows_want(running: Parts) -> None:
+async def test_openfga_matches_the_rows_after_500_kills(running: Parts) -> None:
     trial = await _kill_many(running, kills=500, seed=11, confirmed=40)
     print(f"{trial.kills} kills, {trial.deaths} deaths, {trial.confirmed} revocations confirmed in between")
     assert trial.deaths >= 0.9 * trial.kills

@@ -293,11 +293,11 @@ def _agree(url: str, examples: int) -> None:
 
 @pytest.mark.threat("LG-DIS-12")
 @pytest.mark.timeout(300)
-def test_what_a_list_asks_about_is_all_that_its_reader_can_see(url: str) -> None:
+def test_list_candidates_include_all_visible_objects(url: str) -> None:
     _agree(url, 40)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_what_a_list_asks_about_is_all_that_its_reader_can_see_in_2000_worlds(url: str) -> None:
+def test_list_candidates_include_all_visible_objects_in_2000_worlds(url: str) -> None:
     _agree(url, 2000)

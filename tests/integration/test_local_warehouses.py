@@ -75,7 +75,7 @@ def directory_of(local: Made) -> Path:
     return Path(local.answer["storage-profile"]["directory"])
 
 
-def test_a_local_warehouse_is_shown_as_it_was_made_and_has_no_credential(local: Made) -> None:
+def test_local_warehouse_is_returned_as_created_without_a_credential(local: Made) -> None:
     assert local.answer["storage-profile"] == {
         "type": "local",
         "directory": str(directory_of(local)),
@@ -106,9 +106,7 @@ def test_pyiceberg_creates_appends_reads_and_purges(world: World, local: Made) -
     assert files_below(directory_of(local)) == set()
 
 
-def test_a_load_tells_of_no_credentials_and_a_request_for_them_is_refused_with_the_reason(
-    world: World, local: Made
-) -> None:
+def test_local_table_load_has_no_credentials_and_a_request_is_refused(world: World, local: Made) -> None:
     path = local.table(world.admin)
     loaded = world.admin.get(path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"}).json()
     assert (loaded["config"], loaded.get("storage-credentials", [])) == ({}, [])
@@ -121,9 +119,7 @@ def test_a_load_tells_of_no_credentials_and_a_request_for_them_is_refused_with_t
     assert json.loads(written.read_bytes())["properties"]["a"] == "b"
 
 
-def test_a_registered_file_must_lie_in_its_table_and_be_reached_without_links(
-    world: World, local: Made, listed: Path
-) -> None:
+def test_registered_local_file_must_be_in_its_table_without_symlinks(world: World, local: Made, listed: Path) -> None:
     other = make(world, listed / unique("other"))
     loaded = world.admin.get(other.table(world.admin)).json()
     foreign = Path(loaded["metadata-location"].removeprefix("file://"))
@@ -145,7 +141,7 @@ def test_a_registered_file_must_lie_in_its_table_and_be_reached_without_links(
     assert world.admin.get(f"{local.root}/namespaces/{namespace}/tables").json()["identifiers"] == []
 
 
-def test_a_warehouse_must_lie_below_the_listed_directory_and_in_no_other_warehouse(
+def test_local_warehouse_must_be_below_an_allowed_directory_and_in_no_other(
     world: World, local: Made, listed: Path
 ) -> None:
     outside = "LAKEGATE__STORAGE_LOCAL_DIRECTORIES"
@@ -164,16 +160,14 @@ def test_a_warehouse_must_lie_below_the_listed_directory_and_in_no_other_warehou
     assert told(world.admin.post(WAREHOUSE, with_key))[:2] == (400, "InvalidStorageCredential")
 
 
-def test_a_directory_behind_a_link_is_refused_and_nothing_is_written_through_it(
-    world: World, listed: Path, tmp_path: Path
-) -> None:
+def test_symlinked_directory_is_refused_and_not_written(world: World, listed: Path, tmp_path: Path) -> None:
     (listed / "alias").symlink_to(tmp_path)
     status, kind, _ = told(world.admin.post(WAREHOUSE, creation(listed / "alias" / "wh")))
     assert (status, kind) == (400, "StorageValidationFailed")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_storage_of_a_local_warehouse_is_validated_and_stays_where_it_is(world: World, local: Made) -> None:
+def test_local_warehouse_storage_is_validated_and_cannot_move(world: World, local: Made) -> None:
     report = world.admin.post(f"{local.path}/storage/validate-access").json()
     statuses = {check["name"]: check["status"] for check in report["checks"]}
     assert report["valid"] and statuses["lakekeeper-read-write"] == statuses["cleanup"] == "passed"
@@ -183,7 +177,7 @@ def test_the_storage_of_a_local_warehouse_is_validated_and_stays_where_it_is(wor
     assert answer[:2] == (400, "UpdateError") and "directory" in answer[2]
 
 
-def test_a_gateway_that_does_not_list_the_directory_writes_nothing_into_it(
+def test_gateway_without_the_allowed_directory_writes_nothing_there(
     world: World, local: Made, listed: Path, tmp_path: Path
 ) -> None:
     path = local.table(world.admin)

@@ -285,7 +285,7 @@ def objects(store: Store) -> None:
 
 @pytest.mark.threat("LG-LOC-01")
 @pytest.mark.parametrize("level", list(AccessLevel))
-async def test_a_vended_key_does_inside_what_its_level_says_and_nothing_outside(
+async def test_vended_key_allows_its_level_inside_the_location_only(
     store: Store, sts: Sts, objects: None, level: AccessLevel
 ) -> None:
     vended = await _vend(store, sts, level)
@@ -354,7 +354,7 @@ async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts
     assert not _allowed(lambda: client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t10/big"))
 
 
-async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Store, sts: Sts, objects: None) -> None:
+async def test_multi_object_delete_keeps_outside_objects(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     wanted = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
     with contextlib.suppress(ClientError):
@@ -366,7 +366,7 @@ async def test_deleting_many_in_one_request_spares_what_lies_outside(store: Stor
 
 
 @pytest.mark.threat("LG-LOC-22")
-async def test_a25_a_vended_key_sees_no_bucket(store: Store, sts: Sts) -> None:
+async def test_a25_vended_key_lists_no_buckets(store: Store, sts: Sts) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     try:
         buckets = client.list_buckets()["Buckets"]
@@ -435,7 +435,7 @@ async def test_a25_a_vended_key_cannot_make_another_identity(store: Store, sts: 
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
 
 
-def test_the_filers_own_port_serves_nobody_without_a_signature(store: Store, objects: None) -> None:
+def test_filer_port_refuses_unsigned_requests(store: Store, objects: None) -> None:
     for method in ("GET", "PUT"):
         request = urllib.request.Request(
             f"http://127.0.0.1:{store.filer_port}/buckets/{BUCKET}/base/ns/t2/f",
@@ -513,7 +513,7 @@ async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects
 # -- clients with the vended properties --------------------------------------------------------------------------------
 
 
-async def test_pyiceberg_works_inside_and_only_inside_with_the_vended_properties(
+async def test_pyiceberg_with_vended_properties_works_inside_the_location_only(
     store: Store, sts: Sts, objects: None
 ) -> None:
     vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
@@ -537,7 +537,7 @@ async def test_pyiceberg_works_inside_and_only_inside_with_the_vended_properties
 # -- sts -------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_life_of_a_credential_is_the_shorter_of_both(store: Store, sts: Sts) -> None:
+async def test_credential_lifetime_is_the_shorter_limit(store: Store, sts: Sts) -> None:
     vendor, now = Vendor(clients(sts)), datetime.now(UTC)
     for asked, profile_seconds, life in ((900, 3600, 900), (43200, 1000, 1000)):
         vended = await vendor.vend(
@@ -553,7 +553,7 @@ async def test_the_life_of_a_credential_is_the_shorter_of_both(store: Store, sts
         assert abs(vended.expires_at - now - timedelta(seconds=life)) < timedelta(seconds=20)
 
 
-async def test_a_wrong_secret_gives_a_specific_error_without_the_stores_words(store: Store, sts: Sts) -> None:
+async def test_wrong_secret_gives_a_specific_error_without_store_details(store: Store, sts: Sts) -> None:
     wrong = msgspec.structs.replace(store.credential, secret_access_key="not-the-secret-one")
     with pytest.raises(ShortTermCredentialError) as failed:
         await sts.assume(
@@ -564,7 +564,7 @@ async def test_a_wrong_secret_gives_a_specific_error_without_the_stores_words(st
     assert failed.value.__cause__ is None and failed.value.__suppress_context__ or failed.value.__context__ is None
 
 
-async def test_the_callback_is_told_the_outcome_of_each_call(store: Store) -> None:
+async def test_callback_receives_the_outcome_of_each_call(store: Store) -> None:
     told: list[str] = []
     sts = Sts(route=LOCAL, on_latency=lambda seconds, outcome: told.append(outcome) if seconds >= 0 else None)
     await _vend(store, sts, AccessLevel.READ)
@@ -596,9 +596,7 @@ async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> N
         await files.read(profile, keys, text, max_bytes=3)
 
 
-async def test_a_sibling_with_the_same_beginning_does_not_make_a_location_seem_full(
-    store: Store, objects: None
-) -> None:
+async def test_sibling_with_a_common_prefix_does_not_make_a_location_nonempty(store: Store, objects: None) -> None:
     empty = Location(SCHEME, BUCKET, ("base", "ns", "t"))
     await files_of().delete(store.profile(), store.credential, ["s3://warehouse/base/ns/t/f"])
     assert await files_of().is_empty(store.profile(), store.credential, empty)
@@ -618,7 +616,7 @@ async def test_the_environment_cannot_redirect_or_unsign_a_request(
     sts.close()
 
 
-async def test_the_gateways_own_files_go_through_the_role_it_is_told_to_assume(store: Store, sts: Sts) -> None:
+async def test_gateway_file_access_uses_the_configured_role(store: Store, sts: Sts) -> None:
     profile = store.profile(assume_role_arn=ROLE)
     asked: list[str] = []
 
@@ -635,7 +633,7 @@ async def test_the_gateways_own_files_go_through_the_role_it_is_told_to_assume(s
         await files_of().read(profile, store.credential, text, max_bytes=9)
 
 
-async def test_listing_and_deleting_elsewhere_with_a_vended_key_is_told_as_a_refusal(
+async def test_foreign_list_and_delete_with_a_vended_key_are_access_denied(
     store: Store, sts: Sts, objects: None
 ) -> None:
     keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, files_of(), store.profile()
@@ -645,7 +643,7 @@ async def test_listing_and_deleting_elsewhere_with_a_vended_key_is_told_as_a_ref
         await files.delete(profile, keys, [f"s3://{BUCKET}/base/ns/t1/data/f.parquet"])
 
 
-async def test_a_store_that_is_down_is_unavailable_and_not_missing(store: Store) -> None:
+async def test_store_outage_is_unavailable_and_not_a_missing_file(store: Store) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         profile = store.profile(endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}")
@@ -675,7 +673,7 @@ async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **
     return report
 
 
-async def test_a_store_that_keeps_the_fence_is_valid_and_left_clean(store: Store, sts: Sts) -> None:
+async def test_store_enforcing_session_policies_is_valid_and_left_clean(store: Store, sts: Sts) -> None:
     report = await _validate(store, sts)
     assert [check for check in report.checks if check.status is not CheckStatus.PASSED] == []
     assert report.valid
@@ -689,14 +687,14 @@ async def test_a_store_that_keeps_the_fence_is_valid_and_left_clean(store: Store
     assert names[-1] == "cleanup"
 
 
-async def test_without_sts_the_fence_is_skipped_with_a_reason(store: Store, sts: Sts) -> None:
+async def test_without_sts_the_session_policy_checks_are_skipped_with_a_reason(store: Store, sts: Sts) -> None:
     report = await _validate(store, sts, store.profile(sts_enabled=False))
     assert report.valid
     skipped = [check for check in report.checks if check.status is CheckStatus.SKIPPED]
     assert len(skipped) == 5 and all("sts-enabled" in str(check.reason) for check in skipped)
 
 
-async def test_a_role_anybody_may_assume_is_refused(store: Store, sts: Sts) -> None:
+async def test_publicly_assumable_role_is_refused(store: Store, sts: Sts) -> None:
     report = await _validate(store, sts, store.profile(sts_role_arn=OPEN_ROLE))
     assert not report.valid
     assert _statuses(report)["vended-credentials-no-role-assumption"] == "failed"
@@ -780,7 +778,7 @@ async def test_d08_an_inner_address_is_refused_before_anything_is_sent(store: St
     assert _statuses(report)["storage-client-initialized"] == "skipped"
 
 
-async def test_a_validation_that_runs_out_of_time_fails_and_cleans_up(store: Store) -> None:
+async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
     class Slow(Sts):
         async def assume(self, **rest: Any) -> S3TemporaryCredential:
             await asyncio.sleep(30)
@@ -816,7 +814,7 @@ async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(sto
         await _vend(store, _Unasked(), AccessLevel.READ, place)
 
 
-async def test_below_the_floor_there_is_no_credential_and_without_sts_neither(store: Store) -> None:
+async def test_lifetime_below_the_minimum_or_missing_sts_gives_no_credential(store: Store) -> None:
     ask: dict[str, Any] = {
         "profile_version": "1",
         "credential": store.credential,

@@ -70,7 +70,7 @@ def remembering(counting: Counting) -> RememberedPolicies:
     return RememberedPolicies(counting, entries=10, observer=counting, poll_seconds=3600)
 
 
-async def test_a_lasting_answer_is_asked_for_once(counting: Counting) -> None:
+async def test_time_independent_decision_is_requested_once(counting: Counting) -> None:
     memory = remembering(counting)
     await memory.look()
     for second in range(5):
@@ -81,7 +81,7 @@ async def test_a_lasting_answer_is_asked_for_once(counting: Counting) -> None:
     assert counting.asked == 2
 
 
-async def test_policy_data_that_changed_counts_as_soon_as_it_is_looked_at(counting: Counting, endpoint: str) -> None:
+async def test_changed_policy_data_applies_at_the_next_revision_check(counting: Counting, endpoint: str) -> None:
     memory = remembering(counting)
     await memory.look()
     asked = request(at=SUNDAY_NIGHT)
@@ -92,7 +92,7 @@ async def test_policy_data_that_changed_counts_as_soon_as_it_is_looked_at(counti
     assert not (await memory.decide(asked))[0].allow
 
 
-async def test_a_contractor_s_answers_depend_on_the_time_and_are_never_kept(counting: Counting, endpoint: str) -> None:
+async def test_time_dependent_contractor_decisions_are_never_cached(counting: Counting, endpoint: str) -> None:
     now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
     assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
     memory = remembering(counting)
@@ -103,7 +103,7 @@ async def test_a_contractor_s_answers_depend_on_the_time_and_are_never_kept(coun
     assert not (await memory.decide(request(at=SUNDAY_NIGHT)))[0].allow
 
 
-async def test_rules_are_named_at_the_start_of_opa_and_without_a_name_nothing_can_be_remembered() -> None:
+async def test_decisions_are_cached_only_under_the_policy_revision_of_opa() -> None:
     seen = []
     for name in ("1", "2", ""):
         with serving(**_TOKENS, LAKEGATE_OPA_REVISION=name) as address:

@@ -113,7 +113,7 @@ async def outage(decider: OpaDecider, questions: int = 1) -> None:
         "[" * 100_000,
     ],
 )
-async def test_an_answer_that_is_no_whole_decision_is_an_outage(body: Any) -> None:
+async def test_incomplete_opa_decision_is_an_outage(body: Any) -> None:
     async with opa(answering(body)) as decider:
         await outage(decider)
 
@@ -125,17 +125,17 @@ async def test_one_missing_answer_among_several_is_an_outage() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503, 504])
-async def test_any_status_of_failure_is_an_outage(status: int) -> None:
+async def test_any_error_status_is_an_outage(status: int) -> None:
     async with opa(answering({"result": {"decisions": [YES]}}, status)) as decider:
         await outage(decider)
 
 
-async def test_an_answer_that_does_not_say_it_is_json_is_an_outage() -> None:
+async def test_response_without_json_content_type_is_an_outage() -> None:
     async with opa(answering({"result": {"decisions": [YES]}}, content_type="text/html")) as decider:
         await outage(decider)
 
 
-async def test_a_slow_server_is_an_outage_after_the_timeout_and_not_later() -> None:
+async def test_slow_server_is_an_outage_at_the_timeout() -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3)
         return web.Response()
@@ -150,7 +150,7 @@ async def test_a_slow_server_is_an_outage_after_the_timeout_and_not_later() -> N
         assert await quickest(ask) < 1
 
 
-async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -> None:
+async def test_retries_of_a_broken_server_end_at_the_timeout() -> None:
     asked: list[int] = []
 
     async def breaking(_: web.Request) -> web.StreamResponse:
@@ -162,7 +162,7 @@ async def test_a_server_that_breaks_is_not_asked_for_longer_than_the_timeout() -
     assert len(asked) == 2, "asked again once, because a decision changes nothing"
 
 
-async def test_a_policy_that_fails_is_an_outage_that_names_the_line_and_is_not_repeated() -> None:
+async def test_policy_error_is_an_outage_naming_the_line_without_a_retry() -> None:
     calls: list[str] = []
     location = {"file": "gateway/guardrails/times.rego", "row": 7, "col": 3}
     errors = [{"code": "eval_builtin_error", "message": 'parsing time "secret"', "location": location}]
@@ -178,7 +178,7 @@ async def test_a_policy_that_fails_is_an_outage_that_names_the_line_and_is_not_r
     assert calls == ["/v1/data/gateway/decisions?strict-builtin-errors=true"]
 
 
-async def test_a_server_that_is_not_there_is_an_outage() -> None:
+async def test_unreachable_server_is_an_outage() -> None:
     with closed_port() as port:
         decider = OpaDecider(f"http://127.0.0.1:{port}", TOKEN, timeout_s=1.0)
         await outage(decider)
@@ -187,7 +187,7 @@ async def test_a_server_that_is_not_there_is_an_outage() -> None:
         await decider.aclose()
 
 
-async def test_a_whole_answer_is_read_in_order() -> None:
+async def test_complete_response_is_read_in_order() -> None:
     body = {
         "result": {
             "decisions": [
@@ -209,7 +209,7 @@ async def test_a_whole_answer_is_read_in_order() -> None:
 
 
 @pytest.mark.threat("LG-POL-10")
-async def test_the_path_is_fixed_whatever_the_question_says_and_the_wire_is_snake_case() -> None:
+async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
     seen: list[tuple[str, Any, str | None]] = []
 
     async def keeping(asked: web.Request) -> web.StreamResponse:

@@ -136,14 +136,14 @@ def request(
     )
 
 
-async def test_as_shipped_everything_is_allowed_at_any_time(decider: OpaDecider) -> None:
+async def test_default_policies_allow_everything_at_any_time(decider: OpaDecider) -> None:
     await decider.ping()
     for kind in ("user", "role", "system"):
         answers = await decider.decide(request(table(), table("other"), kind=kind, at=SUNDAY_NIGHT))
         assert answers == (PolicyAnswer(allow=True), PolicyAnswer(allow=True))
 
 
-async def test_an_operator_makes_a_contractor_at_run_time(decider: OpaDecider, endpoint: str) -> None:
+async def test_operator_marks_a_contractor_at_run_time(decider: OpaDecider, endpoint: str) -> None:
     listed = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
     assert call(endpoint, "PUT", CONTRACTORS, listed, OPERATOR) == 204
     [night] = await decider.decide(request(at=SUNDAY_NIGHT))
@@ -156,7 +156,7 @@ async def test_an_operator_makes_a_contractor_at_run_time(decider: OpaDecider, e
     assert (await decider.decide(request(at=WEDNESDAY_NOON)))[0].allow is False
 
 
-async def test_zones_are_known_to_the_server(decider: OpaDecider, endpoint: str) -> None:
+async def test_time_zones_are_known_to_opa(decider: OpaDecider, endpoint: str) -> None:
     hours = {**SHIPPED["contractors"]["hours"], "timezone": "Asia/Tokyo"}
     listed = {"users": ["oidc~contractor"], "roles": [], "hours": hours}
     assert call(endpoint, "PUT", CONTRACTORS, listed, OPERATOR) == 204
@@ -164,13 +164,13 @@ async def test_zones_are_known_to_the_server(decider: OpaDecider, endpoint: str)
     assert (await decider.decide(request(at=WEDNESDAY_NOON)))[0].allow is False
 
 
-async def test_data_that_cannot_be_read_denies_everybody(decider: OpaDecider, endpoint: str) -> None:
+async def test_invalid_policy_data_denies_all_users(decider: OpaDecider, endpoint: str) -> None:
     assert call(endpoint, "PUT", CONTRACTORS, {"users": "oidc~contractor"}, OPERATOR) == 204
     [answer] = await decider.decide(request(actor="oidc~alice"))
     assert answer.allow is False
 
 
-async def test_rules_for_credentials_become_obligations_of_their_questions(decider: OpaDecider, endpoint: str) -> None:
+async def test_credential_rules_become_obligations_of_their_requests(decider: OpaDecider, endpoint: str) -> None:
     rules = [
         {"namespace": ["pii*"], "ask": {"max_credential_seconds": 900}},
         {"warehouse": "cold", "ask": {"no_vending": True}},
@@ -187,7 +187,7 @@ async def test_rules_for_credentials_become_obligations_of_their_questions(decid
     ]
 
 
-async def test_an_error_of_a_builtin_function_denies_by_failing(decider: OpaDecider, endpoint: str) -> None:
+async def test_builtin_function_error_fails_the_decision(decider: OpaDecider, endpoint: str) -> None:
     """Without strict errors the pattern that cannot be read would match nothing, and its obligation be dropped."""
     rules = [{"table": "[", "ask": {"no_vending": True}}]
     assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
@@ -203,7 +203,7 @@ async def test_a_zone_that_does_not_exist_stops_contractors_alone(decider: OpaDe
     assert (await decider.decide(request(actor="oidc~alice")))[0].allow is True
 
 
-async def test_a_thousand_questions_are_answered_in_order(decider: OpaDecider, endpoint: str) -> None:
+async def test_thousand_opa_requests_are_answered_in_order(decider: OpaDecider, endpoint: str) -> None:
     rules = [{"table": "*7", "ask": {"no_vending": True}}]
     assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
     answers = await decider.decide(request(*[table(f"t{number}") for number in range(1000)]))
@@ -218,14 +218,14 @@ async def test_an_unknown_kind_of_caller_is_denied(decider: OpaDecider) -> None:
 
 
 @pytest.mark.parametrize("token", ["wrong", "", OPERATOR])
-async def test_another_token_gets_no_decision(endpoint: str, token: str) -> None:
+async def test_unknown_token_gets_no_decision(endpoint: str, token: str) -> None:
     decider = OpaDecider(endpoint, token, timeout_s=30)
     with pytest.raises(DecisionEngineUnavailable):
         await decider.decide(request())
     await decider.aclose()
 
 
-def test_what_the_gateway_may_not_do(endpoint: str) -> None:
+def test_gateway_token_cannot_change_opa(endpoint: str) -> None:
     assert call(endpoint, "POST", DECISIONS, {"input": {"questions": []}}, GATEWAY) == 200
     assert call(endpoint, "GET", "/health", None, GATEWAY) == 200
     for method, path in (
@@ -246,7 +246,7 @@ def test_what_the_gateway_may_not_do(endpoint: str) -> None:
         assert call(endpoint, method, path, {}, GATEWAY) in (301, 307, 401), (method, path)
 
 
-def test_what_an_operator_may_not_do(endpoint: str) -> None:
+def test_operator_token_cannot_decide_or_change_policies(endpoint: str) -> None:
     assert call(endpoint, "GET", CONTRACTORS, None, OPERATOR) == 200
     allow_all = "package system.authz\n\nallow := true\n"
     for method, path, body in (
@@ -268,12 +268,12 @@ def test_what_an_operator_may_not_do(endpoint: str) -> None:
     assert call(endpoint, "POST", DECISIONS, {"input": {"questions": []}}, GATEWAY) == 200
 
 
-def test_without_a_token_nothing_is_answered(endpoint: str) -> None:
+def test_opa_refuses_requests_without_a_token(endpoint: str) -> None:
     for method, path in (("POST", DECISIONS), ("GET", "/health"), ("GET", CONTRACTORS), ("GET", "/v1/policies")):
         assert call(endpoint, method, path, {}, None) == 401
 
 
-def test_an_opa_without_tokens_in_its_environment_answers_nobody() -> None:
+def test_opa_without_configured_tokens_refuses_all_requests() -> None:
     with serving() as bare, serving(LAKEGATE_OPA_GATEWAY_TOKEN="", LAKEGATE_OPA_OPERATOR_TOKEN="") as empty:
         for address in (bare, empty):
             for token in (None, "", "null", "undefined", GATEWAY):

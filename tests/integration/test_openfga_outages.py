@@ -100,12 +100,12 @@ async def outage(client: FgaClient, number: int = 1) -> DecisionEngineUnavailabl
         "null",
     ],
 )
-async def test_an_answer_that_is_no_clear_yes_or_no_is_an_outage(body: Any) -> None:
+async def test_ambiguous_openfga_response_is_an_outage(body: Any) -> None:
     async with openfga(answering(body)) as client:
         await outage(client)
 
 
-async def test_a_condition_without_its_context_is_a_no_and_the_others_are_answered() -> None:
+async def test_condition_without_context_denies_only_its_own_check() -> None:
     body = {"result": {"0": {"error": {"message": MISSING_CONTEXT}}, "1": {"allowed": True}}}
     async with openfga(answering(body)) as client:
         assert await client.batch_check([check(0), check(1)], context={}) == [False, True]
@@ -145,7 +145,7 @@ async def test_any_other_status_is_an_outage(status: int) -> None:
         await outage(client)
 
 
-async def test_a_slow_server_is_an_outage_after_the_timeout_and_not_later() -> None:
+async def test_slow_server_is_an_outage_at_the_timeout() -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3)
         return web.Response()
@@ -167,7 +167,7 @@ async def test_a_body_that_trickles_is_an_outage_after_the_timeout() -> None:
         assert await quickest(lambda: outage(client)) < 1
 
 
-async def test_a_server_that_is_not_there_is_an_outage() -> None:
+async def test_unreachable_server_is_an_outage() -> None:
     with closed_port() as port:
         client = FgaClient(f"http://127.0.0.1:{port}", KEY, ULID, ULID, timeout_s=10)
         await outage(client)
@@ -208,13 +208,13 @@ async def dropping(times: int) -> AsyncIterator[tuple[FgaClient, list[int]]]:
         await listener.wait_closed()
 
 
-async def test_a_check_is_asked_again_once_when_the_connection_drops() -> None:
+async def test_check_is_retried_once_after_a_connection_loss() -> None:
     async with dropping(1) as (client, seen):
         assert await client.batch_check([check(0)], context=CONTEXT) == [True]
         assert len(seen) == 2
 
 
-async def test_a_check_is_not_asked_a_third_time() -> None:
+async def test_check_is_not_retried_twice() -> None:
     async with dropping(2) as (client, seen):
         await outage(client)
         assert len(seen) == 2
@@ -227,7 +227,7 @@ async def test_a_write_is_never_sent_twice_and_its_outcome_is_unknown() -> None:
         assert len(seen) == 1
 
 
-async def test_a_write_that_is_not_answered_in_time_has_an_unknown_outcome() -> None:
+async def test_timed_out_write_has_an_unknown_outcome() -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3)
         return web.Response()
@@ -250,16 +250,14 @@ async def test_a_write_that_is_not_answered_in_time_has_an_unknown_outcome() -> 
         (302, "", DecisionEngineUnavailable),
     ],
 )
-async def test_a_refused_write_tells_whether_anything_may_have_happened(
-    status: int, message: str, kind: type[Exception]
-) -> None:
+async def test_refused_write_reports_a_possible_effect(status: int, message: str, kind: type[Exception]) -> None:
     async with openfga(answering({"code": "c", "message": message}, status)) as client:
         with pytest.raises(kind) as raised:
             await client.write([check(0)])
         assert type(raised.value) is kind
 
 
-async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order() -> None:
+async def test_chunks_are_checked_concurrently_and_results_keep_their_order() -> None:
     sizes: list[int] = []
     several = asyncio.Event()
 
@@ -280,7 +278,7 @@ async def test_chunks_are_asked_at_the_same_time_and_answers_keep_their_order() 
 
 
 @pytest.mark.parametrize(("max_batch", "expected"), [(50, [10] * 22), (4, [4] * 55)])
-async def test_a_large_question_goes_in_small_batches_one_after_the_other(max_batch: int, expected: list[int]) -> None:
+async def test_large_check_is_sent_in_sequential_batches(max_batch: int, expected: list[int]) -> None:
     sizes: list[int] = []
     under_way = 0
 
@@ -299,7 +297,7 @@ async def test_a_large_question_goes_in_small_batches_one_after_the_other(max_ba
     assert answers == [n % 2 == 0 for n in range(220)]
 
 
-async def test_equal_checks_are_asked_once_and_answered_each() -> None:
+async def test_equal_checks_are_sent_once_and_answered_each() -> None:
     bodies: list[Any] = []
 
     async def keeping(request: web.Request) -> web.StreamResponse:

@@ -146,7 +146,7 @@ async def test_two_stores_of_one_name_are_refused(endpoint: str, monkeypatch: py
         await find_model(endpoint, KEY, name, demanded={})
 
 
-async def test_serving_is_refused_without_a_store_a_model_or_a_relation(endpoint: str) -> None:
+async def test_serving_without_store_model_or_relation_is_refused(endpoint: str) -> None:
     with pytest.raises(ModelNotReady, match="no store named"):
         await find_model(endpoint, KEY, f"absent-{uuid4()}", demanded={})
     empty = f"empty-{uuid4()}"
@@ -174,7 +174,7 @@ async def test_a_wrong_key_is_an_outage_that_does_not_repeat_it(endpoint: str, p
 # ---- checks and writes ----
 
 
-async def test_a_grant_counts_at_once_and_so_does_taking_it_back(client: FgaClient) -> None:
+async def test_grant_and_revocation_apply_at_once(client: FgaClient) -> None:
     grant = FgaTuple("user:a", "select", "table:1")
     await client.ping()
     assert not await holds(client, "user:a", "can_read_data", "table:1")
@@ -184,7 +184,7 @@ async def test_a_grant_counts_at_once_and_so_does_taking_it_back(client: FgaClie
     assert not await holds(client, "user:a", "can_read_data", "table:1")
 
 
-async def test_writing_twice_and_deleting_what_is_gone_is_fine(client: FgaClient) -> None:
+async def test_repeated_writes_and_deletes_succeed(client: FgaClient) -> None:
     grant = FgaTuple("user:a", "select", "table:1")
     await client.write([grant])
     await client.write([grant, FgaTuple("user:b", "select", "table:1")])
@@ -193,7 +193,7 @@ async def test_writing_twice_and_deleting_what_is_gone_is_fine(client: FgaClient
     assert [found async for found in client.read()] == [FgaTuple("user:b", "select", "table:1")]
 
 
-async def test_another_condition_takes_a_delete_first(client: FgaClient) -> None:
+async def test_changed_condition_needs_a_delete_first(client: FgaClient) -> None:
     plain = FgaTuple("user:a", "select", "table:1")
     boxed = FgaTuple("user:a", "select", "table:1", Condition("unexpired", {"expires_at": "2026-03-05T00:00:00Z"}))
     await client.write([boxed])
@@ -205,7 +205,7 @@ async def test_another_condition_takes_a_delete_first(client: FgaClient) -> None
     assert [found async for found in client.read()] == [plain]
 
 
-async def test_tuples_the_model_does_not_allow_are_refused_whole(client: FgaClient) -> None:
+async def test_write_with_an_invalid_tuple_is_refused_as_a_whole(client: FgaClient) -> None:
     good = FgaTuple("user:a", "select", "table:1")
     for bad in (
         FgaTuple("user:*", "select", "table:1"),
@@ -219,7 +219,7 @@ async def test_tuples_the_model_does_not_allow_are_refused_whole(client: FgaClie
     assert [found async for found in client.read()] == []
 
 
-async def test_reading_goes_through_all_pages_and_filters(client: FgaClient) -> None:
+async def test_tuple_read_covers_all_pages_and_filters(client: FgaClient) -> None:
     tuples = [FgaTuple(f"user:u{n:03}", "select", f"table:{n % 2}") for n in range(250)]
     for start in (0, 100, 200):
         await client.write(tuples[start : start + 100])
@@ -228,7 +228,7 @@ async def test_reading_goes_through_all_pages_and_filters(client: FgaClient) -> 
     assert len([found async for found in client.read(user="user:u003", object="table:")]) == 1
 
 
-async def test_a_grant_with_an_end_holds_until_then_and_not_without_knowing_the_time(client: FgaClient) -> None:
+async def test_expiring_grant_applies_until_its_expiry_and_needs_the_time(client: FgaClient) -> None:
     key = TupleKey(Principal(PrincipalType.USER, "oidc~a"), "select", ObjectKey(ObjectType.TABLE, "1"))
     await client.write([to_wire(key, expires_at=NOW)])
     before, after = rfc3339(NOW - timedelta(microseconds=1)), rfc3339(NOW)
@@ -239,7 +239,7 @@ async def test_a_grant_with_an_end_holds_until_then_and_not_without_knowing_the_
         await holds(client, "user:oidc~a", "can_read_data", "table:1", current_time="noon")
 
 
-async def test_a_relation_the_model_does_not_have_is_an_outage_and_no_answer(client: FgaClient) -> None:
+async def test_unknown_relation_is_an_outage(client: FgaClient) -> None:
     with pytest.raises(DecisionEngineUnavailable, match="table#can_fly"):
         await holds(client, "user:a", "can_fly", "table:1")
 
@@ -250,7 +250,7 @@ async def test_two_hundred_checks_keep_their_order(client: FgaClient) -> None:
     assert await client.batch_check(checks, context=CONTEXT) == [n % 3 == 0 for n in range(200)]
 
 
-async def test_nasty_user_ids_are_users_like_any_other(client: FgaClient) -> None:
+async def test_unusual_user_ids_are_ordinary_users(client: FgaClient) -> None:
     nasty = ["*", "oidc~*", "oidc~a:b#c", "role:x#assignee", "oidc~a|b@c", "oidc~a b\n", "oidc~é名", "o~" + "x" * 500]
     for number, user_id in enumerate(nasty):
         await client.write([FgaTuple(user_object(user_id), "select", f"table:{number}")])
@@ -294,7 +294,7 @@ async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided
         assert await quickest(ask) < 1.5
 
 
-async def test_an_assumed_role_is_bound_by_managed_access_like_its_members(client: FgaClient) -> None:
+async def test_managed_access_restricts_an_assumed_role_like_its_members(client: FgaClient) -> None:
     role = uuid4()
     key = ObjectKey(ObjectType.TABLE, "t")
     await client.write([*_tree(1), FgaTuple(role_members(role), "ownership", "table:t")])
@@ -368,7 +368,7 @@ async def _call(endpoint: str, method: str, path: str, body: Any) -> Any:
 
 
 @pytest.mark.parametrize("assumed", [False, True])
-async def test_a_list_with_hints_is_what_single_questions_say(client: FgaClient, assumed: bool) -> None:
+async def test_hinted_list_equals_single_checks(client: FgaClient, assumed: bool) -> None:
     """Some are had by the hint, some until a moment ago, some in another way, some not; others are in nobody's list."""
     role, who = uuid4(), f"oidc~{uuid4()}"
     holder = role_members(role) if assumed else user_object(who)
@@ -395,7 +395,7 @@ async def test_a_list_with_hints_is_what_single_questions_say(client: FgaClient,
     assert await asking.check(actor, hinted, now=NOW) == expected
 
 
-async def test_a_list_stops_when_it_has_all_or_too_many_others(client: FgaClient) -> None:
+async def test_list_ends_when_complete_or_over_its_limit(client: FgaClient) -> None:
     who = user_object(f"oidc~{uuid4()}")
     names = {f"table:{uuid4()}" for _ in range(60)}
     await client.write([FgaTuple(who, "select", name) for name in names])
@@ -408,7 +408,7 @@ async def test_a_list_stops_when_it_has_all_or_too_many_others(client: FgaClient
 
 
 @pytest.mark.parametrize("managed", [False, True])
-async def test_what_lies_together_is_answered_as_each_would_be(client: FgaClient, managed: bool) -> None:
+async def test_grouped_checks_equal_single_checks(client: FgaClient, managed: bool) -> None:
     """For whatever is given on a namespace, and rights of each kind in it: one question says what each says."""
     space = ObjectKey(ObjectType.NAMESPACE, str(uuid4()))
     tables = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(8)]

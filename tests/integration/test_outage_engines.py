@@ -129,9 +129,7 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
 
 
 @pytest.mark.parametrize("part", ["openfga", "opa"])
-def test_without_a_decision_engine_nothing_is_allowed_and_nothing_changes(
-    world: World, ns: str, table: Table, part: str
-) -> None:
+def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: str, table: Table, part: str) -> None:
     # Nothing that is remembered counts any more; that it does otherwise is a matter of `test_failing_parts.py`.
     world.sql("update server set revision = gen_random_uuid()")
     before = world.rows(), world.objects()
@@ -149,7 +147,7 @@ def test_without_a_decision_engine_nothing_is_allowed_and_nothing_changes(
     _well(world, table)
 
 
-def test_a_revocation_while_openfga_stands_still_is_refused_and_can_be_made_afterwards(world: World, ns: str) -> None:
+def test_revocation_during_an_openfga_stall_fails_and_can_be_retried(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
     with _stopped(world, "openfga"):
@@ -162,7 +160,7 @@ def test_a_revocation_while_openfga_stands_still_is_refused_and_can_be_made_afte
     assert world.analyst.get(table.path).status_code == 404
 
 
-def test_what_a_killed_gateway_left_undelivered_is_delivered_in_the_background(world: World, ns: str) -> None:
+def test_undelivered_tuples_of_a_killed_gateway_are_delivered_later(world: World, ns: str) -> None:
     """A crash after T1, made by hand: rows and outbox row are there, OpenFGA knows nothing of it yet."""
     id = world.namespace_id(ns)
     world.sql(
@@ -180,7 +178,7 @@ def test_what_a_killed_gateway_left_undelivered_is_delivered_in_the_background(w
     assert world.steward.get(f"{world.root}/namespaces/{ns}").status_code == 200
 
 
-def test_the_outbox_waits_for_openfga_and_is_delivered_after_it_came_back(world: World, ns: str, table: Table) -> None:
+def test_outbox_is_delivered_after_openfga_recovers(world: World, ns: str, table: Table) -> None:
     id = world.namespace_id(ns)
     with _stopped(world, "openfga"):
         world.sql("delete from grants where object_id = $1 and principal_id = 'oidc~steward'", id)
@@ -196,7 +194,7 @@ def test_the_outbox_waits_for_openfga_and_is_delivered_after_it_came_back(world:
     _well(world, table)
 
 
-def test_without_the_database_nothing_is_allowed(world: World, ns: str, table: Table) -> None:
+def test_database_outage_denies_all(world: World, ns: str, table: Table) -> None:
     with _stopped(world, "postgres"):
         change = {"action": "set-properties", "updates": {"while": "down"}}
         read, changed = _at_once(
@@ -209,9 +207,7 @@ def test_without_the_database_nothing_is_allowed(world: World, ns: str, table: T
     assert "while" not in world.admin.get(table.path).json()["metadata"]["properties"]
 
 
-def test_without_the_object_store_metadata_is_served_and_changes_are_refused(
-    world: World, ns: str, table: Table
-) -> None:
+def test_store_outage_serves_metadata_and_refuses_changes(world: World, ns: str, table: Table) -> None:
     before = world.rows()
     # Noted before a file is written, and swept with it after an hour: the store was asked and nobody knows if it heard.
     del before["pending_files"]
@@ -228,7 +224,7 @@ def test_without_the_object_store_metadata_is_served_and_changes_are_refused(
     _well(world, table)
 
 
-def test_a_table_is_created_and_told_as_created_when_only_its_keys_cannot_be_made(world: World, ns: str) -> None:
+def test_table_creation_succeeds_if_only_vending_fails(world: World, ns: str) -> None:
     """Its row is committed by then: any error would be read as "nothing happened"."""
     (row,) = world.sql("select profile from warehouses where id = $1::text::uuid", world.warehouse)
     profile = msgspec.json.decode(row["profile"])
@@ -246,9 +242,7 @@ def test_a_table_is_created_and_told_as_created_when_only_its_keys_cannot_be_mad
     assert world.bob.get(f"{world.root}/namespaces/{ns}/tables/{name}").json()["storage-credentials"]
 
 
-def test_without_the_identity_provider_known_keys_go_on_and_unknown_tokens_are_refused(
-    world: World, ns: str, table: Table
-) -> None:
+def test_provider_outage_keeps_known_keys_and_refuses_unknown_tokens(world: World, ns: str, table: Table) -> None:
     with _stopped(world, "identity-provider"):
         assert world.alice.get(table.path).status_code == 200
         header, claims, signature = world.alice.token.split(".")
@@ -257,7 +251,7 @@ def test_without_the_identity_provider_known_keys_go_on_and_unknown_tokens_are_r
     _well(world, table)
 
 
-def test_a_decision_engine_that_died_is_an_outage_and_no_allow(world: World, ns: str, table: Table) -> None:
+def test_crashed_decision_engine_is_an_outage_and_no_permission(world: World, ns: str, table: Table) -> None:
     """Last: nobody starts it again here."""
     psutil.Process(world.ready.pids["opa"][0]).kill()
     for answer in _reads(world, ns, table):

@@ -103,7 +103,7 @@ async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store:
 
 
 @pytest.mark.threat("LG-LOC-24", "LG-LOC-25")
-async def test_a_purge_that_was_told_of_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811
+async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     purge = _purge(store, sts)
@@ -122,7 +122,7 @@ def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
     toxic.close()
 
 
-async def test_a_store_that_goes_silent_in_the_middle_is_purged_by_the_next_run(
+async def test_purge_interrupted_by_a_store_stall_completes_in_the_next_run(
     store: Store,  # noqa: F811
     sts: Sts,  # noqa: F811
     proxy: Toxic,

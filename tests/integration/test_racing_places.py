@@ -121,7 +121,7 @@ def _stored(world: World, base: str) -> set[str]:
 
 
 @pytest.mark.parametrize("round", range(3))
-def test_of_a_hundred_who_race_for_overlapping_places_in_every_way_one_wins(world: World, ns: str, round: int) -> None:
+def test_one_of_100_racing_claims_of_overlapping_locations_succeeds(world: World, ns: str, round: int) -> None:
     base = f"s3://{world.bucket}/demo/{unique('places')}"
     places = [base, f"{base}/a", f"{base}/A", f"{base}/a/b", base.replace("/places", "/PLACES")]
     asks = [ask for _ in range(4) for place in places for ask in _creations(world, ns, place)]
@@ -137,7 +137,7 @@ def test_of_a_hundred_who_race_for_overlapping_places_in_every_way_one_wins(worl
 
 
 @pytest.mark.parametrize("round", range(2))
-def test_registering_a_place_and_creating_inside_it_at_once_gives_it_to_one(
+def test_racing_registration_and_creation_at_one_location_give_one_winner(
     world: World, adopters: None, ns: str, round: int
 ) -> None:
     base = f"s3://{world.bucket}/demo/{unique('brought')}"
@@ -159,7 +159,7 @@ def test_registering_a_place_and_creating_inside_it_at_once_gives_it_to_one(
     assert _stored(world, base) == {file} | ({row["metadata_location"]} if row["metadata_location"] else set())
 
 
-def test_of_many_warehouses_with_overlapping_bases_in_two_projects_one_is_made(world: World) -> None:
+def test_one_of_many_warehouses_with_overlapping_bases_is_created(world: World) -> None:
     """What overlaps across warehouses overlaps for their tables: it is refused where the warehouse is made."""
     project = world.admin.post("/management/v1/project", {"project-name": unique("other")}).json()["project-id"]
     prefix = unique("bases")

@@ -65,9 +65,7 @@ def _now(world: World, path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
-def test_sixteen_writers_append_to_one_table_and_nothing_is_lost_or_doubled(
-    world: World, ns: str, seconds: float, version: str
-) -> None:
+def test_sixteen_writers_append_without_loss_or_duplicates(world: World, ns: str, seconds: float, version: str) -> None:
     table = world.table(ns, properties={"format-version": version})
     ledger = Ledger()
     until = time.monotonic() + seconds
@@ -86,7 +84,7 @@ def test_sixteen_writers_append_to_one_table_and_nothing_is_lost_or_doubled(
 
 
 @pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
-def test_commits_that_contradict_nobody_are_all_taken(world: World, ns: str, seconds: float) -> None:
+def test_nonconflicting_commits_all_succeed(world: World, ns: str, seconds: float) -> None:
     """Server-side deconflicting: with nothing required, each is made to fit, and none waits for long."""
     table = world.table(ns)
     until = time.monotonic() + seconds
@@ -113,7 +111,7 @@ def test_commits_that_contradict_nobody_are_all_taken(world: World, ns: str, sec
 
 
 @pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
-def test_transactions_over_two_tables_happen_in_both_or_in_none(world: World, ns: str, seconds: float) -> None:
+def test_transactions_over_two_tables_are_atomic(world: World, ns: str, seconds: float) -> None:
     one, other = world.table(ns), world.table(ns, properties={"format-version": "3"})
     ledger = Ledger()
     until = time.monotonic() + seconds
@@ -145,9 +143,7 @@ def test_transactions_over_two_tables_happen_in_both_or_in_none(world: World, ns
 
 
 @pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
-def test_replacements_of_one_view_are_all_kept_and_numbered_one_after_the_other(
-    world: World, ns: str, seconds: float
-) -> None:
+def test_concurrent_view_replacements_are_kept_and_numbered(world: World, ns: str, seconds: float) -> None:
     view = create_view(world, ns, properties={"version.history.num-entries": "100000"})
     until = time.monotonic() + seconds
     acknowledged: list[str] = []

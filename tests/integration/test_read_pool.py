@@ -186,7 +186,7 @@ def _exact(world: World, table: Table) -> list[tuple[str, str, object]]:
     ]
 
 
-def test_lists_for_people_are_read_from_the_replica_and_nothing_else_is(
+def test_only_lists_are_read_from_the_replica(
     admin: httpx.Client, world: World, table: Table, replica: Replica
 ) -> None:
     _found(admin)
@@ -203,7 +203,7 @@ def test_lists_for_people_are_read_from_the_replica_and_nothing_else_is(
         assert not replica.sent, f"{method} {path} was read from the replica"
 
 
-def test_what_a_search_shows_is_the_replicas_and_what_one_object_is_the_primarys(
+def test_searches_read_the_replica_and_single_objects_the_primary(
     admin: httpx.Client, world: World, table: Table, replica: Replica
 ) -> None:
     assert _found(admin) == [ONLY_THERE]
@@ -214,7 +214,7 @@ def test_what_a_search_shows_is_the_replicas_and_what_one_object_is_the_primarys
     assert admin.get(f"/management/v1/user/{world.bob.id}").json()["name"] != ONLY_THERE
 
 
-def test_a_search_on_the_replica_shows_nothing_that_was_revoked_on_the_primary(
+def test_replica_search_omits_rights_revoked_on_the_primary(
     admin: httpx.Client, world: World, table: Table, lost: Person
 ) -> None:
     path = f"/management/v1/warehouse/{world.warehouse}/search-tabular"
@@ -277,7 +277,7 @@ def _sqlalchemy(url: str) -> str:
     return url.replace("postgresql://", "postgresql+asyncpg://", 1)
 
 
-async def test_a_replica_that_failed_is_asked_again_after_the_pause(pool: Pool, replica: Replica) -> None:
+async def test_failed_replica_is_retried_after_the_pause(pool: Pool, replica: Replica) -> None:
     assert await pool.reads.run(_bob) == ONLY_THERE
     replica.proxy.become(GONE)
     with capture_logs() as logs:
@@ -290,9 +290,7 @@ async def test_a_replica_that_failed_is_asked_again_after_the_pause(pool: Pool, 
     assert await pool.reads.run(_bob, in_transaction=True) == ONLY_THERE
 
 
-async def test_a_replica_that_lacks_a_migration_is_passed_over_and_a_wrong_query_is_not_blamed_on_it(
-    pool: Pool, replica: Replica
-) -> None:
+async def test_replica_without_a_migration_is_skipped_but_not_for_query_errors(pool: Pool, replica: Replica) -> None:
     async def newer(connection: Connection) -> int:
         return int((await connection.execute(text("select count(*) from server"))).scalar_one())
 

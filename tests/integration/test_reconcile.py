@@ -53,7 +53,7 @@ def revisions(world: World) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_rows_and_tuples_that_agree_are_left_alone(world: World, relations: Relations) -> None:
+def test_matching_rows_and_tuples_are_unchanged(world: World, relations: Relations) -> None:
     name = world.namespace()
     table = world.table(name)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -66,7 +66,7 @@ def test_rows_and_tuples_that_agree_are_left_alone(world: World, relations: Rela
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_every_kind_of_difference_is_told_and_mended(world: World, relations: Relations) -> None:
+def test_every_kind_of_difference_is_reported_and_repaired(world: World, relations: Relations) -> None:
     name, other = world.namespace(), world.namespace()
     table, dropped = world.table(name), world.table(name)
     on, ns, elsewhere = (
@@ -163,9 +163,7 @@ _WAITS = """
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_a_grant_that_waited_to_be_delivered_at_the_backup_and_was_revoked_since_stays_revoked(
-    world: World, relations: Relations
-) -> None:
+def test_grant_undelivered_at_backup_and_revoked_since_stays_revoked(world: World, relations: Relations) -> None:
     table = world.table(world.namespace())
     held = ("user:oidc~steward", "select", f"table:{table.uuid}")
     world.grant("select", world.steward, "table", table.uuid)
@@ -187,9 +185,7 @@ _STEWARDS = "object_id = $1 and principal_id = 'oidc~steward'"
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_of_two_ends_of_a_grant_the_earlier_one_holds_after_a_restore_that_revokes(
-    world: World, relations: Relations
-) -> None:
+def test_earlier_expiry_applies_after_a_revoking_restore(world: World, relations: Relations) -> None:
     """Limited since the backup, limited to a time that is over, and prolonged since."""
     tables = [world.table(world.namespace()) for _ in range(3)]
     held: list[Tuple] = [("user:oidc~steward", "select", f"table:{table.uuid}") for table in tables]
@@ -223,7 +219,7 @@ _DUE = """
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_what_a_restored_database_would_delete_at_once_waits_a_day(world: World, relations: Relations) -> None:
+def test_deletions_due_after_a_restore_wait_a_day(world: World, relations: Relations) -> None:
     made = [row["id"] for row in world.sql(_DUE, world.warehouse)]
     waits = "select 1 from tasks where id::text = any($1) and scheduled_for > now() + interval '23 hours'"
     try:
@@ -238,7 +234,7 @@ def test_what_a_restored_database_would_delete_at_once_waits_a_day(world: World,
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_grants_found_in_openfga_become_rows_where_that_is_wished(world: World, relations: Relations) -> None:
+def test_tuples_in_openfga_become_grant_rows_on_request(world: World, relations: Relations) -> None:
     name = world.namespace()
     table = world.table(name)
     on, ns = f"table:{table.uuid}", f"namespace:{world.namespace_id(name)}"
@@ -277,7 +273,7 @@ def test_grants_found_in_openfga_become_rows_where_that_is_wished(world: World, 
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_grants_that_are_only_to_be_reported_stay_and_all_else_is_mended(world: World, relations: Relations) -> None:
+def test_report_only_grants_stay_and_other_differences_are_repaired(world: World, relations: Relations) -> None:
     table = world.table(world.namespace())
     grant, way = (
         ("user:oidc~steward", "select", f"table:{table.uuid}"),
@@ -294,7 +290,7 @@ def test_grants_that_are_only_to_be_reported_stay_and_all_else_is_mended(world: 
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_what_is_over_by_itself_is_swept_and_is_no_drift(world: World, relations: Relations) -> None:
+def test_expired_grants_are_removed_and_are_no_drift(world: World, relations: Relations) -> None:
     table = world.table(world.namespace())
     over = ("user:oidc~steward", "select", f"table:{table.uuid}")
     relations.write(over, until=(datetime.now(UTC) - timedelta(minutes=1)).isoformat())
@@ -305,7 +301,7 @@ def test_what_is_over_by_itself_is_swept_and_is_no_drift(world: World, relations
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_types_of_another_model_are_told_and_left(world: World, relations: Relations) -> None:
+def test_types_of_another_model_are_reported_and_kept(world: World, relations: Relations) -> None:
     """A newer version's migration writes such tuples while this one still serves."""
     model = json.loads(resources.files("gateway.fga").joinpath("model.json").read_text())
     extra = {
@@ -325,7 +321,7 @@ def test_types_of_another_model_are_told_and_left(world: World, relations: Relat
 @pytest.mark.parametrize(
     "forgotten", ["store_id = 'another'", "last_change = 'a change that is not in the feed any more'"]
 )
-def test_a_store_that_was_replaced_or_rewound_is_noticed_and_compared_whole(
+def test_replaced_or_rewound_store_triggers_a_full_comparison(
     world: World, relations: Relations, forgotten: str
 ) -> None:
     """What the feed cannot tell, because it begins after it: a tuple that went with the old store."""

@@ -71,7 +71,7 @@ def _asked(rows: Rows, generic: UUID) -> list[refs.Ref]:
     return asked
 
 
-async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Database) -> None:
+async def test_absent_object_resolves_to_its_existing_ancestors(database: Database) -> None:
     rows = Rows()
     async with database.transaction() as connection:
         await rows.insert(connection)
@@ -101,7 +101,7 @@ async def test_of_what_is_absent_it_is_told_where_it_would_lie(database: Databas
     assert (await resolver.resolve([outer], caller)).absent == {}
 
 
-async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_for_each_kind(
+async def test_batched_references_resolve_like_single_ones_by_kind(
     database: Database,
 ) -> None:
     rows, generic = Rows(), uuid4()
@@ -135,7 +135,7 @@ async def test_many_references_are_the_same_rows_as_one_by_one_in_a_statement_fo
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
 
 
-async def test_no_question_is_lost_to_connections_that_a_restarted_database_left_in_the_pool(url: str) -> None:
+async def test_stale_pool_connections_after_a_restart_fail_no_request(url: str) -> None:
     between = Toxic(urlsplit(url).port or 0)
     held = Database(url.replace(f":{between.target}", f":{between.port}"), pool_size=3, acquire_timeout=30)
 
@@ -166,7 +166,7 @@ async def _both_sleep(url: str) -> None:
 
 
 @pytest.mark.parametrize(("end", "kept"), [("answered", 1), ("cancelled", 0)])
-async def test_the_pool_keeps_the_connection_of_a_read_that_was_answered_and_no_other(
+async def test_pool_keeps_only_connections_of_completed_reads(
     url: str, end: str, kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that nobody keeps and nobody closed would stay open at the database, in the way of others."""

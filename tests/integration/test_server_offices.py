@@ -97,7 +97,7 @@ async def ground(stack: Ready) -> AsyncIterator[Ground]:
     await database.close()
 
 
-async def test_who_puts_a_role_in_ones_place_waits_for_who_leaves_the_role(ground: Ground) -> None:
+async def test_admin_replacement_by_a_role_waits_for_a_leaving_member(ground: Ground) -> None:
     async def swap() -> None:
         async with ground.transaction() as connection:
             await ground.swap(connection)
@@ -112,7 +112,7 @@ async def test_who_puts_a_role_in_ones_place_waits_for_who_leaves_the_role(groun
     assert await ground.somebody()
 
 
-async def test_who_leaves_a_role_that_is_given_the_office_meanwhile_finds_it_out(ground: Ground) -> None:
+async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(ground: Ground) -> None:
     async def go() -> None:
         async with ground.transaction() as connection:
             await leave(connection)
@@ -129,12 +129,12 @@ async def test_who_leaves_a_role_that_is_given_the_office_meanwhile_finds_it_out
     assert await ground.somebody()
 
 
-async def test_those_who_leave_roles_without_an_office_do_not_wait_for_each_other(ground: Ground) -> None:
+async def test_leaving_roles_without_admin_rights_does_not_block(ground: Ground) -> None:
     async with ground.transaction() as one, ground.transaction() as other, leaving(one):
         await asyncio.wait_for(leaving(other).__aenter__(), 30)
 
 
-async def test_of_two_administrators_who_take_each_others_office_one_stays(ground: Ground) -> None:
+async def test_one_of_two_mutually_revoking_administrators_stays(ground: Ground) -> None:
     async with ground.transaction() as connection:
         await give(connection, Privilege.OPERATOR, MEMBER, ground.server)
 

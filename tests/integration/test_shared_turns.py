@@ -48,9 +48,7 @@ async def there(stack: Ready) -> AsyncIterator[Database]:
 # ---- turns -----------------------------------------------------------------------------------------------------------
 
 
-async def test_two_processes_take_turns_and_a_turn_that_does_not_come_is_gone_without(
-    here: Database, there: Database
-) -> None:
+async def test_two_processes_share_a_lock_and_skip_it_after_the_timeout(here: Database, there: Database) -> None:
     id = uuid4()
     mine, theirs = SharedTurns(here), SharedTurns(there, wait=0.3)
     async with mine.taken([id]) as had:
@@ -65,7 +63,7 @@ async def test_two_processes_take_turns_and_a_turn_that_does_not_come_is_gone_wi
         assert came, "given back"
 
 
-async def test_who_waits_gets_the_turn_when_it_is_given_back(here: Database, there: Database) -> None:
+async def test_waiting_process_gets_a_released_lock(here: Database, there: Database) -> None:
     id = uuid4()
     order: list[str] = []
 
@@ -82,7 +80,7 @@ async def test_who_waits_gets_the_turn_when_it_is_given_back(here: Database, the
     assert order == ["first", "second"]
 
 
-async def test_a_process_that_dies_gives_its_turn_back(here: Database, there: Database) -> None:
+async def test_dying_process_releases_its_lock(here: Database, there: Database) -> None:
     id = uuid4()
     async with SharedTurns(here).taken([id]) as had:
         assert had
@@ -94,7 +92,7 @@ async def test_a_process_that_dies_gives_its_turn_back(here: Database, there: Da
     # What the holder did meanwhile is not told as failed only because its turn was lost.
 
 
-async def test_turns_take_only_so_many_connections_at_once(here: Database) -> None:
+async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None:
     turns = SharedTurns(here, most=1)
     async with turns.taken([uuid4()]) as one, turns.taken([uuid4()]) as two:
         assert (one, two) == (True, False)
@@ -102,9 +100,7 @@ async def test_turns_take_only_so_many_connections_at_once(here: Database) -> No
         assert again
 
 
-async def test_tables_named_in_another_order_do_not_wait_for_each_other_in_a_circle(
-    here: Database, there: Database
-) -> None:
+async def test_lock_order_of_several_tables_prevents_deadlocks(here: Database, there: Database) -> None:
     # Their last bytes decide the order; both processes must agree on it.
     ids = [UUID(int=number) for number in (1, 2, 3)]
 
@@ -138,7 +134,7 @@ async def _forget(database: Database, locations: list[str]) -> None:
         await pending_files.forget(connection, locations)
 
 
-async def test_a_file_that_a_change_is_about_to_name_is_nobodys_to_sweep(here: Database, there: Database) -> None:
+async def test_file_of_a_running_change_is_not_cleaned_up(here: Database, there: Database) -> None:
     held, free = await _noted(here, 2)
     try:
         async with here.transaction() as change:
@@ -149,7 +145,7 @@ async def test_a_file_that_a_change_is_about_to_name_is_nobodys_to_sweep(here: D
         await _forget(here, [held, free])
 
 
-async def test_a_change_waits_for_the_sweeper_and_then_does_not_happen(here: Database, there: Database) -> None:
+async def test_change_waits_for_file_cleanup_and_then_fails(here: Database, there: Database) -> None:
     [location] = await _noted(here, 1)
 
     async def change() -> None:
@@ -166,7 +162,7 @@ async def test_a_change_waits_for_the_sweeper_and_then_does_not_happen(here: Dat
         await changing
 
 
-async def test_many_files_of_one_warehouse_hold_up_no_other(here: Database) -> None:
+async def test_many_files_of_one_warehouse_delay_no_other_warehouse(here: Database) -> None:
     """Of each warehouse some are taken, so that one whose store is away does not fill the list for ever."""
     locations = await _noted(here, 3)
     try:

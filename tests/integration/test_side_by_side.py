@@ -176,7 +176,7 @@ def _serve(world: World) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(300)
-def test_a_gateway_goes_on_serving_when_the_next_version_has_migrated_and_no_other_one_starts(world: World) -> None:
+def test_gateway_keeps_serving_after_a_newer_migration_but_cannot_restart(world: World) -> None:
     _require_served(world)
     with _ahead(world):
         for _ in range(TIMES):
@@ -188,7 +188,7 @@ def test_a_gateway_goes_on_serving_when_the_next_version_has_migrated_and_no_oth
     _require_served(world)
 
 
-def test_a_gateway_refuses_a_database_that_is_behind_it_and_says_what_to_do(world: World) -> None:
+def test_gateway_refuses_an_unmigrated_database_with_the_remedy(world: World) -> None:
     version = world.sql("select version_num from alembic_version")[0]["version_num"]
     world.sql("update alembic_version set version_num = '0001'")
     try:

@@ -39,7 +39,7 @@ async def _sum_up(database: Database) -> None:
         await statistics.sum_up(connection)
 
 
-async def test_no_table_is_missed_however_many_processes_count(database: Database) -> None:
+async def test_concurrent_counting_misses_no_table(database: Database) -> None:
     rows, writing = Rows(), _WRITERS
     counted = rows.warehouses[1]
     async with database.transaction() as connection:

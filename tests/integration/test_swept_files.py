@@ -42,13 +42,13 @@ async def _overdue(database: Database) -> list[str]:
         return [row.location for row in await pending_files.overdue(connection, seconds=HOUR, limit=10)]
 
 
-async def test_what_is_found_overdue_is_claimed(database: Database) -> None:
+async def test_overdue_file_is_claimed(database: Database) -> None:
     assert await _overdue(database) == [FILE]
     async with database.transaction() as connection:
         assert await pending_files.claim(connection, [FILE], seconds=HOUR) == [FILE]
 
 
-async def test_a_file_that_somebody_is_about_to_name_since_it_was_found_overdue_is_not_swept(
+async def test_overdue_file_locked_by_a_change_is_not_deleted(
     database: Database,
 ) -> None:
     assert await _overdue(database) == [FILE]
@@ -58,7 +58,7 @@ async def test_a_file_that_somebody_is_about_to_name_since_it_was_found_overdue_
     assert await _overdue(database) == []
 
 
-async def test_who_comes_while_a_file_is_swept_waits_and_finds_none(database: Database) -> None:
+async def test_change_waits_for_a_file_deletion_and_finds_no_file(database: Database) -> None:
     files = PendingFiles(database)
     async with database.transaction() as connection:
         assert await pending_files.claim(connection, [FILE], seconds=HOUR) == [FILE]

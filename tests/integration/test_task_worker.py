@@ -124,7 +124,7 @@ async def until(true: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> N
         await asyncio.sleep(0.05)
 
 
-async def test_a_queue_has_its_slots_and_one_that_fails_holds_up_nobody(place: Place) -> None:
+async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) -> None:
     """The broken task ends as failed after five attempts; its log has all of them."""
     at_once, most = 0, 0
     two = asyncio.Event()
@@ -176,7 +176,7 @@ async def _all_succeeded(place: Place, ids: list[UUID]) -> bool:
     return all([(await place.row(id)).status == "succeeded" for id in ids])
 
 
-async def test_no_slots_means_none_of_the_queue(place: Place) -> None:
+async def test_queue_with_zero_slots_runs_no_tasks(place: Place) -> None:
     async def end(task: Task) -> None:
         await place.done(task)
 
@@ -188,7 +188,7 @@ async def test_no_slots_means_none_of_the_queue(place: Place) -> None:
 
 
 @pytest.mark.parametrize("away", [DecisionEngineUnavailable("OPA"), StorageUnavailable("the store")])
-async def test_what_is_away_costs_the_task_no_try(place: Place, away: Exception) -> None:
+async def test_dependency_outage_does_not_count_as_an_attempt(place: Place, away: Exception) -> None:
     async def out(task: Task) -> None:
         raise away
 
@@ -203,7 +203,7 @@ async def test_what_is_away_costs_the_task_no_try(place: Place, away: Exception)
     assert {outcome for _, outcome in place.told.outcomes} == {"interrupted"}
 
 
-async def test_who_is_asked_to_stop_stops_and_the_task_is_begun_again_when_it_is_due(place: Place) -> None:
+async def test_stopped_task_ends_and_is_restarted_when_due(place: Place) -> None:
     async def long(task: Task) -> None:
         if task.attempt > 1:
             await place.done(task)
@@ -264,7 +264,7 @@ async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Plac
     assert (await place.row(id)).status == "running"
 
 
-async def test_a_process_that_ends_gives_its_tasks_back_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ending_process_releases_its_tasks_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # on a machine that stands still at times
     begun = asyncio.Event()
 
@@ -282,7 +282,7 @@ async def test_a_process_that_ends_gives_its_tasks_back_at_once(place: Place, mo
     assert (attempt.status, attempt.message) == ("failed", "its process was ended")
 
 
-async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
+async def test_lost_connections_do_not_prevent_task_completion(place: Place) -> None:
     """Every connection of the worker ends while the task is under way and while its end is written."""
     begun = []
 
@@ -309,7 +309,7 @@ async def test_lost_connections_keep_no_task_from_its_end(place: Place) -> None:
     assert [each.status for each in await place.log(id)] == ["failed"] * (len(begun) - 1) + ["succeeded"]
 
 
-async def test_every_project_cleans_up_once_however_many_processes_see_to_it(place: Place) -> None:
+async def test_every_project_is_cleaned_up_once_by_many_processes(place: Place) -> None:
     async def see_to_it() -> None:
         await place.worker({}).maintain()
 
@@ -335,7 +335,7 @@ async def test_every_project_cleans_up_once_however_many_processes_see_to_it(pla
     assert (row.scheduled_for - row.created_at).total_seconds() == 7200
 
 
-async def test_only_what_ended_long_ago_in_the_project_is_removed_with_its_log(place: Place) -> None:
+async def test_only_old_ended_tasks_of_the_project_are_removed_with_their_log(place: Place) -> None:
     old, young, waiting = await place.add(), await place.add(), await place.add()
     worker = place.worker({Queue.TABULAR_PURGE: place.done})
     while await worker.work_once():
@@ -354,7 +354,7 @@ async def test_only_what_ended_long_ago_in_the_project_is_removed_with_its_log(p
     assert {row.task_id for row in await place.sql("select task_id from task_log")} == {young}
 
 
-async def test_a_task_that_is_begun_again_while_the_log_is_cleaned_up_is_not_removed(place: Place) -> None:
+async def test_task_restarted_during_log_cleanup_is_not_removed(place: Place) -> None:
     id = await place.add()
     await place.sql(
         "update tasks set status = 'failed', finished_at = now() - interval '91 days' where id = :id", id=id
@@ -391,7 +391,7 @@ def _spawn(url: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(("kills", "count"), [(4, 60), pytest.param(40, 400, marks=pytest.mark.long)])
-async def test_killed_workers_end_every_task_once(place: Place, parts: Parts, kills: int, count: int) -> None:
+async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: Parts, kills: int, count: int) -> None:
     await place.sql("drop table if exists task_marks")
     await place.sql("create table task_marks (task_id uuid, attempt int)")
     await place.sql(
@@ -435,7 +435,7 @@ async def test_killed_workers_end_every_task_once(place: Place, parts: Parts, ki
     assert died > 0, "no kill met a task under way"
 
 
-async def test_tasks_go_on_when_their_database_was_restarted() -> None:
+async def test_tasks_continue_after_a_database_restart() -> None:
     """A real PostgreSQL ends and starts again while a task is under way and others wait."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "logs").mkdir()

@@ -114,7 +114,7 @@ def test_an_entity_has_one_active_task_of_a_queue(there: Tasks) -> None:
     assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is not None
 
 
-def test_a_task_knows_the_path_of_what_it_is_about_and_passes_it_on_when_that_is_gone(there: Tasks) -> None:
+def test_task_keeps_the_path_of_its_object_after_deletion(there: Tasks) -> None:
     id = there.add(Queue.SOFT_DELETION, entity=there.rows.table)
     [row] = there.sql(
         "select levels, name from tables t join namespaces n on n.id = t.namespace_id where t.id = :id",
@@ -128,7 +128,7 @@ def test_a_task_knows_the_path_of_what_it_is_about_and_passes_it_on_when_that_is
     assert there.row(purge).parent_task_id == id
 
 
-def test_cancelling_tells_whether_a_worker_was_faster(there: Tasks) -> None:
+def test_cancellation_reports_an_already_started_task(there: Tasks) -> None:
     waiting, running, none = uuid4(), uuid4(), uuid4()
     begun = there.add(Queue.SOFT_DELETION, entity=running)
     there.take()
@@ -179,7 +179,7 @@ def test_an_interrupted_attempt_is_logged_and_not_counted(there: Tasks) -> None:
     assert [each.status for each in there.log(id)] == ["failed"] * 7 + ["succeeded"]
 
 
-def test_a_silent_worker_loses_its_task_and_can_end_it_no_more(there: Tasks) -> None:
+def test_worker_without_heartbeat_loses_its_task(there: Tasks) -> None:
     id = there.add()
     first = taken(there.take())
     assert there.take() is None
@@ -199,7 +199,7 @@ def test_a_silent_worker_loses_its_task_and_can_end_it_no_more(there: Tasks) -> 
     assert (there.row(id).status, there.row(id).progress) == ("succeeded", 1.0)
 
 
-def test_workers_that_die_each_time_end_the_task_as_failed(there: Tasks) -> None:
+def test_repeatedly_dying_workers_fail_the_task(there: Tasks) -> None:
     id = there.add()
     for _ in range(5):
         taken(there.take())
@@ -210,9 +210,7 @@ def test_workers_that_die_each_time_end_the_task_as_failed(there: Tasks) -> None
 
 
 @pytest.mark.parametrize(("silent", "taken_over"), [(20, False), (40, True)])
-def test_the_silence_after_which_a_task_is_taken_over_is_configured(
-    there: Tasks, silent: int, taken_over: bool
-) -> None:
+def test_task_takeover_timeout_is_configurable(there: Tasks, silent: int, taken_over: bool) -> None:
     there.sql(
         "insert into task_queue_configs (queue, warehouse_id, heartbeat_seconds) values ('tabular_purge', :w, 30)",
         w=there.rows.warehouses[0],
@@ -224,7 +222,7 @@ def test_the_silence_after_which_a_task_is_taken_over_is_configured(
 
 
 @pytest.mark.parametrize("end", ["fail", "interrupt", "die"])
-def test_a_task_that_was_asked_to_stop_is_begun_again_at_the_time_that_was_set(there: Tasks, end: str) -> None:
+def test_stopped_task_is_restarted_at_its_set_time(there: Tasks, end: str) -> None:
     id = there.add()
     task = taken(there.take())
     later = datetime.now(UTC) + timedelta(hours=3)
@@ -262,7 +260,7 @@ def test_a_task_of_the_version_before_is_stored_under_the_queues_new_name(there:
     assert taken(there.take()).queue is Queue.TABULAR_PURGE
 
 
-def test_a_finished_task_may_be_ended_otherwise_than_well(there: Tasks) -> None:
+def test_finished_task_can_have_a_failure_outcome(there: Tasks) -> None:
     id = there.add()
     there.do(task_runs.finish, taken(there.take()), status=Status.CANCELLED, reason="needless")
     assert (there.row(id).status, there.row(id).last_error) == ("cancelled", "needless")

@@ -132,7 +132,7 @@ async def _trusts(kind: str, server: Authority, trust: Trust, host: str = "127.0
 
 
 @pytest.mark.parametrize("kind", ALL)
-async def test_a_private_authority_is_trusted_when_it_is_named_and_only_then(
+async def test_private_authority_is_trusted_only_if_configured(
     kind: str, ours: Authority, theirs: Authority, tmp_path: Path
 ) -> None:
     directory = tmp_path / "certificates"
@@ -161,7 +161,7 @@ async def test_a_certificate_for_another_host_is_refused(kind: str, ours: Author
         ("verify-full", True, "127.0.0.1", True),
     ],
 )
-async def test_postgresql_has_the_modes_of_libpq_and_certificates_of_its_own(
+async def test_postgresql_supports_libpq_tls_modes_and_its_own_certificates(
     ours: Authority, mode: str, named: bool, host: str, expected: bool
 ) -> None:
     tls = for_postgres(mode, trusted(None, None), str(ours.file) if named else None)
@@ -173,7 +173,7 @@ async def test_postgresql_has_the_modes_of_libpq_and_certificates_of_its_own(
         assert bool(listener.trusted_by) == expected
 
 
-def test_certificates_that_cannot_be_used_are_told_by_name(tmp_path: Path) -> None:
+def test_unusable_certificates_are_named_in_the_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing")
     for file, directory, told in (
