@@ -6,13 +6,12 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gateway.access.actor import Actor
-from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import DecideAgain, Permit
-from gateway.access.request_context import DefinerView
+from gateway.access.request_context import Deadline, DefinerView
 from gateway.access.resolved import Resolution
 
 Op = TypeVar("Op", bound=Operation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -140,3 +141,23 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     def anonymous(cls) -> Actor:
         """A request without a token; only operations open to all may be admitted for it."""
         return cls(kind=ActorKind.ANONYMOUS, id="")
+
+
+_OWN: Final = "lakegate~scim-"
+
+
+def provisioner_of(provider_id: str) -> str:
+    """Return the user id that the provisioning tokens of the gateway have for this provider's directory.
+
+    No provider can have the id `lakegate`, so no other caller has such a user id.
+    """
+    return _OWN + provider_id
+
+
+def provider_kept_by(actor: Actor) -> str:
+    """Return the only provider whose users and groups this caller may maintain, if it has the right.
+
+    For a provisioning token of the gateway (`identity/provisioning.py`) it is the provider in the user id. For any
+    other caller it is the provider of its own token.
+    """
+    return actor.id.removeprefix(_OWN) if actor.id.startswith(_OWN) else actor.provider

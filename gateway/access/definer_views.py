@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.access.actor import Actor
-from gateway.access.principal_ids import fits_a_tuple
 from gateway.access.resolved import Excerpt, ResolvedView
+from gateway.access.tuples import fits_a_tuple
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.excerpts import properties_in
 from gateway.iceberg.kinds import RUNS_AS

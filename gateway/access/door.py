@@ -50,8 +50,7 @@ from gateway.access.grant_expiry import GrantExpiry
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.hypothetical_checks import HypotheticalChecks
 from gateway.access.operation import Durability, Operation
-from gateway.access.operations.assume_role import AssumeRole
-from gateway.access.operations.definer_views import ReadThroughView
+from gateway.access.operations.steps import AssumeRole, ReadThroughView
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyAnswer

@@ -13,17 +13,17 @@ from datetime import datetime
 
 from gateway.access.actor import Actor
 from gateway.access.decision import DemandAnswer
-from gateway.access.delegation import questions_to_engine
 from gateway.access.demand import Demand
 from gateway.access.dependency_errors import DecisionEngineUnavailable, first_of
 from gateway.access.describe import describe_for_policy
 from gateway.access.operation import HttpOperation, Operation
-from gateway.access.operations.definer_views import ReadThroughView
+from gateway.access.operations.steps import ReadThroughView
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
-from gateway.access.questions import answer_of, engine_pin_of, pin_of, questions_of
+from gateway.access.questions import answer_of, engine_pin_of, pin_of, questions_of, refs_of
+from gateway.access.relations import Can
 from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Resolution
+from gateway.access.resolved import Resolution, warehouse_of
 from gateway.iceberg.errors import CatalogError
 
 
@@ -138,3 +138,32 @@ class Engines:
         answers = await self.allowed(request)
         self._observer.decision_took("opa", time.perf_counter() - started)
         return answers
+
+
+def may_be_delegated(operation: type[Operation]) -> bool:
+    """Return True if an engine can request the operation in a user's name: operations of the catalog, and acting as a
+    role.
+    """
+    return not issubclass(operation, HttpOperation) or operation.is_public() or operation.is_of_catalog()
+
+
+def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:
+    """Return the relations that an engine must hold for `operation`; None if nothing that it could hold is enough.
+
+    A token of an engine for a user gives no right by itself. Each operation checks the user's right, and that the
+    engine holds `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for
+    all of its warehouses (`fga_model/warehouse.fga`). Objects outside of warehouses are out of reach: users
+    administer and grant rights only as themselves.
+
+    An absent object has no place: it is hidden from the user without another reason.
+    """
+    places: dict[Question, None] = {}
+    for ref in refs_of((operation,)):
+        row = resolution.get(ref)
+        if row is None:
+            continue
+        warehouse = warehouse_of(row)
+        if warehouse is None:
+            return None
+        places[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
+    return list(places) or None

@@ -12,8 +12,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.column_restrictions import enforcing
-from gateway.access.delegation import questions_to_engine
-from gateway.access.engines import Engines
+from gateway.access.engines import Engines, questions_to_engine
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.ports import Question, Resolver

@@ -8,7 +8,6 @@ from typing import Generic, TypeVar, final
 
 from gateway.access import resolved
 from gateway.access.actor import Actor
-from gateway.access.deadline import Deadline
 from gateway.access.decision import Decision
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
@@ -29,7 +28,7 @@ from gateway.access.refs import (
     WarehouseRef,
 )
 from gateway.access.relations import Can
-from gateway.access.request_context import DefinerView
+from gateway.access.request_context import Deadline, DefinerView
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 

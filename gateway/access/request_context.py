@@ -3,21 +3,45 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.deadline import Deadline
+from gateway.access.dependency_errors import OutOfTime
 from gateway.access.idempotency import Claim, Remembered
 from gateway.access.operation import Operation
-from gateway.access.operations.assume_role import AssumeRole
-from gateway.access.operations.definer_views import ReadThroughView
-from gateway.access.operations.idempotency import RepeatAnswer
+from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.refs import NOBODY_HAS_THIS_ID
 from gateway.access.resolved import Resolution, ResolvedRole, project_of, warehouse_of
+
+
+class Deadline:
+    """The time limit of one request. Without a timer there is no limit, as for the gateway's own work.
+
+    A request can be cancelled until its COMMIT is sent, and never afterwards. So a client that receives the answer
+    "nothing was changed" can rely on it.
+    """
+
+    __slots__ = ("_timer",)
+
+    def __init__(self, timer: asyncio.Timeout | None = None) -> None:
+        self._timer = timer
+
+    def let_go(self) -> None:
+        """End the time limit: later steps have limits of their own, and their outcome is reported as it is.
+
+        Raises OutOfTime if the limit is over and the cancellation is under way.
+        """
+        if self._timer is None:
+            return
+        try:
+            self._timer.reschedule(None)
+        except RuntimeError:
+            raise OutOfTime("the time of the request was over before its change was committed") from None
 
 
 @dataclass(frozen=True, slots=True)

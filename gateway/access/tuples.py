@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import quote
 
 from gateway.access.refs import ObjectKey
+from gateway.iceberg.errors import CatalogError
 
 
 class PrincipalType(StrEnum):
@@ -44,3 +46,26 @@ class TupleKey:
     subject: Principal | ObjectKey
     relation: str
     object: ObjectKey
+
+
+#: OpenFGA's limit of 512 bytes for `user:<percent-encoded id>`.
+MAX_ENCODED_BYTES = 507
+
+
+class UserIdTooLong(CatalogError, code=400, type="UserIdTooLongError"):
+    """The user id has more bytes, percent-encoded, than a relationship can hold."""
+
+
+def fits_a_tuple(user_id: str) -> bool:
+    """Return True if a relationship tuple can hold this user id. Other ids are rejected on input, before any change."""
+    try:
+        return len(quote(user_id, safe="")) <= MAX_ENCODED_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def require_fitting(user_id: str) -> str:
+    """Return the id. Raises UserIdTooLong: a grant that cannot be delivered must not be recorded."""
+    if not fits_a_tuple(user_id):
+        raise UserIdTooLong(f"A user id may have {MAX_ENCODED_BYTES} bytes when percent-encoded.")
+    return user_id

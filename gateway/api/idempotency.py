@@ -16,7 +16,7 @@ from uuid import UUID
 
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
-from gateway.access.operations.idempotency import RepeatAnswer
+from gateway.access.operations.steps import RepeatAnswer
 from gateway.api.empty_response import answers_nothing
 from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
 

@@ -19,10 +19,9 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils.compat import uuid7
 
-from gateway.access.deadline import Deadline
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.operation import HttpOperation
-from gateway.access.request_context import Place, RequestContext
+from gateway.access.request_context import Deadline, Place, RequestContext
 from gateway.access.shares import Lease
 from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
 from gateway.api.serves import OPERATIONS_OF

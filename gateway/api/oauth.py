@@ -17,8 +17,8 @@ from litestar import Response
 from msgspec import Meta
 
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
-from gateway.access.principal_ids import fits_a_tuple
 from gateway.access.request import Form, Header
+from gateway.access.tuples import fits_a_tuple
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm

@@ -23,11 +23,10 @@ from gateway.access.operations.roles import (
     UpdateRole,
     UpdateRoleSourceSystem,
 )
-from gateway.access.principal_ids import require_fitting
 from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
 from gateway.access.request import Body
-from gateway.access.tuples import Principal
+from gateway.access.tuples import Principal, require_fitting
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable

@@ -22,9 +22,9 @@ from gateway.access.operations.users import (
     UpdateUser,
     WhoAmI,
 )
-from gateway.access.principal_ids import require_fitting
 from gateway.access.refs import UserRef
 from gateway.access.request import Body
+from gateway.access.tuples import require_fitting
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.users import Users

@@ -7,10 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.actor import Actor
+from gateway.access.actor import Actor, provisioner_of
 from gateway.access.door import Door
 from gateway.access.list_visibility import ReachesInUse
-from gateway.access.provisioning import provisioner_of
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens

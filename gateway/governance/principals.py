@@ -6,8 +6,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.principal_ids import require_fitting
-from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.tuples import Principal, PrincipalType, require_fitting
 from gateway.iceberg.errors import BadRequestException
 from gateway.protocol.grants import GrantedTo
 from gateway.protocol.rights import Identity

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from gateway.access.actor import Actor
+from gateway.access.actor import Actor, provider_kept_by
 from gateway.access.operations.scim import DeleteScimGroup, DeleteScimUser, ListScimGroups, ListScimUsers
 from gateway.access.permit import Permit
-from gateway.access.principal_ids import fits_a_tuple
-from gateway.access.provisioning import provider_kept_by
+from gateway.access.tuples import fits_a_tuple
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending

@@ -25,7 +25,7 @@ import aiohttp
 import msgspec
 from cachetools import TTLCache
 
-from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.tuples import fits_a_tuple
 from gateway.identity import claims as read
 from gateway.identity.cache import RememberedTokens, TokenObserver
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable

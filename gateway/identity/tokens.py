@@ -16,7 +16,7 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
-from gateway.access.principal_ids import fits_a_tuple
+from gateway.access.tuples import fits_a_tuple
 from gateway.identity import claims as read
 from gateway.identity.claims import UserKind
 from gateway.identity.errors import AuthenticationFailed

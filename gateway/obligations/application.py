@@ -23,7 +23,7 @@ from gateway.obligations.kinds import (
     RowFilters,
 )
 from gateway.obligations.merging import Obligations
-from gateway.obligations.restrictions import read_restrictions
+from gateway.obligations.projections import read_restrictions
 
 
 class Place(StrEnum):

@@ -41,3 +41,24 @@ def strictest(wanted: Mapping[int, Sequence[Projection]]) -> tuple[Projection, .
     return tuple(
         min(some, key=lambda each: STRICTNESS.index(each.action)) for _, some in sorted(wanted.items()) if some
     )
+
+
+class _Projection(msgspec.Struct, frozen=True, rename="kebab"):
+    field_id: int
+    action: str
+
+
+class _ReadRestrictions(msgspec.Struct, frozen=True, rename="kebab"):
+    required_column_projections: tuple[_Projection, ...]
+
+
+def read_restrictions(projections: Sequence[Projection]) -> bytes:
+    """Return the member `read-restrictions` of a load's answer as JSON, as the catalog protocol defines it.
+
+    Equal projections give equal bytes. Without projections it is empty, because an empty object means the same as
+    none. It holds actions by field ids alone: no policy, role or tag, and nothing about the caller.
+    """
+    if not projections:
+        return b""
+    told = tuple(_Projection(each.field_id, each.action.value) for each in sorted(projections))
+    return msgspec.json.encode(_ReadRestrictions(told))

@@ -10,9 +10,9 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
+from gateway.access.actor import provisioner_of
 from gateway.access.door import Door
 from gateway.access.operations.tasks import IssueScimToken, RevokeScimToken
-from gateway.access.provisioning import provisioner_of
 from gateway.db import projects, scim_tokens, users
 from gateway.db.engine import Database
 from gateway.tasks.system_admission import admitted

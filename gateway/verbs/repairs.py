@@ -141,7 +141,7 @@ def _require_user(user_id: str) -> None:
     """Raise the error of the command line for what is no id of a user: nobody could bootstrap then."""
     import msgspec
 
-    from gateway.access.principal_ids import require_fitting
+    from gateway.access.tuples import require_fitting
     from gateway.iceberg.errors import CatalogError
 
     provider, tilde, subject = user_id.partition("~")

@@ -21,9 +21,7 @@ from gateway.access.demand import Demand, Fact
 from gateway.access.idempotency import Remembered
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
-from gateway.access.operations.assume_role import AssumeRole
-from gateway.access.operations.definer_views import ReadThroughView
-from gateway.access.operations.idempotency import RepeatAnswer
+from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
 from gateway.access.policy_operation_names import policy_operation_name
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can

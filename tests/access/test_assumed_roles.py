@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.operations.assume_role import AssumeRole
 from gateway.access.operations.server import Bootstrap
+from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.users import RegisterSelf
 from gateway.access.ports import Pin, Question
 from gateway.access.relations import Can

@@ -22,7 +22,7 @@ from gateway.access.operation import (
     Step,
     SystemTask,
 )
-from gateway.access.operations.idempotency import RepeatAnswer
+from gateway.access.operations.steps import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.request_context import RequestContext
 from gateway.api.build import build_api  # noqa: F401 - the import serves every operation

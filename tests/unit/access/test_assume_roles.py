@@ -11,8 +11,8 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.authz_errors import AssumeRoleForbidden, InvalidAssumeRoleId
-from gateway.access.operations.assume_role import AssumeRole
 from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
 from gateway.access.relations import Can

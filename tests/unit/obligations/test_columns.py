@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns, Inexpressible, columns_of, held_back
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection
-from gateway.obligations.restrictions import read_restrictions
+from gateway.obligations.projections import Projection, read_restrictions
 
 
 def column(id: int, name: str = "", type: Any = "string", *, required: bool = False) -> dict[str, Any]:
