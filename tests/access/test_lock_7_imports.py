@@ -32,7 +32,7 @@ PLANTED = {
 
 #: What the contracts name, so that the small house has it.
 _MODULES = (
-    *("app", "assembly.adapters", "cli", "verbs.common", "serving", "settings"),
+    *("app", "assembly.adapters", "cli.common", "serving", "settings"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.common import postgres_tls, settings_for, trust
+from gateway.cli.common import postgres_tls, settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.settings import Settings

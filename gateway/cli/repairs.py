@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from gateway.verbs.common import DIFFERS, settings_for, start_failures
-from gateway.verbs.provisioning import scim_token
+from gateway.cli.common import DIFFERS, settings_for, start_failures
+from gateway.cli.provisioning import scim_token
 
 if TYPE_CHECKING:
     pass

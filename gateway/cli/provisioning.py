@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from gateway.verbs.common import settings_for, start_failures
+from gateway.cli.common import settings_for, start_failures
 
 _DAYS = 180
 _MOST_DAYS = 730

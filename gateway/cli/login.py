@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.common import settings_for, trust
+from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.identity.device import DeviceCode, DeviceLogin

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``lakegate`` command: one function for each verb, here or in `gateway.verbs`."""
+"""The ``lakegate`` command: its subcommands, here and in the modules of this package.
+
+A subcommand imports the rooms that it needs when it runs, so that a small one starts fast.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ from typing import Any
 
 import click
 
-from gateway.verbs.common import settings_for
-from gateway.verbs.database import migrate, require_our_database, wait_for_db
-from gateway.verbs.login import login, logout, token
-from gateway.verbs.models import model
-from gateway.verbs.policies import policy
-from gateway.verbs.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.common import settings_for
+from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
+from gateway.cli.login import logout, token
+from gateway.cli.models import model
+from gateway.cli.policies import policy
+from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 
 _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
@@ -29,8 +33,8 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog in which every operation is decided."""
 
 
-for _verb in (authz, login, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
-    main.add_command(_verb)
+for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
+    main.add_command(_command)
 
 
 @main.command()
@@ -120,7 +124,3 @@ def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
         return asyncio.run(work) or 0
     except StackError as error:
         raise click.ClickException(str(error)) from None
-
-
-if __name__ == "__main__":
-    main()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.verbs.common import postgres_tls, settings_for
-from gateway.verbs.models import about_models, opened_models, operator
+from gateway.cli.common import postgres_tls, settings_for
+from gateway.cli.models import about_models, opened_models, operator
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
