@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check docs model policies attackers-day soak bench spec-diff lock clean
+.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check docs model policies attackers-day soak bench spec-diff lock wheel clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -118,6 +118,9 @@ lock: ## Resolve the dependencies anew (needs uv)
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
 	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
+
+wheel: setup ## Build the source archive and the wheel in dist/
+	$(BIN)/python -m build --no-isolation
 
 clean: ## Remove what was made in this checkout; the cache in the home directory stays
 	rm -rf $(VENV) .lakegate build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache

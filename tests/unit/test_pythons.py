@@ -39,7 +39,8 @@ def test_interpreter_of_another_version_is_not_taken(tmp_path: Path) -> None:
 
 def test_counts_and_failures_are_those_of_the_report() -> None:
     report = (
-        '<testsuites><testsuite><testcase classname="a" name="x"/><testcase classname="a" name="y"><failure/></testcase>'
+        '<testsuites><testsuite><testcase classname="a" name="x"/>'
+        '<testcase classname="a" name="y"><failure/></testcase>'
         '<testcase classname="a" name="z"><error/></testcase><testcase classname="a" name="w"><skipped/></testcase>'
         "</testsuite></testsuites>"
     )
