@@ -49,7 +49,7 @@ def version() -> None:
 
 @main.command()
 def serve() -> None:
-    """Serve the catalog and management APIs until a signal says stop."""
+    """Serve the catalog and management APIs until SIGTERM or SIGINT."""
     from gateway import serving
     from gateway.settings import Settings
 
@@ -63,11 +63,11 @@ def serve() -> None:
 
 @main.command()
 def healthcheck() -> None:
-    """Ask the gateway of these settings whether it is well; exit 1 if not."""
+    """Query the health of the gateway that these settings describe; exit 1 if it is unhealthy."""
     import httpx2
 
     settings = settings_for()
-    # An address to listen on everywhere is none to connect to.
+    # A wildcard address can be listened on, but not connected to.
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.bind_ip, settings.bind_ip)
     try:
         answer = httpx2.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
@@ -92,7 +92,7 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
 
 @main.command()
 def demo() -> None:
-    """Run the pipeline on real data and show that the door is real."""
+    """Run the pipeline on real data, then show which requests the door permits and denies."""
     _require_extra()
     from gateway.embedded import demo as embedded
 
@@ -120,7 +120,7 @@ def openapi(catalog: bool) -> None:
     """Print the OpenAPI document of the HTTP APIs."""
     import json
 
-    import gateway.api.build  # noqa: F401 - importing it is what serves every operation
+    import gateway.api.build  # noqa: F401 - the import registers every operation
     from gateway.api.openapi import is_catalog, openapi_document
 
     document = openapi_document(is_catalog) if catalog else openapi_document()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate policy …`: check, test and pack the policies."""
+"""`lakegate policy …`: check, test and bundle the policies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 @click.group()
 def policy() -> None:
-    """The policies: check them, test them, pack the bridge to Trino."""
+    """The policies: check them, test them, bundle the bridge to Trino."""
 
 
 @policy.command("check")
@@ -23,8 +23,8 @@ def policy() -> None:
 def policy_check(policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
 
-    Finds rules that nothing reads, references to rules and policy data that do not exist, and denials and obligations
-    of another form than the output schema has.
+    Reports unused rules, references to missing rules and policy data, and denials and obligations that do not match the
+    output schema.
     """
     from gateway.embedded.policies import check_policies
     from gateway.embedded.toolchain import shipped
@@ -50,9 +50,9 @@ def policy_test() -> None:
     help="Where to write it.",
 )
 def policy_bundle(output: Path) -> None:
-    """Pack the bridge to Trino as a bundle for OPA. The same policies make the same file.
+    """Write the bridge to Trino as a bundle for OPA. The same policies give the same file.
 
-    Policies that `lakegate policy check` refuses are not packed.
+    If `lakegate policy check` finds a fault, no bundle is written.
     """
     from gateway.embedded.bundle import bridge_bundle
     from gateway.embedded.errors import StackError
