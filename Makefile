@@ -16,14 +16,14 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm check house docs model policies attackers-day soak bench spec-diff lock clean
+.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies attackers-day soak bench spec-diff lock wheel clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
 		printf '  \033[1m%-13s\033[0m %s\n' "$$name" "$$what"; done
 
 setup: $(ENVIRONMENT) ## Install everything that is needed, once; the other targets do it by themselves
-	@$(BIN)/python -m gateway.embedded.install
+	@$(BIN)/lakegate setup --with-spark
 
 $(ENVIRONMENT): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -87,6 +87,12 @@ test-trino: setup ## Statements of several people on a real Trino: fetches 800 M
 test-keycloak: setup ## Logins, groups and changing keys on a real Keycloak: fetches 180 MB once, needs Maven and Java 17 or 21
 	LAKEGATE_TEST_KEYCLOAK=1 $(BIN)/python -m pytest tests/e2e/test_keycloak.py
 
+test-wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
+	LAKEGATE_TEST_WHEEL=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_wheel.py
+
+test-pythons: setup ## tests/unit and tests/access on other versions of Python; make test-pythons VERSIONS="3.12 3.13"
+	$(BIN)/python -m tests.pythons $(or $(VERSIONS),3.11 3.12 3.13 3.14)
+
 test-browser: setup ## The pages people sign in on in a real browser: needs Chromium and its driver
 	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py
 
@@ -107,12 +113,17 @@ spec-diff: setup ## Compare our OpenAPI document with the protocol's published o
 	$(BIN)/python -m tests.spec_diff $(FILE)
 
 lock: ## Resolve the dependencies anew (needs uv)
-	$(COMPILE) --upgrade pyproject.toml requirements.in -o requirements.lock
+	$(COMPILE) --upgrade --extra embedded pyproject.toml requirements.in -o requirements.lock
 	$(COMPILE) --upgrade pyproject.toml -c requirements.lock -o requirements-serve.lock
+	$(COMPILE) --upgrade --extra embedded pyproject.toml -c requirements.lock -o requirements-embedded.lock
+	$(COMPILE) --upgrade requirements-build.in -c requirements.lock -o requirements-build.lock
 	$(COMPILE) --upgrade requirements-login.in -c requirements.lock -o requirements-login.lock
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
 	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
+
+wheel: setup ## Build the source archive and the wheel in dist/
+	$(BIN)/python -m build --no-isolation
 
 clean: ## Remove what was made in this checkout; the cache in the home directory stays
 	rm -rf $(VENV) .lakegate build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account PostgreSQL runs as, and places that account can reach.
+"""The operating-system account of PostgreSQL, and directories that this account can read.
 
-PostgreSQL refuses to run as root. Started as root, the stack runs it as ``nobody``; but a home directory or a checkout
-of root is commonly closed to others, so neither its programs nor its data can be assumed to be reachable there. What
-the account cannot reach is put below :data:`_SHARED` instead. Started as anybody else, nothing of this happens.
+PostgreSQL refuses to run as root. A stack that root started runs it as ``nobody``. That account often cannot enter
+root's home directory or checkout. Programs and data that it cannot reach are therefore put below :data:`_SHARED`. A
+stack that another user started does none of this.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _SHARED = Path("/var/lib/lakegate")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """User and group id to run as; both None means: as ourselves."""
+    """User and group id of a child process; None for both keeps those of this process."""
 
     uid: int | None
     gid: int | None
 
     def own(self, path: Path) -> None:
-        """Hand ``path`` itself to this account."""
+        """Make this account the owner of ``path`` itself, without its contents."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid)
 
 
 def unprivileged() -> Account:
-    """The account for programs that refuse to run as root.
+    """Return the account for programs that refuse to run as root.
 
     Raises:
-        StackError: we are root and the system knows none of the usual unprivileged accounts. (PostgreSQL's initdb
-            insists that its user id has a name, so a made-up number will not do.)
+        StackError: this process runs as root and the system has none of the usual unprivileged accounts. PostgreSQL's
+            initdb requires a user id with a name.
     """
     if os.geteuid() != 0:
         return Account(None, None)
@@ -58,7 +58,7 @@ def unprivileged() -> Account:
 
 
 def can_reach(path: Path, account: Account) -> bool:
-    """Whether ``account`` may walk to ``path``, judged by the mode bits of every directory above it."""
+    """Return True if the mode bits of every directory above ``path`` let ``account`` reach it."""
     if account.uid is None:
         return True
     for parent in path.resolve().parents:
@@ -75,24 +75,24 @@ def can_reach(path: Path, account: Account) -> bool:
 
 
 def _shared_place() -> Path:
-    """A directory of ours that everybody may walk through but nobody else may write to."""
+    """Create and return a directory that every account may enter and only root may write to."""
     for base in (_SHARED, Path(tempfile.gettempdir()).resolve() / "lakegate-root"):
         try:
             base.mkdir(mode=0o711, parents=True, exist_ok=True)
         except OSError:
             continue
         info = base.lstat()
-        # In a directory that is open to all, somebody else may have been there first.
+        # In a world-writable directory, another account may have created this one first.
         if stat.S_ISDIR(info.st_mode) and info.st_uid == 0 and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return base
     raise StackError(f"started as root, the stack needs a place for PostgreSQL, and {_SHARED} cannot be created")
 
 
 def reachable_programs(programs: Path, account: Account) -> Path:
-    """``programs`` (a directory tree), or a copy of it that ``account`` can reach, made once per content."""
+    """Return the directory tree ``programs``, or a copy that ``account`` can reach. Each content is copied once."""
     if can_reach(programs / "bin" / "postgres", account):
         return programs
-    # The libraries of a wheel lie beside its package, and the programs look for them there.
+    # The programs load the libraries of their wheel from a directory beside its package.
     libraries = programs.parent.parent / f"{programs.parent.name}.libs"
     source = programs.stat()
     digest = hashlib.sha256(f"{programs}:{source.st_ino}:{source.st_mtime_ns}".encode()).hexdigest()[:16]
@@ -107,16 +107,16 @@ def reachable_programs(programs: Path, account: Account) -> Path:
         try:
             part.rename(copy)
         except OSError:
-            if not copy.exists():  # else another stack was faster, with the same files
+            if not copy.exists():  # otherwise another stack has copied the same files
                 raise
             shutil.rmtree(part, ignore_errors=True)
     return copy / tree
 
 
 def reachable_data(wanted: Path, account: Account) -> Path:
-    """``wanted`` created as a directory of ``account``, or, if it could not walk there, one elsewhere with a link.
+    """Create ``wanted`` as a directory of ``account``, or elsewhere if ``account`` cannot reach it; return its path.
 
-    The link stands at ``wanted``, so the data directory shows where the rest of it is.
+    In the second case ``wanted`` is a symbolic link to it, so that the data directory shows its place.
     """
     if wanted.is_symlink():
         target = wanted.readlink()
@@ -129,7 +129,7 @@ def reachable_data(wanted: Path, account: Account) -> Path:
         return wanted
     name = hashlib.sha256(str(wanted.resolve()).encode()).hexdigest()[:16]
     place = _shared_place() / f"data-{name}"
-    # No link to it stands in the data directory: it belongs to one of the same name that was removed.
+    # The data directory has no link to it: it belonged to a removed data directory of the same name.
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o700)
     account.own(place)
@@ -138,7 +138,7 @@ def reachable_data(wanted: Path, account: Account) -> Path:
 
 
 def remove_data(wanted: Path) -> None:
-    """Remove what :func:`reachable_data` made."""
+    """Remove the directory, and the link, that :func:`reachable_data` created."""
     if wanted.is_symlink():
         shutil.rmtree(wanted.readlink(), ignore_errors=True)
         wanted.unlink()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first server, project and warehouse, made over the public HTTP API; doing it again is harmless."""
+"""Create the first project and warehouse over the public HTTP API. A repeated run changes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALL_SECONDS = 60.0
 
 
 class Management:
-    """The management API as one user. Errors carry the server's own words, which name no secret."""
+    """A client of the management API for one user. Errors contain the answer of the server, which has no secret."""
 
     def __init__(self, base: str, token: str) -> None:
         self._client = httpx2.AsyncClient(
@@ -38,11 +38,11 @@ class Management:
         await self._client.aclose()
 
     async def get(self, path: str) -> Any:
-        """The decoded answer of a GET."""
+        """Return the decoded answer of a GET."""
         return (await self._call("GET", path, None)).json()
 
     async def post(self, path: str, body: dict[str, Any], *, already: int | None = None) -> Any:
-        """The decoded answer of a POST, None if it has no body or its status is ``already``.
+        """Return the decoded answer of a POST, or None if it has no body or its status is ``already``.
 
         Raises:
             StackError: any other status than success.
@@ -94,7 +94,7 @@ async def _register(stack: Stack, name: str) -> None:
 
 
 async def _warehouse(admin: Management, stack: Stack) -> str:
-    """The id of the demonstration's warehouse, made if it is not there."""
+    """Return the id of the demonstration's warehouse; create it if it is missing."""
     known = await admin.get("warehouse")
     for warehouse in known["warehouses"]:
         if warehouse["name"] == WAREHOUSE:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino as an OPA bundle: one file, for an OPA that stands beside Trino and was told nothing else.
+"""The bridge to Trino as an OPA bundle: one file, the whole configuration of policies for an OPA beside Trino.
 
-The same policies make the same bytes, so that whoever serves bundles can compare them and sign them.
+The same policies give the same bytes, so that a server of bundles can compare and sign them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ BRIDGE = "trino"
 
 
 def bridge_bundle(policies: Path) -> tuple[bytes, str]:
-    """(the bundle, its revision) of the bridge in this folder of policies, without its tests.
+    """Return (bundle, revision) of the bridge in this folder of policies, without its tests.
 
-    The revision is a digest of the rules: OPA tells it in every line of its decision log.
+    The revision is a digest of the rules. OPA writes it to each line of its decision log.
 
     Raises:
-        StackError: there is no bridge in the folder.
+        StackError: the folder contains no bridge.
     """
     files = {
         str(file.relative_to(policies)): file.read_bytes()
@@ -43,7 +43,7 @@ def bridge_bundle(policies: Path) -> tuple[bytes, str]:
 
 
 def _archive(files: dict[str, bytes]) -> bytes:
-    """A compressed archive that tells of no time and no owner."""
+    """Return a compressed archive without times and owners."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

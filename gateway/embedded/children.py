@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parent's side of the supervisor: give orders, await events."""
+"""The parent's side of the supervisor: send orders, await events."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ GO_RUNTIME: Mapping[str, str] = MappingProxyType({"GOGC": "400"})
 class ChildSpec:
     """One process to start.
 
-    ``env`` is the whole environment, not an addition to ours: secrets travel there, and nothing of the caller's
-    environment leaks into a child. ``uid``/``gid``: run as these ids (only root may). ``text`` is written to its
-    standard input. ``order``: the highest is stopped first. ``grace``: seconds from the stop signal to SIGKILL.
+    ``env`` is the whole environment of the child: it inherits no variable, and secrets are passed in it.
+    ``uid``/``gid``: run as these ids (needs root). ``text`` is written to its standard input. ``order``: the highest is
+    stopped first. ``grace``: seconds from the stop signal to SIGKILL.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ChildSpec:
 class Child:
     """A process that was started: its name, pid, log, and a future with its exit code (negative: the signal).
 
-    ``log_start``: where in the log this process begins; before it are earlier ones of the same name.
+    ``log_start``: offset in bytes of this process in the log, behind earlier processes of the same name.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Child:
 
 
 class Children:
-    """All children of one stack; an async context manager that leaves none behind.
+    """All children of one stack: an async context manager that stops every one at its end.
 
     ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors the supervisor holds as long
     as any child lives (the lock of the data directory). ``remove``: files and directories it removes at the end.
@@ -79,7 +79,7 @@ class Children:
         self._listener: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which then closes the pipe.
+        # A session of its own: Ctrl-C in the terminal signals only the parent, which then closes the pipe.
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -101,7 +101,7 @@ class Children:
         await self.close()
 
     async def close(self) -> None:
-        """Stop every child and return when none is left. Calling it twice is harmless."""
+        """Stop every child and return when all have ended. A second call does nothing."""
         if self._process is None or self._listener is None:
             return
         if self._process.stdin is not None:
@@ -177,7 +177,7 @@ class Children:
         for future in (*self._asked.values(), *self._exits.values()):
             if not future.done():
                 future.set_exception(gone)
-                future.exception()  # whoever still waits sees it; nobody waiting is no fault
+                future.exception()  # marks it as retrieved: a future that nothing awaits logs no error
 
     def _on_event(self, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -198,7 +198,7 @@ def _settle(future: asyncio.Future[int], value: int) -> None:
 
 
 def log_tail(log: Path, start: int = 0) -> str:
-    """The end of a log as text, nothing from before ``start``; empty when there is none."""
+    """Return the end of a log as text, from offset ``start`` at the earliest; empty if the file cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
@@ -208,7 +208,7 @@ def log_tail(log: Path, start: int = 0) -> str:
 
 
 def failure_of(child: Child, code: int) -> ChildFailed:
-    """Say how a child ended, and whether another program held its port (then a new start may succeed)."""
+    """Return the error for a child that ended; ``port_taken`` is True if another program held its port."""
     tail = log_tail(child.log, child.log_start)
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with the embedded stack. Each message says what failed and how to mend it, and shows no secret."""
+"""Errors of the embedded stack. Each message names the fault and the remedy, and contains no secret."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _LINES = 8
 
 
 class StackError(Exception):
-    """The embedded stack cannot start or go on; the message is for the person at the terminal."""
+    """The embedded stack cannot start or continue; the message is for the user at the terminal."""
 
 
 class ToolMissing(StackError):
-    """A program, a JDK or an archive that the stack needs is not there; the message says how to get it."""
+    """A program, a JDK or an archive that the stack needs is missing; the message tells how to get it."""
 
 
 class ChildFailed(StackError):
     """A child process failed.
 
-    ``log`` is where it wrote, ``said`` the end of that, ``port_taken`` tells that a start on new ports may succeed.
+    ``log`` is its log file and ``said`` the end of that. ``port_taken``: a start with other ports may succeed.
     """
 
     def __init__(self, name: str, how: str, log: Path, *, said: str = "", port_taken: bool = False) -> None:

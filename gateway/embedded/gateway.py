@@ -16,20 +16,20 @@ _START_SECONDS = 60.0
 
 
 class Gateway:
-    """One gateway with its configuration in ``LAKEGATE__`` variables of its environment, and nowhere else."""
+    """One gateway. Its only configuration are the ``LAKEGATE__`` variables of its environment."""
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
         self._port = ports.gateway
-        checkout = Path(__file__).parents[2]
-        self._environment = {"PYTHONPATH": str(checkout), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary), **variables}
+        root = Path(__file__).parents[2]
+        self._environment = {"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary), **variables}
 
     async def migrate(self, children: Children) -> None:
-        """Bring database and relationship model up to date; PostgreSQL and OpenFGA must be up."""
+        """Upgrade the database and the relationship model. PostgreSQL and OpenFGA must be running."""
         await children.run(self._spec("migrate", order=2), timeout=_MIGRATE_SECONDS)
 
     async def start(self, children: Children) -> Child:
-        """Start serving; every other part must be up. Returns when its health check passes."""
+        """Start the gateway; return when its health check passes. Every other part must be running."""
         server = await children.start(self._spec("serve", order=2))
         await until_answering(server, self._port, "/health", timeout=_START_SECONDS)
         return server

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the rules of guardrails without evaluating them.
 
-`policies/gateway/main.rego` denies what an invalid guardrail gives. It cannot notice a rule that is undefined for an
-input, or a package that nothing reads. This check finds those before deployment.
+`policies/gateway/main.rego` denies requests for which a guardrail returns an invalid value. It cannot detect a rule
+that is undefined for an input, or a package that nothing reads. This check finds those before deployment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Module:
 
 
 def check_guardrails(opa: Path, policies: Path) -> list[str]:
-    """Return what is wrong with the guardrails in this folder of policies, one line each.
+    """Return the faults of the guardrails in this folder of policies, one line each.
 
     Raises:
         StackError: OPA cannot parse a file.
@@ -89,7 +89,7 @@ def _parse(opa: Path, policies: Path) -> list[Module]:
 
 
 def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
-    """Packages that are evaluated as guardrails and are none, and packages that nothing reads."""
+    """Yield packages in the place of guardrails that are none, and packages that nothing reads."""
     name = ".".join(module.package)
     if module.package[:2] == _PREFIX:
         if module.is_test:
@@ -105,7 +105,7 @@ def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
 
 
 def _contract(modules: Sequence[Module]) -> Iterator[str]:
-    """What one guardrail gives, against its output schema. `modules` are the files of its package."""
+    """Check one guardrail against its output schema. `modules` are the files of its package."""
     name = ".".join(modules[0].package)
     rules = [rule for module in modules for rule in module.rules]
     defined = {_name(rule) for rule in rules}
@@ -138,7 +138,7 @@ def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
 
 
 def _entries(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The objects that a rule contains, as far as they are written in it."""
+    """Yield the objects of a rule that are literals in it."""
     key = rule["head"]["key"]
     if key["type"] == "object":
         yield key
@@ -163,7 +163,7 @@ def _entry_faults(rule: str, entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _undefined(module: Module, shipped: Sequence[Module], data: set[str]) -> Iterator[str]:
-    """References to rules and policy data that do not exist: they are undefined for every input."""
+    """Yield references to rules and policy data that do not exist. They are undefined for every input."""
     rules = {(*each.package, _name(rule)) for each in shipped for rule in each.rules}
     for path in sorted(set(_data_paths(module.tree))):
         if path[:1] == ("policy_data",):
@@ -191,7 +191,7 @@ def _references(node: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def _data_paths(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """The paths below `data` that a file refers to, each up to its first variable."""
+    """Yield the paths below `data` that a file refers to, each up to its first variable."""
     for parts in _references([tree.get("imports") or [], tree.get("rules") or []]):
         if parts[0] == {"type": "var", "value": "data"}:
             path = []
@@ -204,7 +204,7 @@ def _data_paths(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _variables(node: Any) -> set[str]:
-    """All variables in a part of a syntax tree; a rule of the same package is referred to by one."""
+    """Return all variables in a part of a syntax tree. Rules of the same package are variables, too."""
     if isinstance(node, dict):
         own = {str(node["value"])} if node.get("type") == "var" else set()
         return own.union(*(_variables(value) for value in node.values()))

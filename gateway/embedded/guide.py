@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person needs at the terminal: addresses, users, and configuration to paste into an engine."""
+"""Text that `lakegate up` prints: addresses, users, and configuration to paste into an engine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \
 
 
 def write_clients(directory: Path, ready: Ready) -> None:
-    """Write a curl configuration for each user, so that asking for a token puts no secret on a command line."""
+    """Write a curl configuration for each user, so that a request for a token needs no secret on a command line."""
     directory.mkdir(mode=0o700, exist_ok=True)
     for name, user in ready.users.items():
         write_private(directory / name, f'user = "{user.client_id}:{user.client_secret}"\n'.encode())
@@ -83,12 +83,12 @@ def _places(ready: Ready, data: Path) -> Table:
 
 def _block(console: Console, title: str, text: str) -> None:
     console.rule(title, align="left", style="dim")
-    # Meant for copying: no markup, no colours, no breaking of lines.
+    # For copying: no markup, no colours, no line breaks.
     console.print(Text(text), soft_wrap=True)
 
 
 def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print it all; no secret and no token is shown. Where a password is, is."""
+    """Print everything. No secret and no token is printed, only the file of a password."""
     clients = data / "clients"
     write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A development identity provider with one confidential client for each demonstration user.
 
-Programs get tokens by its client-credentials grant. There the subject of a token is the client's id (RFC 9068 section
-2.2), so the client ``alice`` gets tokens of ``alice``. People can also sign in, with a browser (authorization code with
-PKCE) or by a code that a terminal shows (RFC 8628); both through one public client, which has no secret and may ask for
-nothing in its own name. The password of a person is the secret of their client: it opens the same.
+Programs get tokens with the client-credentials grant. There the subject of a token is the client's id (RFC 9068 section
+2.2), so the client ``alice`` gets tokens of ``alice``. Users can also sign in with a browser (authorization code with
+PKCE) or with a device code (RFC 8628). Both use one public client, which has no secret and gets no tokens of its own.
+The password of a user is the secret of the client of that name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.identity.oauth_client import LoginFailed, OAuthClient
 
 AUDIENCE = "lakegate"
 PUBLIC_CLIENT = "lakegate-ui"
-"""Whoever signs in does so through this client."""
+"""The client of all interactive sign-ins."""
 TOKEN_MINUTES = 60
 
 _START_SECONDS = 60.0
@@ -30,10 +30,10 @@ _CALL_SECONDS = 10.0
 
 
 class IdentityProvider:
-    """One provider; its signing key is kept in ``data``, so tokens outlive a restart."""
+    """One provider. Its signing key is stored in ``data``, so that tokens stay valid after a restart."""
 
     def __init__(self, binary: Path, data: Path, port: int, secrets: Secrets, *, pages: str) -> None:
-        """`pages` is the origin of the gateway, whose pages people sign in from."""
+        """`pages` is the origin of the gateway, which serves the sign-in pages."""
         self._pages = pages
         self._binary = binary
         self._data = data
@@ -60,7 +60,7 @@ class IdentityProvider:
         return server
 
     def _people(self) -> dict[str, object]:
-        """Everybody but the programs, with a password."""
+        """Return the users who are not programs, each with a password."""
         people = {
             name: {"password": secret, "email": f"{name}@example.com"}
             for name, secret in self._secrets.clients.items()
@@ -100,7 +100,7 @@ class IdentityProvider:
         }
 
     async def token(self, user: str) -> str:
-        """A fresh access token of ``user``, good for one hour.
+        """Return a new access token of ``user``, valid for one hour.
 
         Raises:
             StackError: the provider refused.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts every tool in place that is not there yet: ``python -m gateway.embedded.install``, run by ``make setup``.
+"""Install the missing tools of the embedded stack: the work of ``lakegate setup``, which ``make setup`` runs.
 
-A second run looks at a few files and does nothing. Each step says what it does and how long it took; one that fails
-says what failed and how to mend it. Whatever is half done is thrown away, so the next run begins it anew.
+A second run checks a few files and changes nothing. Each step prints its title and its duration. A step that fails
+raises an error with the fault and the remedy. An incomplete result is removed, so that the next run starts it again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from gateway import settings as all_settings
 from gateway.embedded import spark_jars
 from gateway.embedded.errors import StackError
-from gateway.embedded.toolchain import CHECKOUT, GO_TOOLS, OLDEST_GO, Cache, GoTool, cache
+from gateway.embedded.toolchain import GO_TOOLS, OLDEST_GO, Cache, GoTool, cache, tool_lock
 from gateway.settings import Settings, java_home, search_path, tool_environment
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
@@ -36,7 +35,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def _step(console: Console, title: str) -> Iterator[Say]:
-    """One long step: a spinner with what happens at the moment, plain lines where no terminal is."""
+    """Show one long step: at a terminal a spinner with the latest output line, elsewhere plain lines."""
     started = time.monotonic()
     if not console.is_terminal:
         console.print(f"{escape(title)} …")
@@ -46,7 +45,11 @@ def _step(console: Console, title: str) -> Iterator[Say]:
 
 
 def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> None:
-    """Run a program, passing on its lines; raises StackError with their end and ``mend`` if it fails."""
+    """Run a program and pass each output line to ``say``.
+
+    Raises:
+        StackError: the program failed. The message contains its last lines and ``mend``, the remedy.
+    """
     said: list[str] = []
     try:
         with subprocess.Popen(
@@ -69,23 +72,26 @@ def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> N
 
 
 def locked_environment(kept: Cache, name: str, say: Say) -> Path:
-    """The virtual environment for ``requirements-<name>.lock``, made if it is not there. Raises StackError."""
+    """Return the virtual environment for ``requirements-<name>.lock``; create it if it is missing.
+
+    Raises:
+        StackError: Python's venv module or pip failed.
+    """
     target = kept.environment(name)
     if not (target / "complete").exists():
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         mend = "Is the package index reachable? pip's own settings (pip.conf, PIP_*) are used as they are."
         _run([sys.executable, "-m", "venv", str(target)], tool_environment(), say, "Install Python's venv module.")
-        lock = CHECKOUT / f"requirements-{name}.lock"
         pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-        arguments = ["--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(lock)]
+        arguments = ["--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(tool_lock(name))]
         _run([*pip, *arguments], tool_environment(), say, mend)
         (target / "complete").touch()
     return target
 
 
 def go_version(program: str) -> tuple[int, int] | None:
-    """The version of a Go program as (major, minor), or None if it does not say."""
+    """Return the version of a Go program as (major, minor), or None if its output contains none."""
     try:
         said = subprocess.run(
             [program, "version"], env=tool_environment(GOTOOLCHAIN="local"), capture_output=True, text=True, timeout=30
@@ -97,7 +103,7 @@ def go_version(program: str) -> tuple[int, int] | None:
 
 
 def _go(kept: Cache, console: Console) -> tuple[str, bool]:
-    """A Go that is new enough, and whether it is our own."""
+    """Return (path of a Go of at least ``OLDEST_GO``, True if it was installed here for this purpose)."""
     on_path = shutil.which("go", path=search_path())
     if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO:
         return on_path, False
@@ -129,7 +135,11 @@ def _go_tools(settings: Settings, kept: Cache, console: Console) -> None:
 
 
 def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> None:
-    """Build those that are not there yet. Raises StackError."""
+    """Build the tools that are missing in the cache.
+
+    Raises:
+        StackError: a build failed.
+    """
     missing = [tool for tool in tools if not kept.go_tool(tool).is_file()]
     if not missing:
         return
@@ -137,13 +147,13 @@ def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> No
     environment = tool_environment(GOTOOLCHAIN="local", GOFLAGS="-trimpath -modcacherw", CGO_ENABLED="0")
     kept.root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="go-build-", dir=kept.root) as scratch:
-        if own:  # somebody without Go wants no module and build caches of two gigabytes left in his home
+        if own:  # a user without Go does not need Go's module and build caches, which take two gigabytes
             environment |= {"GOPATH": scratch, "GOMODCACHE": f"{scratch}/mod", "GOCACHE": f"{scratch}/cache"}
         for tool in missing:
             with _step(console, f"Building {tool.name} {tool.version}, once; two to five minutes") as say:
                 _build(tool, go, kept, environment, say)
     if own:
-        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # it has done all it was for
+        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
 
 
 def _jars(kept: Cache, console: Console) -> None:
@@ -154,31 +164,16 @@ def _jars(kept: Cache, console: Console) -> None:
             spark_jars.fetch(archive, kept.jars(), java_home=java_home(), environment=tool_environment())
 
 
-def install(settings: Settings, console: Console, *, with_jars: bool = True) -> None:
-    """Put every missing tool in place.
+def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
+    """Install every missing tool; ``with_spark`` includes Spark's archives.
 
     Raises:
-        StackError: one could not be had; the message says how to mend it.
+        StackError: a tool could not be installed. The message names the remedy.
     """
     kept = cache(settings)
     if settings.embedded.nanoidp_bin is None and not kept.nanoidp().is_file():
         with _step(console, "Installing the development identity provider") as say:
             locked_environment(kept, "idp", say)
     _go_tools(settings, kept, console)
-    if with_jars:
+    if with_spark:
         _jars(kept, console)
-
-
-def main() -> int:
-    """Run from the Makefile; the exit code is 0 when everything is in place."""
-    console = Console(stderr=True)
-    try:
-        install(all_settings.load(), console)
-    except (StackError, all_settings.SettingsError) as error:
-        console.print(f"[red]Setup failed.[/red] {escape(str(error))}", soft_wrap=True)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a Java that Spark 4.1 runs on: 17 or 21. On newer ones Hadoop stops with "getSubject is not supported"."""
+"""Search for a Java that Spark 4.1 supports: 17 or 21. On newer ones Hadoop fails: "getSubject is not supported"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 def version_of(home: Path) -> int | None:
-    """The feature version of the JDK or JRE at ``home`` by its ``release`` file, or None if that is no Java."""
+    """Return the feature version in the ``release`` file of the Java at ``home``, or None without a Java there."""
     try:
         found = _VERSION.search((home / "release").read_text(errors="replace"))
     except OSError:
@@ -42,10 +42,10 @@ def _candidates(java_home: str | None, path: str) -> Iterator[Path]:
 
 
 def find(java_home: str | None, path: str) -> Path:
-    """The first usable Java: ``JAVA_HOME``, then the one on the PATH, then the usual places.
+    """Return the first supported Java: ``JAVA_HOME``, then the one on the PATH, then those in the usual directories.
 
     Raises:
-        ToolMissing: there is none; the message tells which were found and how to get one.
+        ToolMissing: none was found. The message lists unsupported ones and the commands that install one.
     """
     rejected: dict[str, int] = {}
     for home in _candidates(java_home, path):

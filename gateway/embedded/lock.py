@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stack for one data directory. The supervisor holds the lock too, so it ends only with the last child."""
+"""The lock of a data directory: one stack at a time. The supervisor also holds it, until the last child has ended."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PAUSE_SECONDS = 0.1
 
 @contextmanager
 def held(data: Path, *, patience: float) -> Iterator[int]:
-    """Hold the lock of a data directory and give its file descriptor.
+    """Context manager. Hold the lock of a data directory; yield its file descriptor.
 
-    A stack that was killed a moment ago is still being taken down; ``patience`` is how long to wait for it, in seconds.
+    ``patience``: seconds to wait. The children of a stack that was just killed need time to end.
 
     Raises:
         StackError: another stack uses the directory.

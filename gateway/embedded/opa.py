@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OPA with the policies of this checkout, closed to whoever has no token.
+"""OPA with the shipped policies. It rejects requests without a token.
 
 ``policies/system/authz.rego`` compares the bearer token with two values of OPA's own environment: the gateway's, which
-may only ask for decisions, and the operator's, which may change policy data.
+may only query decisions, and the operator's, which may change policy data.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ class Opa:
         self.url = f"http://{LOOPBACK}:{port}"
 
     async def start(self, children: Children) -> Child:
-        """Start it; returns when it answers, which it does only after every policy was compiled.
+        """Start it and return when it answers. It answers only after it has compiled every policy.
 
         Raises:
-            ToolMissing: there is no authorization policy for OPA itself; it would refuse everything.
-            StackError: a guardrail is invalid; main.rego would deny what it is evaluated for.
+            ToolMissing: the authorization policy for OPA itself is missing; OPA would refuse every request.
+            StackError: a guardrail is invalid; main.rego would deny each request for which it is evaluated.
         """
         if not (self._policies / "system" / "authz.rego").is_file():
-            raise ToolMissing(f"no OPA policies found in {self._policies}; start from a checkout of Lakegate")
+            raise ToolMissing(
+                f"no OPA policies found in {self._policies}; install Lakegate again, or use a whole checkout"
+            )
         if faults := await asyncio.to_thread(check_guardrails, self._binary, self._policies):
             raise StackError("\n".join(["invalid guardrails in the policies:", *faults]))
         server = await children.start(
@@ -56,7 +58,7 @@ class Opa:
                     "--skip-version-check",
                     "--log-level=error",
                     "--shutdown-grace-period=2",
-                    # Tests and schemas lie beside the policies and are no part of them.
+                    # Tests and schemas are in the same folders, but are not policies.
                     "--ignore=*_test.rego",
                     "--ignore=schemas",
                     ".",
@@ -65,7 +67,7 @@ class Opa:
                     **GO_RUNTIME,
                     "LAKEGATE_OPA_GATEWAY_TOKEN": self._secrets.opa_gateway,
                     "LAKEGATE_OPA_OPERATOR_TOKEN": self._secrets.opa_operator,
-                    # Each start may have other rules.
+                    # The rules can differ at each start.
                     "LAKEGATE_OPA_REVISION": str(uuid7()),
                 },
                 cwd=self._policies,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFGA on PostgreSQL. Its key and its database URL travel in the environment, never on the command line."""
+"""OpenFGA on PostgreSQL. Its key and its database URL are passed in the environment, never on the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenFga:
         self.url = f"http://{LOOPBACK}:{ports.openfga_http}"
 
     async def start(self, children: Children) -> Child:
-        """Bring its tables up to date and start it; PostgreSQL must be up. Returns when it answers."""
+        """Migrate its tables and start it; return when it answers. PostgreSQL must be running."""
         environment = {
             "OPENFGA_DATASTORE_ENGINE": "postgres",
             "OPENFGA_DATASTORE_URI": self._database_url(),
@@ -48,7 +48,7 @@ class OpenFga:
             "OPENFGA_PLAYGROUND_ENABLED": "false",
             "OPENFGA_METRICS_ENABLED": "false",
             "OPENFGA_PROFILER_ENABLED": "false",
-            # Said out loud, because the gateway reckons with it: a write of unknown outcome is settled after this.
+            # Explicit, because the gateway relies on it: after this time a write of unknown outcome is final.
             "OPENFGA_REQUEST_TIMEOUT": "3s",
             "OPENFGA_SHUTDOWN_TIMEOUT": "2s",
             **GO_RUNTIME,
@@ -62,10 +62,10 @@ class OpenFga:
         return f"{plain}?sslmode=disable"
 
     async def store_and_model(self) -> tuple[str, str]:
-        """The id of the gateway's store and of its newest model, as ``lakegate migrate`` made them.
+        """Return (id of the gateway's store, id of its newest model), which ``lakegate migrate`` created.
 
         Raises:
-            StackError: there is no such store or no model in it.
+            StackError: the store is missing or has no model.
         """
         headers = {"Authorization": f"Bearer {self._secrets.openfga}"}
         async with httpx2.AsyncClient(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a PostgreSQL server take connections? Asked the way ``pg_isready`` does: no password, no library."""
+"""Readiness check of PostgreSQL that works like ``pg_isready``: without a password and without a library."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _AUTHENTICATION = b"R"
 
 
 async def accepts_connections(host: str, port: int, *, timeout: float) -> bool:
-    """Whether the server answers a start-up packet with an authentication request.
+    """Return True if the server answers a start-up packet with an authentication request.
 
-    A server that is starting, recovering or shutting down listens already but answers an error (SQLSTATE 57P03).
+    A server that is starting, recovering or shutting down listens already, but answers with an error (SQLSTATE 57P03).
     """
     parameters = b"user\0lakegate\0database\0lakegate\0\0"
     try:

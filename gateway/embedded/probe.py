@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until a child serves, or has failed: whichever comes first.
+"""Wait until a child serves or has failed.
 
-An answer counts only once the child itself holds the port. Another program may have taken it a moment earlier, and a
-stack that mistook it for its own part would hand that program its tokens.
+An answer counts only if the child itself holds the port. Otherwise a program that took the port first would receive
+the tokens of the stack.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONE_TRY_SECONDS = 2.0
 
 
 async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], *, timeout: float) -> None:
-    """Return when ``serves()`` is true and the child or a process of its holds the loopback ``port``.
+    """Return when ``serves()`` is true and the child or a descendant listens on the loopback ``port``.
 
     Raises:
         ChildFailed: the child ended, or ``timeout`` seconds passed.
@@ -52,19 +52,19 @@ def _holds(pid: int, port: int) -> bool:
             for member in (process, *process.children(recursive=True))
             for connection in member.net_connections("tcp")
         )
-    except psutil.Error:  # it ended meanwhile
+    except psutil.Error:  # the process has ended
         return False
 
 
 async def until_postgres(child: Child, port: int, *, timeout: float) -> None:
-    """Wait until a PostgreSQL server takes connections on the loopback ``port``; raises as :func:`until`."""
+    """Wait until a PostgreSQL server accepts connections on the loopback ``port``. Raise as :func:`until`."""
     await until(child, port, lambda: accepts_connections(LOOPBACK, port, timeout=_ONE_TRY_SECONDS), timeout=timeout)
 
 
 async def until_answering(child: Child, port: int, path: str, *, timeout: float, token: str | None = None) -> None:
-    """Wait until a GET of ``path`` on the loopback ``port`` answers 200; raises as :func:`until`.
+    """Wait until a GET of ``path`` on the loopback ``port`` answers 200. Raise as :func:`until`.
 
-    ``token``: the bearer token to show. Until the port is known to be the child's, nothing is shown.
+    ``token``: the bearer token to send. It is sent only after the child is known to hold the port.
     """
     address = f"http://{LOOPBACK}:{port}{path}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}

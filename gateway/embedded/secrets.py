@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated secrets of one stack, kept in its data directory in a file only its owner can read."""
+"""The generated secrets of one stack, in a file of its data directory that only its owner can read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 from gateway.embedded.errors import StackError
 
 USERS = ("admin", "alice", "bob", "carol", "etl", "analyst", "steward", "contractor")
-"""The people and programs of the demonstration; each is a confidential client of the identity provider."""
+"""The users and programs of the demonstration; each is a confidential client of the identity provider."""
 PROGRAMS = ("etl",)
-"""Those of them who are no people and so sign in on no page."""
+"""The clients that are programs; they have no interactive sign-in."""
 
 
 class Secrets(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def generate() -> Secrets:
-    """Make a new set; every value has at least 128 bits from the operating system's generator."""
+    """Generate a new set. Every value has at least 128 random bits from the operating system."""
     token = secrets.token_urlsafe
     return Secrets(
         postgres_superuser=token(24),
@@ -62,7 +62,7 @@ def generate() -> Secrets:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file only its owner can read, whole or not at all, and never readable by others in between."""
+    """Write a file atomically; only its owner can read it, at any moment."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -74,10 +74,10 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def load_or_generate(path: Path) -> Secrets:
-    """The secrets kept at ``path``, made and written there at the first start.
+    """Return the secrets stored at ``path``; generate and store them at the first start.
 
     Raises:
-        StackError: the file is there but cannot be used; the data beside it cannot be read without its secrets.
+        StackError: the file exists but cannot be read. Without it, the data directory is unusable.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=Secrets)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iceberg's archives for Spark: fetched once, by checksum, with whatever this machine has.
+"""Iceberg's archives for Spark: download once, with a pinned checksum.
 
-Maven is used where it is installed, since it knows its user's mirrors. Everywhere else Ivy does, which PySpark carries
-among its own archives; it needs only the Java that Spark needs anyway.
+An installed Maven is preferred, because its configuration has the user's mirrors. The alternative is Ivy, which is part
+of PySpark and needs only the Java that Spark needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One archive by its Maven coordinates, its SHA-256 and its size in MB (to be told while waiting)."""
+    """One archive by its Maven coordinates, its SHA-256 and its size in MB, which setup prints."""
 
     group: str
     name: str
@@ -35,7 +35,7 @@ class Archive:
 
     @property
     def file_name(self) -> str:
-        """The file's usual name."""
+        """Return the usual file name."""
         return f"{self.name}-{self.version}.jar"
 
 
@@ -58,20 +58,23 @@ ARCHIVES = (
 
 
 def locate(directory: Path) -> list[Path]:
-    """The archives kept in ``directory``, for ``spark.jars``.
+    """Return the archives in ``directory``, for ``spark.jars``.
 
     Raises:
-        ToolMissing: one is not there.
+        ToolMissing: an archive is missing.
     """
     paths = [directory / archive.file_name for archive in ARCHIVES]
     for path in paths:
         if not path.is_file():
-            raise ToolMissing(f"Spark's archive {path.name} is missing ({directory}); run `make setup`")
+            raise ToolMissing(
+                f"Spark's archive {path.name} is missing ({directory}); run `lakegate setup --with-spark`, "
+                "or `make setup` in a checkout"
+            )
     return paths
 
 
 def is_right(path: Path, archive: Archive) -> bool:
-    """Whether the file is there and has the pinned checksum."""
+    """Return True if the file exists and has the pinned checksum."""
     try:
         with path.open("rb") as file:
             digest = hashlib.sha256()
@@ -83,10 +86,10 @@ def is_right(path: Path, archive: Archive) -> bool:
 
 
 def fetch(archive: Archive, directory: Path, *, java_home: str | None, environment: dict[str, str]) -> Path:
-    """Fetch one archive into ``directory`` and check it.
+    """Fetch one archive into ``directory`` and verify its checksum.
 
     Raises:
-        StackError: neither Maven nor Ivy got it, or what they got has another checksum.
+        StackError: neither Maven nor Ivy fetched a file with the pinned checksum.
     """
     directory.mkdir(parents=True, exist_ok=True)
     failures: list[str] = []
@@ -110,7 +113,7 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
 
 
 def _run(argv: list[str], environment: dict[str, str]) -> str | None:
-    """Run a fetching program; None if it went well, else the end of what it said."""
+    """Run a program that fetches; return None on success, otherwise the end of its output."""
     try:
         done = subprocess.run(
             argv,

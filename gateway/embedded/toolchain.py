@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs the stack needs: which versions, where they are kept, which are missing.
+"""Pinned versions and locations of the programs that the embedded stack runs.
 
-PostgreSQL, the object store and the ``fga`` command line come with the environment of this checkout. OpenFGA and OPA
-are built once with Go, the identity provider gets an environment of its own; both are kept in a directory per version
-outside the checkout, so a second checkout finds them. :mod:`gateway.embedded.install` puts there what is missing.
+PostgreSQL and the object store come with the extra ``embedded``, the ``fga`` command line with the environment of a
+checkout. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. Both are
+in the cache directory, in one directory per version, which all checkouts and installations of an account share.
+:mod:`gateway.embedded.install` adds the missing ones.
 """
 
 from __future__ import annotations
@@ -18,12 +19,26 @@ from gateway.embedded import object_store
 from gateway.embedded.errors import ToolMissing
 from gateway.settings import Settings, cache_directory
 
-CHECKOUT = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
+
+
+def shipped() -> Path:
+    """Return the directory that contains ``policies``, ``fga_model`` and the lock files of the tools.
+
+    In an installed wheel this is ``gateway/bundled``, in a checkout its root.
+    """
+    bundled = _PACKAGE / "bundled"
+    return bundled if bundled.is_dir() else _PACKAGE.parent
+
+
+def tool_lock(name: str) -> Path:
+    """Return the path of ``requirements-<name>.lock``."""
+    return shipped() / f"requirements-{name}.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class GoTool:
-    """A program built from a pinned module version. The module's hash is checked by Go itself, against its log."""
+    """A program built from a pinned module version. Go checks the hash of the module against its checksum database."""
 
     name: str
     version: str
@@ -38,7 +53,7 @@ OLDEST_GO = (1, 26)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Where every program of the stack is."""
+    """Paths of the programs of the stack, and of its policies."""
 
     opa: Path
     openfga: Path
@@ -55,26 +70,25 @@ class Cache:
     root: Path
 
     def go_tool(self, tool: GoTool) -> Path:
-        """Where a built program is, or will be."""
+        """Return the path of a built program, which may not exist yet."""
         return self.root / "tools" / f"{tool.name}-{tool.version}" / tool.name
 
     def environment(self, name: str) -> Path:
-        """The virtual environment for ``requirements-<name>.lock``: another one for each lock and Python version."""
-        lock = CHECKOUT / f"requirements-{name}.lock"
-        digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+        """Return the directory of the virtual environment for this lock file and this version of Python."""
+        digest = hashlib.sha256(tool_lock(name).read_bytes()).hexdigest()[:12]
         return self.root / "tools" / f"{name}-py{sys.version_info[0]}.{sys.version_info[1]}-{digest}"
 
     def nanoidp(self) -> Path:
-        """The identity provider's program."""
+        """Return the path of the identity provider's program."""
         return self.environment("idp") / "bin" / "nanoidp"
 
     def jars(self) -> Path:
-        """Where Spark's archives are kept."""
+        """Return the directory of Spark's archives."""
         return self.root / "jars"
 
 
 def cache(settings: Settings) -> Cache:
-    """The cache these settings name."""
+    """Return the cache that the settings name."""
     return Cache(Path(cache_directory(settings)))
 
 
@@ -85,15 +99,15 @@ def _chosen(setting: str | None, variable: str, kept: Callable[[], Path]) -> Pat
         return Path(setting).resolve()
     path = kept()
     if not path.is_file():
-        raise ToolMissing(f"{path.name} is missing ({path}); run `make setup`")
+        raise ToolMissing(f"{path.name} is missing ({path}); run `lakegate setup`, or `make setup` in a checkout")
     return path
 
 
 def locate(settings: Settings) -> Tools:
-    """Find every program; nothing is downloaded or built.
+    """Find every program without downloading or building one.
 
     Raises:
-        ToolMissing: one is not there; never does another take its place.
+        ToolMissing: a program is missing. No other version replaces it.
     """
     kept = cache(settings)
     wanted = settings.embedded
@@ -102,7 +116,7 @@ def locate(settings: Settings) -> Tools:
         openfga=_chosen(wanted.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
         weed=object_store.program(wanted.weed_bin),
         nanoidp=_chosen(wanted.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
-        policies=CHECKOUT / "policies",
+        policies=shipped() / "policies",
         postgres_directory=wanted.postgres_dir,
     )
 
@@ -111,6 +125,6 @@ def locate_opa(settings: Settings) -> Path:
     """Find OPA alone, for checks of policies on a machine without the rest of the stack.
 
     Raises:
-        ToolMissing: it is not there.
+        ToolMissing: OPA is missing.
     """
     return _chosen(settings.embedded.opa_bin, "OPA_BIN", lambda: cache(settings).go_tool(OPA))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate up``: run the stack, say how to use it, stay until a signal says stop."""
+"""``lakegate up``: run the stack until a signal, and print how to use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
     ``empty``: leave the server un-bootstrapped.
 
     Raises:
-        StackError: it could not be started, or was told to stop before it was ready.
+        StackError: it could not be started, or received a signal before it was ready.
     """
     directories = ",".join(settings.storage_local_directories)
     plan = Plan(
@@ -46,7 +46,7 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
 async def until_signal(work: Coroutine[None, None, None]) -> bool:
     """Do ``work``; on SIGINT, SIGTERM or SIGHUP cancel it and wait for its clean-up. True if it was not cancelled.
 
-    A second signal does not cut the clean-up short: it is what leaves nothing behind.
+    A second signal does not interrupt the clean-up, which stops every child.
     """
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
@@ -75,7 +75,7 @@ async def until_signal(work: Coroutine[None, None, None]) -> bool:
 async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Event) -> None:
     console = Console(stderr=True)
     if ready_file is not None:
-        ready_file.unlink(missing_ok=True)  # one from an earlier run says nothing about this one
+        ready_file.unlink(missing_ok=True)  # it may be left from an earlier run
     status = console.status("Starting the stack …")
     status.start()
     try:
@@ -93,7 +93,7 @@ async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Ev
 
 
 async def _watch(running: Stack, console: Console) -> None:
-    """Tell about each part that ends on its own. The others stay: what they do without it is worth seeing."""
+    """Print each part that ends by itself. The other parts stay, so that users can observe an outage."""
 
     async def tell(child: Child) -> None:
         code = await asyncio.shield(child.exited)

@@ -32,7 +32,7 @@ PLANTED = {
 
 #: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
-    *("app", "assembly.adapters", "cli", "verbs.common", "serving", "settings"),
+    *("app", "assembly.adapters", "cli.common", "serving", "settings"),
     *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(

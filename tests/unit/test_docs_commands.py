@@ -122,6 +122,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "helm": _helm,
     # The same flags by OPA itself.
     "opa": _elsewhere("tests/policies/test_docs_opa.py::test_opa_accepts_every_documented_option"),
+    "pip": _elsewhere("tests/e2e/test_wheel.py::programs"),
     # Containers are not available to the tests: tests/unit/deploy reads the files.
     "docker": _file("deploy/compose.yaml"),
     "./make-env": _elsewhere(
@@ -131,7 +132,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "pg_restore": _elsewhere("tests/integration/test_backup.py::documented"),
     "createdb": _elsewhere("tests/integration/test_backup.py::documented"),
     "curl": _elsewhere("tests/contract/test_docs_requests.py::test_every_documented_request_has_a_test"),
-    **dict.fromkeys(("cd", "grep", "tr", "sed", "openssl", "printf", "base64"), _plain),
+    **dict.fromkeys(("cd", ".", "grep", "tr", "sed", "openssl", "printf", "base64"), _plain),
 }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_named_program_wins_and_must_exist(tmp_path: Path) -> None:
 
 
 def test_another_lock_gets_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(toolchain, "shipped", lambda: tmp_path)
     lock = tmp_path / "requirements-idp.lock"
     lock.write_text("a==1")
     first = Cache(tmp_path).environment("idp")
@@ -67,9 +68,31 @@ def test_the_version_of_go_is_compared_as_numbers(said: str, version: tuple[int,
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-serve", "requirements-idp", "requirements-go"])
+_LOCKS = (
+    "requirements",
+    *(f"requirements-{name}" for name in ("serve", "embedded", "build", "idp", "go", "login", "helm")),
+)
+
+
+def test_what_is_shipped_is_found_in_a_checkout_and_in_an_installed_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[3]
+    assert toolchain.shipped() == root
+    included = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for source, target in included["force-include"].items():
+        assert (root / source).exists()
+        assert target == f"gateway/bundled/{source}"
+    monkeypatch.setattr(toolchain, "_PACKAGE", tmp_path / "gateway")
+    bundled = tmp_path / "gateway" / "bundled"
+    bundled.mkdir(parents=True)
+    assert toolchain.shipped() == bundled
+    assert toolchain.tool_lock("idp") == bundled / "requirements-idp.lock"
+
+
+@pytest.mark.parametrize("name", _LOCKS)
 def test_every_locked_package_is_pinned_by_hash_and_names_no_index(name: str) -> None:
-    lines = (toolchain.CHECKOUT / f"{name}.lock").read_text().splitlines()
+    lines = (toolchain.shipped() / f"{name}.lock").read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if line and line[0].isalnum()]
     assert pins
     for number in pins:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate secrets scim-token``: the tokens with which directories keep users and groups here (SCIM)."""
+"""``lakegate secrets scim-token``: tokens with which identity providers write users and groups (SCIM)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from gateway.verbs.common import settings_for, start_failures
+from gateway.cli.common import settings_for, start_failures
 
 _DAYS = 180
 _MOST_DAYS = 730
@@ -17,7 +17,7 @@ _MOST_DAYS = 730
 
 @click.group("scim-token")
 def scim_token() -> None:
-    """Tokens for provisioning (SCIM): they open /scim/v2 and nothing else."""
+    """Tokens for provisioning (SCIM). They are valid for /scim/v2 only."""
 
 
 @scim_token.command()
@@ -27,10 +27,10 @@ def scim_token() -> None:
     "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="How long it is good."
 )
 def issue(provider: str, project: str, days: int) -> None:
-    """Make a token and print it, once: it is kept nowhere. The token alone goes to standard output.
+    """Issue a token and print it. It is not stored and cannot be printed again. Only the token is on standard output.
 
-    Tokens made before stay good, so that the provider can be given the new one before the old one is revoked. The
-    token's user needs the privilege `provisioner` on the server.
+    Earlier tokens stay valid, so that you can configure the new one before you revoke the old one. The token's user
+    needs the privilege `provisioner` on the server.
     """
     from gateway import app
     from gateway.identity.provisioning import made
@@ -53,7 +53,7 @@ def issue(provider: str, project: str, days: int) -> None:
 
 @scim_token.command("list")
 def list_tokens() -> None:
-    """Tell which tokens were issued; not the tokens, which nobody knows."""
+    """List the issued tokens by id, without the tokens themselves."""
     from gateway import app
     from gateway.settings import Settings
 
@@ -69,7 +69,7 @@ def list_tokens() -> None:
 @scim_token.command()
 @click.argument("id", type=click.UUID)
 def revoke(id: UUID) -> None:
-    """End a token: the next request that comes with it is refused, in every process."""
+    """Revoke a token. Every process rejects the next request with it."""
     from gateway import app
     from gateway.settings import Settings
 

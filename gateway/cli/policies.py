@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate policy …`: check, test and pack the policies."""
+"""`lakegate policy …`: check, test and bundle the policies."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import click
 
 @click.group()
 def policy() -> None:
-    """The policies: check them, test them, pack the bridge to Trino."""
+    """The policies: check them, test them, bundle the bridge to Trino."""
 
 
 @policy.command("check")
 @click.option(
     "--policies",
     type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
-    help="The folder of the policies. Without it, policies/ of the checkout.",
+    help="The folder of the policies. Without it, the policies that this version contains.",
 )
 def policy_check(policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
 
-    Finds rules that nothing reads, references to rules and policy data that do not exist, and denials and obligations
-    of another form than the output schema has.
+    Reports unused rules, references to missing rules and policy data, and denials and obligations that do not match the
+    output schema.
     """
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import CHECKOUT
+    from gateway.embedded.toolchain import shipped
 
-    sys.exit(check_policies(policies or CHECKOUT / "policies"))
+    sys.exit(check_policies(policies or shipped() / "policies"))
 
 
 @policy.command("test")
 def policy_test() -> None:
-    """Run the tests beside the policies, in policies/ of the checkout."""
+    """Run the tests of the policies that this version contains."""
     from gateway.embedded.policies import test_policies
 
     sys.exit(test_policies())
@@ -50,19 +50,19 @@ def policy_test() -> None:
     help="Where to write it.",
 )
 def policy_bundle(output: Path) -> None:
-    """Pack the bridge to Trino as a bundle for OPA. The same policies make the same file.
+    """Write the bridge to Trino as a bundle for OPA. The same policies give the same file.
 
-    Policies that `lakegate policy check` refuses are not packed.
+    If `lakegate policy check` finds a fault, no bundle is written.
     """
     from gateway.embedded.bundle import bridge_bundle
     from gateway.embedded.errors import StackError
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import CHECKOUT
+    from gateway.embedded.toolchain import shipped
 
-    if check_policies(CHECKOUT / "policies"):
+    if check_policies(shipped() / "policies"):
         raise click.ClickException("The policies have faults; nothing was written. Mend what is listed above.")
     try:
-        packed, revision = bridge_bundle(CHECKOUT / "policies")
+        packed, revision = bridge_bundle(shipped() / "policies")
         output.write_bytes(packed)
     except (StackError, OSError) as error:
         raise click.ClickException(str(error)) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verbs begin with: settings, certificates, and what ends them with a text for people."""
+"""Shared parts of the subcommands: settings, certificates, and errors that end a subcommand with a message."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 DIFFERS = 3
-"""The exit code of a verb that found something left to be done."""
+"""The exit code of a subcommand that found remaining work."""
 
 
 def settings_for(require: Callable[[Settings], object] | None = None) -> Settings:
-    """Read the settings; a problem with them ends the command with its description."""
+    """Read the settings. Invalid settings end the command with a message."""
     from gateway import settings
 
     try:
@@ -33,7 +33,7 @@ def settings_for(require: Callable[[Settings], object] | None = None) -> Setting
 
 
 def trust() -> Trust:
-    """Whom to trust; certificates that cannot be used end the command."""
+    """Return the trusted certificate authorities. Unusable certificates end the command with a message."""
     from gateway.settings import certificate_sources
     from gateway.tls import CertificatesUnusable, trusted
 
@@ -44,7 +44,7 @@ def trust() -> Trust:
 
 
 def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
-    """TLS towards PostgreSQL; certificates that cannot be used end the command."""
+    """Return the TLS configuration for PostgreSQL. Unusable certificates end the command with a message."""
     from gateway.tls import CertificatesUnusable, for_postgres
 
     try:
@@ -54,7 +54,7 @@ def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
 
 
 def start_failures() -> tuple[type[Exception], ...]:
-    """What keeps a verb from starting its parts or from passing the door, each with a text for people."""
+    """Return the errors that keep a subcommand from starting its parts or passing the door, with messages for users."""
     from gateway.access.dependency_errors import (
         AuditUnavailable,
         CommitUnknown,

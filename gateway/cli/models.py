@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.common import postgres_tls, settings_for, trust
+from gateway.cli.common import postgres_tls, settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -22,12 +22,12 @@ Answer = TypeVar("Answer")
 
 @click.group()
 def model() -> None:
-    """The relationship model: test it, write a version, let it serve, go back."""
+    """The relationship model: test it, record a version, activate it, roll back."""
 
 
 @model.command("test")
 def model_test() -> None:
-    """Run the tests beside the model, in fga_model/tests of the checkout."""
+    """Run the tests of the model that this version contains (fga_model/tests)."""
     from gateway.embedded.policies import test_model
 
     sys.exit(test_model())
@@ -35,7 +35,7 @@ def model_test() -> None:
 
 @model.command("status")
 def model_status() -> None:
-    """List the recorded models; the one that serves is marked."""
+    """List the recorded models; `*` marks the active one."""
 
     async def run() -> None:
         async with opened_models(settings_for()) as models:
@@ -51,7 +51,7 @@ def model_status() -> None:
 @model.command("push")
 @click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
 def model_push(by: str | None) -> None:
-    """Write this version's model next to those that are there and record it. It does not serve yet."""
+    """Write the model of this version to OpenFGA and record it, without activating it."""
 
     async def run() -> str:
         async with opened_models(settings_for()) as models:
@@ -66,7 +66,7 @@ def model_push(by: str | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
 @click.option("--newest", default=2000, type=click.IntRange(min=1), help="About so many grants. [2000]")
 def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
-    """Write the tuples a recorded model needs, then let it serve. Interrupted, it goes on where it was."""
+    """Write the tuples that a recorded model needs, then activate it. A repeated run continues an interrupted one."""
 
     async def run() -> str:
         async with opened_models(settings_for()) as models:
@@ -86,7 +86,7 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
 @model.command("rollback")
 @click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
 def model_rollback(by: str | None) -> None:
-    """Let the model serve that did before the present one. A second time undoes the first."""
+    """Activate the previous model. A second rollback undoes the first."""
 
     async def run() -> str:
         async with opened_models(settings_for()) as models:
@@ -97,7 +97,7 @@ def model_rollback(by: str | None) -> None:
 
 @asynccontextmanager
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
-    """The verbs on models, on the primary and the OpenFGA of these settings."""
+    """Open the primary and the OpenFGA of these settings for changes of models; close them at the end of the block."""
     from gateway.db.engine import Database
     from gateway.settings.postgres_url import asyncpg_url
     from gateway.tasks.model_changes import Models, OpenFgaAddress
@@ -118,7 +118,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
 
 
 def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """The result of work on models; what it refuses or cannot reach ends the command with its description."""
+    """Return the result of work on models. A refusal or an unreachable service ends the command with a message."""
     from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.db.models import SwitchedMeanwhile
     from gateway.fga.model import ModelNotReady
@@ -132,7 +132,7 @@ def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 def operator() -> str:
-    """Who is told in the record when nobody is named: the account that runs the command."""
+    """Return the account that runs the command, the default for the author in the record."""
     import getpass
 
     return getpass.getuser()

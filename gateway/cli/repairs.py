@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: what mends an installation. They pass the door like
-everybody.
+"""``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: repairs of an installation.
+
+Each is an operation that passes the door.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from gateway.verbs.common import DIFFERS, settings_for, start_failures
-from gateway.verbs.provisioning import scim_token
+from gateway.cli.common import DIFFERS, settings_for, start_failures
+from gateway.cli.provisioning import scim_token
 
 if TYPE_CHECKING:
     pass
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def authz() -> None:
-    """Relationships: what OpenFGA holds and what the rows want."""
+    """Relationships: the tuples of OpenFGA and the rows of the database."""
 
 
 @authz.command()
@@ -31,11 +32,11 @@ def authz() -> None:
     help="PostgreSQL was restored: grants that OpenFGA does not have (revoked since the backup) end, or hold again.",
 )
 def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) -> None:
-    """Compare all relationships in OpenFGA with all that the rows want, and make both agree.
+    """Compare all tuples in OpenFGA with the rows of the database, and repair the differences.
 
-    Gateways may serve meanwhile, but for a restored database: it is refused until `--restored` says what holds. Exit
-    code 0: both agree, or do now; 3: they differ, in a dry run or because a grant is only to be reported; 1: it could
-    not be found out.
+    Gateways may serve at the same time. A restored database is the exception: gateways refuse it until `--restored`
+    decides about its grants. Exit code 0: no difference is left. Exit code 3: differences are left, after a dry run or
+    because a grant is only reported. Exit code 1: the comparison failed.
     """
     from gateway import app
     from gateway.settings import Settings
@@ -66,11 +67,11 @@ def secrets() -> None:
 @secrets.command("rotate")
 @click.option("--dry-run", is_flag=True, help="Change nothing, only count.")
 def rotate_secrets(dry_run: bool) -> None:
-    """Seal every stored credential with PG_ENCRYPTION_KEY; what PG_ENCRYPTION_KEY_OTHER sealed is opened with that.
+    """Encrypt every stored credential with PG_ENCRYPTION_KEY. PG_ENCRYPTION_KEY_OTHER decrypts those it encrypted.
 
-    Gateways that know both keys may serve meanwhile, and it can be cut short and begun anew. Exit code 0: the first key
-    opens everything, the other one may go; 3: not yet, in a dry run or because something was stored meanwhile; 1: it
-    could not be done, and the message says why.
+    Gateways with both keys may serve at the same time, and an interrupted run can be repeated. Exit code 0: the first
+    key decrypts everything; remove the other one. Exit code 3: not yet, after a dry run or because a credential was
+    stored during the run. Exit code 1: the run failed; the message gives the cause.
     """
     from gateway import app
     from gateway.settings import Settings
@@ -94,7 +95,7 @@ def rotate_secrets(dry_run: bool) -> None:
 @secrets.command("withdraw-signing-keys")
 @click.option("--yes", is_flag=True, help="Do it: engines that act for users have to exchange their tokens again.")
 def withdraw_signing_keys(yes: bool) -> None:
-    """End the keys of the tokens that the gateway issued to engines, and so those tokens, within a second."""
+    """Revoke the signing keys of the tokens that the gateway issued to engines. These tokens end within a second."""
     from gateway import app
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
@@ -116,7 +117,7 @@ secrets.add_command(scim_token)
 @click.option("--for", "user_id", help="The only user who may bootstrap then, by the full id: `<provider>~<subject>`.")
 @click.option("--yes", is_flag=True, help="Do it: whoever bootstraps next administers the server.")
 def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
-    """Let the server be bootstrapped once more, when nobody can manage it any more. What people hold stays."""
+    """Allow another bootstrap of a server that has lost its last administrator. Existing grants stay."""
     from gateway import app
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
@@ -138,7 +139,7 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
 
 
 def _require_user(user_id: str) -> None:
-    """Raise the error of the command line for what is no id of a user: nobody could bootstrap then."""
+    """Raise click.UsageError if this is no user id: with it, no user could bootstrap the server."""
     import msgspec
 
     from gateway.access.tuples import require_fitting

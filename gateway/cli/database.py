@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate migrate`` and ``wait-for-db``, and what `serve` asks of the database before it starts workers."""
+"""``lakegate migrate``, ``wait-for-db``, and the checks of the database before `serve` starts workers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.verbs.common import postgres_tls, settings_for
-from gateway.verbs.models import about_models, opened_models, operator
+from gateway.cli.common import postgres_tls, settings_for
+from gateway.cli.models import about_models, opened_models, operator
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command()
 def migrate() -> None:
-    """Bring the database schema and the relationship model up to date, and let the model serve. Safe to repeat and to
-    run twice at once.
+    """Upgrade the database schema and the relationship model, and activate the model. Repeated and concurrent runs are
+    safe.
     """
     from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings
@@ -42,7 +42,7 @@ def migrate() -> None:
 @click.option("-r", "--retries", default=15, show_default=True, type=click.IntRange(min=0))
 @click.option("-b", "--backoff", default=2.0, show_default=True, help="Seconds between two tries.")
 def wait_for_db(retries: int, backoff: float) -> None:
-    """Wait until the primary takes connections; exit 1 if it does not."""
+    """Wait until the primary accepts connections; exit 1 if it does not."""
     from urllib.parse import urlsplit
 
     from gateway.embedded.pg_ready import accepts_connections
@@ -64,8 +64,8 @@ def wait_for_db(retries: int, backoff: float) -> None:
 
 
 async def require_our_database(settings: Settings) -> None:
-    """End the command when the database is of another version, or was used with another key: workers could only fail,
-    one after the other. One that does not answer yet is waited for by them.
+    """End the command if the database has another schema version, or was used with another encryption key. Each worker
+    would fail. An unreachable database does not end the command: the workers wait for it.
     """
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.db.credentials import StorageCredentials

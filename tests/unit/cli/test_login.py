@@ -17,11 +17,11 @@ from typing import Literal
 import pytest
 from click.testing import CliRunner
 
+from gateway.cli import login
 from gateway.identity.file_lock import turn
 from gateway.identity.kept_tokens import KeptLogin
 from gateway.identity.oauth_client import Tokens
-from gateway.verbs import login
-from tests.unit.verbs.at_a_terminal import Rotating, Terminal, rotating_provider
+from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
 
 ENDED = Tokens("access-0", 0.0, "refresh-0")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate login``, ``logout`` and ``token``: who people are at a terminal, for the clients they start."""
+"""``lakegate login``, ``logout`` and ``token``: logins of users at a terminal, and their tokens for clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.verbs.common import settings_for, trust
+from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.identity.device import DeviceCode, DeviceLogin
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: A token that ends sooner than a client may need to begin with it is renewed first, in seconds.
+#: A token that expires within this many seconds is renewed before it is printed.
 _TOO_SHORT = 60.0
-#: How long a renewal may take, and how long another command waits for its turn: longer, or it would give up too soon.
+#: Seconds that a renewal may take, and that another command waits for the lock; the latter must be longer.
 _RENEWAL, _WAIT = 30.0, 45.0
 
 
 def _at_a_provider(command: Command) -> Command:
-    """The two options that say where the login is."""
+    """Add the two options that select the login: client and issuer."""
     for option in (
         click.option("--client-id", help="Public client of the provider; default: the setting UI__OPENID_CLIENT_ID."),
         click.option("--issuer", help="The provider; default: as for the page at /ui."),
@@ -41,9 +41,9 @@ def _at_a_provider(command: Command) -> Command:
 @click.command()
 @_at_a_provider
 def login(issuer: str | None, client_id: str | None) -> None:
-    """Log in by a code that is entered in a browser, on this machine or another one (RFC 8628).
+    """Log in with a code that you enter in a browser, on this machine or another one (RFC 8628).
 
-    The tokens go to the system's keyring where there is one (package `keyring`), else to a file that only you can read.
+    The tokens are stored in the system's keyring (package `keyring`), or else in a file that only you can read.
     """
     issuer, client_id, scope = _provider(issuer, client_id)
 
@@ -54,7 +54,7 @@ def login(issuer: str | None, client_id: str | None) -> None:
 
     tokens = _at(issuer, client_id, scope, lambda flow: flow.run(show))
     login = _kept_login(issuer, client_id)
-    # A renewal of an older login that is under way would come after this one and replace it.
+    # Without the lock, a running renewal of an older login would replace this one.
     with _told(), login.turn(seconds=_WAIT):
         login.keep(tokens)
     click.echo("You are logged in; `lakegate token` prints your token for clients.")
@@ -63,7 +63,7 @@ def login(issuer: str | None, client_id: str | None) -> None:
 @click.command()
 @_at_a_provider
 def logout(issuer: str | None, client_id: str | None) -> None:
-    """Forget the tokens of the login. They stay good to their own end; the provider is not told."""
+    """Delete the stored tokens of the login. They stay valid until they expire: the provider does not revoke them."""
     issuer, client_id, _ = _provider(issuer, client_id)
     login = _kept_login(issuer, client_id)
     with _told(), login.turn(seconds=_WAIT):
@@ -74,14 +74,14 @@ def logout(issuer: str | None, client_id: str | None) -> None:
 @click.command()
 @_at_a_provider
 def token(issuer: str | None, client_id: str | None) -> None:
-    """Print the token of the login and nothing else, renewed when it is about to end."""
+    """Print only the token of the login. A token that expires soon is renewed first."""
     issuer, client_id, scope = _provider(issuer, client_id)
     login = _kept_login(issuer, client_id)
     with _told():
         tokens = _tokens_of(login)
         if _ends(tokens):
             with login.turn(seconds=_WAIT):
-                # Whoever had the turn before has renewed them, most likely, and spent the old refresh token.
+                # The previous holder of the lock has probably renewed the tokens, and its refresh token is used up.
                 tokens = _tokens_of(login)
                 if _ends(tokens):
                     tokens = _renewed(tokens, issuer, client_id, scope)
@@ -108,7 +108,7 @@ def _renewed(tokens: Tokens, issuer: str, client_id: str, scope: str) -> Tokens:
 
 
 def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]:
-    """(issuer, client id, scope), given or from the settings."""
+    """Return (issuer, client id, scope); the settings replace missing arguments."""
     settings = settings_for()
     issuer, client_id = issuer or settings.sign_in_issuer(), client_id or settings.ui.openid_client_id
     if issuer is None or client_id is None:
@@ -124,13 +124,14 @@ def _kept_login(issuer: str, client_id: str) -> KeptLogin:
 
 
 def _say(sentence: str) -> None:
-    """Beside the output, which holds a token and nothing else."""
+    """Print to standard error; standard output contains only the token."""
     click.echo(sentence, err=True)
 
 
 def _keyring() -> Keyring | None:
-    """The backend that the package chose, when it is installed and has one that it recommends (priority 1 or more):
-    others keep nothing, or in a file of their own.
+    """Return the backend that the package `keyring` selects, or None without the package or a recommended backend.
+
+    A recommended backend has priority 1 or more. The others store nothing, or use a file of their own.
     """
     try:
         import keyring
@@ -138,7 +139,7 @@ def _keyring() -> Keyring | None:
         return None
     try:
         backend = keyring.get_keyring()
-        # A backend asks the system for this, and may fail at it in any way.
+        # A backend queries the system for its priority, and can raise any error.
         return backend if backend.priority >= 1 else None
     except Exception as error:
         _say(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
@@ -147,7 +148,7 @@ def _keyring() -> Keyring | None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What keeps tokens from being kept ends the command with a text for people."""
+    """Context manager. End the command with a message if the tokens cannot be read or stored."""
     from gateway.identity.file_lock import StillBusy
     from gateway.identity.kept_tokens import KeyringRefused
 
@@ -171,7 +172,7 @@ def _at(
     *,
     seconds: float | None = None,
 ) -> Answer:
-    """What `ask` finds at the provider, after `seconds` at the latest."""
+    """Return the result of `ask` at the provider. An error, or no result within `seconds`, ends the command."""
     from gateway.identity.device import DeviceLogin
     from gateway.identity.oauth_client import LoginFailed, OAuthClient
 
