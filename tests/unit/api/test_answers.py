@@ -7,7 +7,7 @@ from litestar import post
 from litestar.testing import create_test_client
 
 import gateway.api.build  # noqa: F401 - importing it serves every operation
-from gateway.api.empty_response import EmptyResponse, answers_nothing
+from gateway.api.answers import EmptyResponse, answers_nothing
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 
