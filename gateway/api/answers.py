@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that carry an entity tag (RFC 9110, 8.8.3)."""
+"""Responses with an entity tag (RFC 9110 section 8.8.3), and responses without content."""
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 from litestar import Response
+from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
 from gateway.catalog.etags import Tagged
@@ -38,3 +41,22 @@ def not_modified_or(answer: Tagged) -> TableAnswer:
 
 def _headers(etag: str) -> dict[str, str]:
     return {"Cache-Control": _PRIVATE, "Vary": _VARY, **({"ETag": etag} if etag else {})}
+
+
+class EmptyResponse(Response[None]):
+    """Send an empty body, where Litestar alone would send the four bytes `null` with status 200."""
+
+    def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
+        """Return no bytes."""
+        return b""
+
+    def to_asgi_response(self, *arguments: Any, **options: Any) -> ASGIResponse:
+        """Build the response without a content type."""
+        answer = super().to_asgi_response(*arguments, **options)
+        answer.headers.pop("content-type", None)
+        return answer
+
+
+def answers_nothing(handler: Callable[..., Any]) -> bool:
+    """Whether the handler says of itself that it returns nothing."""
+    return inspect.signature(handler).return_annotation in (None, "None", type(None))

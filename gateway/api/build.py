@@ -13,42 +13,8 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
+import gateway.api.endpoints  # noqa: F401 - importing the package serves every operation
 from gateway.access.operation import OPERATIONS, HttpOperation
-from gateway.api import (  # noqa: F401 - importing a handler module is what serves its operations
-    actions,
-    checks,
-    column_grants,
-    config,
-    credentials,
-    deleted,
-    docs,
-    generic_tables,
-    grant_lists,
-    grants,
-    managed_access,
-    namespace_moves,
-    namespaces,
-    oauth,
-    projects,
-    protection,
-    registrations,
-    renames,
-    rights,
-    roles,
-    scim,
-    search,
-    server,
-    statistics,
-    system,
-    tables,
-    tasks,
-    transactions,
-    ui,
-    users,
-    views,
-    warehouse_storage,
-    warehouses,
-)
 from gateway.api.context import provide_ctx
 from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver

@@ -26,8 +26,8 @@ from gateway.api.binding import Inputs, bind
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
-from gateway.api.nul import refuse_in_body
 from gateway.api.path_refs import read_path
+from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing

@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import RepeatAnswer
-from gateway.api.empty_response import answers_nothing
+from gateway.api.answers import answers_nothing
 from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")

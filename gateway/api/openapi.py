@@ -33,6 +33,7 @@ from gateway.api.openapi_texts import (
     scim_refusal_example,
 )
 from gateway.api.serves import INPUTS, SERVED
+from gateway.iceberg.codec import plain_descriptions
 from gateway.iceberg.wire import ErrorResponse
 from gateway.scim.wire import MEDIA_TYPE as SCIM
 from gateway.scim.wire import ErrorBody
@@ -70,7 +71,7 @@ def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda oper
         ErrorBody,
         *(each for _, reads, answer in described for each in (reads.body, reads.form, answer.body) if each is not None),
     ]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas, components = plain_descriptions(msgspec.json.schema_components(types, ref_template=_REF))
     schema_of = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operations, reads, answer in described:

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding paths exactly once, from the bytes the client sent.
+"""Decode each path exactly once from the bytes of the client, and reject U+0000 in requests.
 
 Servers decode the whole path before routing, so that `%2F` inside a name becomes a separator. Java clients write a
 space as `+`, Python clients as `%20`: each segment is decoded by the rules of HTML forms, which knows both.
+
+U+0000 is rejected everywhere: databases do not store it in text, and C libraries end strings at it.
 """
 
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import unquote_plus
+from urllib.parse import unquote_plus, unquote_to_bytes
 
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api.errors import send_error
-from gateway.api.nul import refuse_in_head
+from gateway.iceberg.codec import refuse_nul
 from gateway.iceberg.errors import BadRequestException
 
 
@@ -41,6 +43,7 @@ class RawPath:
         await self._app(scope, receive, send)
 
 
+_NUL: Final = b"\x00"
 _ALSO_KNOWN: Final = " A column is known as field-id:<id>, too: so its rights are read and taken away."
 
 
@@ -70,3 +73,23 @@ def decode_path(raw: bytes) -> str:
     if decoded.startswith("/management/") and "/columns//" in decoded:
         raise BadRequestException(f"The column in the path has no name.{_ALSO_KNOWN}")
     return decoded
+
+
+def refuse_in_head(scope: Scope) -> None:
+    """Raise BadRequestException for U+0000 in the query, written as a byte or percent-encoded, or in a header.
+
+    Paths are decoded and checked by `decode_path`.
+    """
+    if _NUL in unquote_to_bytes(scope["query_string"]):
+        raise BadRequestException("The query holds U+0000, which is allowed nowhere in a request.")
+    for name, value in scope["headers"]:
+        if _NUL in value or _NUL in name:
+            text = name.decode("latin-1")
+            raise BadRequestException(f"The header {text!r} holds U+0000, which is allowed nowhere in a request.")
+
+
+def refuse_in_body(raw: bytes) -> None:
+    """Raise BadRequestException for U+0000 in a body of JSON, as a byte or as its escape."""
+    if _NUL in raw:
+        raise BadRequestException("Malformed request: the body holds U+0000.")
+    refuse_nul(raw)

@@ -16,8 +16,8 @@ from litestar.handlers import HTTPRouteHandler
 from gateway.access.operation import HttpOperation
 from gateway.access.permit import Permit
 from gateway.access.request import Source
+from gateway.api.answers import EmptyResponse, answers_nothing
 from gateway.api.binding import inputs_of
-from gateway.api.empty_response import EmptyResponse, answers_nothing
 from gateway.api.idempotency import once
 from gateway.api.services import Services
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Annotated, Any, Final, TypeVar
 
@@ -118,3 +119,20 @@ def _placed(error: msgspec.ValidationError, kind: type[object], at: str) -> str:
         noun = tag["list"].removesuffix("s")
         return f"unknown {noun} {reason.removeprefix('Invalid value ')} at `{where}`; known are: {', '.join(known)}"
     return f"{reason[:1].lower()}{reason[1:]} at `{where}`"
+
+
+def plain_descriptions(schema: Any) -> Any:
+    """Return a JSON Schema with the indentation of the source removed from its descriptions.
+
+    msgspec copies descriptions from docstrings. Python 3.13 and later remove the indentation of docstrings, and earlier
+    versions keep it.
+    """
+    if isinstance(schema, list | tuple):
+        return [plain_descriptions(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        # A property can have the name "description" too: its value is a schema.
+        key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else plain_descriptions(value)
+        for key, value in schema.items()
+    }

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from gateway.access.policy import PolicyRequest, Reason
+from gateway.iceberg.codec import plain_descriptions
 from gateway.obligations.guardrails import StatedObligations
 
 _POLICIES = Path(__file__).resolve().parents[2] / "policies"
@@ -49,7 +50,7 @@ def input_schema() -> str:
     OPA reads references but no titles or defaults, and assumes every field in an object without `additionalProperties:
     false`. So each struct is closed here, which makes a misspelt field an error of `opa check`.
     """
-    schema = _for_opa(msgspec.json.schema(PolicyRequest))
+    schema = _for_opa(plain_descriptions(msgspec.json.schema(PolicyRequest)))
     return _as_text({"$schema": _DRAFT, **schema})
 
 

@@ -26,14 +26,14 @@ PLANTED = {
     "Of the adapters vending alone": ("db/engine.py", "import gateway.storage.files"),
     "SQLAlchemy and asyncpg are known": ("catalog/commits.py", "import sqlalchemy"),
     "Settings are read at the edge": ("catalog/config.py", "import gateway.settings"),
-    "Only use cases and the composition root": ("api/tables.py", "import gateway.db.engine"),
+    "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
 #: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
     *("app", "assembly.adapters", "cli.common", "serving", "settings"),
-    *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.tables"),
+    *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.endpoints.tables"),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(
         f"storage.s3.{name}"

@@ -25,8 +25,8 @@ from gateway.access.operation import (
 from gateway.access.operations.steps import RepeatAnswer
 from gateway.access.relations import Can
 from gateway.access.request_context import RequestContext
+from gateway.api.answers import EmptyResponse
 from gateway.api.build import build_api  # noqa: F401 - the import serves every operation
-from gateway.api.empty_response import EmptyResponse
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
 from tests.access.examples import EXAMPLES

@@ -198,7 +198,7 @@ class _Module:
 
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
-    for path in sorted(_API.glob("*.py")):
+    for path in sorted(_API.rglob("*.py")):
         if path.stem not in ("binding", "context"):  # values that they read end in fields of operations
             listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
             yield path.stem, _Module(path.read_text(), frozenset(listed))

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.api import oauth
 from gateway.api.context import Ctx
+from gateway.api.endpoints import oauth
 from gateway.api.errors import OAuthRefused
 from gateway.identity.tokens import VerifiedToken
 

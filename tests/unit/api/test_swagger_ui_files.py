@@ -7,9 +7,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from gateway.api import docs
+from gateway.api.endpoints import docs
 
-FILES = Path(docs.__file__).with_name("swagger_ui_files")
+FILES = Path(docs.__file__).parents[1] / "swagger_ui_files"
 ROOT = Path(__file__).parents[3]
 
 

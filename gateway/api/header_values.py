@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request header `X-Iceberg-Access-Delegation`."""
+"""Parse the request headers `X-Iceberg-Access-Delegation` and `X-Lakegate-Adopt`."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def client_manages_storage(header: str | None) -> bool:
             f"X-Iceberg-Access-Delegation does not know {', '.join(unknown)[:80]!r}: known are {known}"
         )
     return asked == {"client-managed"}
+
+
+def adopts(header: str | None) -> bool:
+    """Return True for `true` and False for `false` or no header. Raises 400 for any other value."""
+    match (header or "").strip().lower():
+        case "true":
+            return True
+        case "" | "false":
+            return False
+        case other:
+            raise BadRequestException(f"X-Lakegate-Adopt must be true or false, and it is {other[:40]!r}")

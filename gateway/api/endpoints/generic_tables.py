@@ -17,9 +17,8 @@ from gateway.access.operations.generic_tables import (
 )
 from gateway.access.refs import GenericTable, GenericTableRef, NamespaceRef, TabularRef
 from gateway.access.request import Header
-from gateway.api.adoption import adopts
 from gateway.api.context import Ctx
-from gateway.api.delegation import client_manages_storage
+from gateway.api.header_values import adopts, client_manages_storage
 from gateway.api.serves import serve, serves
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.generic_tables import GenericTables

@@ -10,10 +10,9 @@ from gateway.access.operations.tables import DropTable, LoadOptions, LoadTable
 from gateway.access.operations.views import LoadView
 from gateway.access.refs import NamespaceRef, TableRef, TabularRef, View
 from gateway.access.request import Header
-from gateway.api.adoption import adopts
 from gateway.api.answers import TableAnswer, not_modified_or
 from gateway.api.context import Ctx
-from gateway.api.delegation import client_manages_storage
+from gateway.api.header_values import adopts, client_manages_storage
 from gateway.api.serves import serve, serves
 from gateway.catalog.etags import Tagged
 from gateway.catalog.registrations import Registrations

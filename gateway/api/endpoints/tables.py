@@ -20,7 +20,7 @@ from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
 from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
 from gateway.api.context import Ctx
-from gateway.api.delegation import client_manages_storage
+from gateway.api.header_values import client_manages_storage
 from gateway.api.serves import serve, serves
 from gateway.catalog import etags
 from gateway.catalog.reports import Reports

@@ -7,8 +7,8 @@ from gateway.access.operations.config import GetConfig
 from gateway.access.refs import WarehouseNameRef
 from gateway.access.request import Query, RequestProject
 from gateway.api.context import Ctx
+from gateway.api.endpoints.users import meet
 from gateway.api.serves import serves
-from gateway.api.users import meet
 from gateway.iceberg.errors import GetConfigNoWarehouseProvided
 from gateway.iceberg.wire import CatalogConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.api.delegation import client_manages_storage
+from gateway.api.header_values import client_manages_storage
 from gateway.iceberg.errors import BadRequestException
 
 

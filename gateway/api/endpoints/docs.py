@@ -68,7 +68,7 @@ _STYLE: Final = """div:has(> label[for^="client_secret_"]), label[for^="client_s
 """
 
 #: Swagger UI as it was published (see the README there). The files of this list are served and nothing else of it.
-_FILES: Final = Path(__file__).with_name("swagger_ui_files")
+_FILES: Final = Path(__file__).parents[1] / "swagger_ui_files"
 _ASSETS: Final = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",
