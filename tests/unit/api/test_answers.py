@@ -6,13 +6,8 @@ from __future__ import annotations
 from litestar import post
 from litestar.testing import create_test_client
 
-<<<<<<< HEAD:tests/unit/api/test_empty_response.py
 import gateway.api.build  # noqa: F401 - the import serves every operation
-from gateway.api.empty_response import EmptyResponse, answers_nothing
-=======
-import gateway.api.build  # noqa: F401 - importing it serves every operation
 from gateway.api.answers import EmptyResponse, answers_nothing
->>>>>>> api:tests/unit/api/test_answers.py
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 
