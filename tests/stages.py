@@ -64,8 +64,8 @@ def may_run_again(nodeid: str) -> bool:
 class Record:
     """The record of a run.
 
-    `tests` maps an id to its outcome and its duration in seconds. `causes` and `flaky` map a failed id to the first line
-    of its error. `properties` holds what tests recorded with `record_property`.
+    `tests` maps an id to its outcome and its duration in seconds. `causes` and `flaky` map a failed id to the first
+    line of its error. `properties` holds what tests recorded with `record_property`.
     """
 
     seed: int | None
