@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping audit records: a bounded buffer for reads and refusals, group commit for what must be durable before
-an answer.
+"""Storage of audit records: a bounded buffer for reads and denials, and group commit for records that must be durable
+before the response.
 """
