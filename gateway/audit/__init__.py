@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage of audit records: a bounded buffer for reads and denials, and group commit for records that must be durable
-before the response.
+"""Storage of audit records.
+
+Reads and denials go through a bounded buffer. Records that must be durable before the response use group commit.
 """

@@ -25,7 +25,7 @@ from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
 class Checks:
-    """`POST /permissions/check` and `POST /action/batch-check`."""
+    """Use cases of `POST /permissions/check` and `POST /action/batch-check`."""
 
     def __init__(self, *, door: Door) -> None:
         self._door = door
@@ -150,8 +150,9 @@ class Checks:
 
     @staticmethod
     def _may_be_told(permit: Permit[BatchCheck], check: Check) -> bool:
-        """Return whether the caller may get an answer. Raise CannotInspectPermissions, or 404 with
-        `error-on-not-found`.
+        """Return whether the caller may get an answer.
+
+        Raise CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
         """
         if permit.operation.delegated and check.principal is not None:
             hub = hub_of(check.on)
@@ -191,7 +192,10 @@ def _about(check: Check, caller: Actor) -> Actor:
 
 
 def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
-    """Return the current names of these columns, without names that earlier belonged to another column."""
+    """Return the names of these columns in the current schema.
+
+    A name that another, unreadable column has or had in any schema is left out.
+    """
     try:
         return columns_of(excerpt.text).readable_by_name(fields)
     except Inexpressible:

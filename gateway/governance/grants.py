@@ -165,8 +165,8 @@ class Grants:
             await grants.lock_object(connection, key)
             if not await grants.hold_object(connection, key, kept=not change.writes):
                 raise not_found(change.on)
-            # Read the containers before any grant row changes. A namespace move also accesses namespaces before grants,
-            # so the two cannot deadlock.
+            # Lock the containers before any grant row changes. A namespace move also locks namespaces before grants, so
+            # the two cannot deadlock.
             above = await _above_now(connection, row)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, key, change.writes)

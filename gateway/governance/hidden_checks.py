@@ -2,8 +2,8 @@
 """Find checks of a batch that are already answered because the caller cannot see their object. Pure.
 
 Many checks on an invisible object cost as much as on a visible one, and each result is no. So visibility is checked
-first. Absent and present objects get the same checks, so timing reveals neither (LG-DIS-01, LG-DIS-18). The choice of
-objects depends on the request alone.
+first. Absent and present objects get the same checks, so timing reveals neither (LG-DIS-01 and LG-DIS-18 in
+`docs/threats.md`). The choice of objects depends on the request alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
 from gateway.protocol.grants import PrivilegeTold
 
-#: (name to display, description, category: metadata, read, write, create, security or administration)
+#: (display name, description, category). The categories are metadata, read, write, create, security and administration.
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.ADMIN: ("Admin", "Runs the server and hands out projects; no right on data.", "administration"),
     Privilege.OPERATOR: ("Operator", "Administers every project.", "administration"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of projects."""
+"""Use cases to create, rename, delete, list and read projects."""
 
 from __future__ import annotations
 

@@ -317,8 +317,9 @@ async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principa
 
 
 async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
-    """Raise RoleSynchronized if SCIM manages the role: its next synchronization would undo the change or lose the
-    group.
+    """Raise RoleSynchronized if SCIM manages the role.
+
+    Its next synchronization would undo the change, or would not find the group.
     """
     if await scim_groups.is_kept(connection, ref.role_id):
         raise RoleSynchronized(

@@ -79,8 +79,9 @@ class Page(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Total number of rows that match a filter, and the rows of one page. `start` is the 1-based index of its first
-    row.
+    """Rows of one page, and the total number of rows that match the filter.
+
+    `start` is the 1-based index of the first row of the page.
     """
 
     total: int

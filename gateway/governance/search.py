@@ -27,7 +27,7 @@ _MOST_READ: Final = 1000
 
 
 class Search:
-    """`POST …/search-tabular`."""
+    """Use case of `POST …/search-tabular`."""
 
     def __init__(self, *, reads: ReadPool, door: Door, reaches: ReachesInUse) -> None:
         self._reads = reads
@@ -39,7 +39,7 @@ class Search:
 
         A caller that sees everything in the warehouse needs one check. Otherwise PostgreSQL ranks the objects that live
         grants can make visible, and OpenFGA confirms each. Further rows are read until enough are confirmed, so
-        invisible better matches do not shorten the result. An outage raises the same error as a denied request.
+        invisible better matches do not shorten the result. Raise DecisionUnavailable during an outage.
         """
         operation = permit.operation
         all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
@@ -63,7 +63,10 @@ class Search:
         return FoundTabulars(tabulars=[_wire(row) for row in found[:MOST_FOUND]])
 
     async def _within(self, permit: Permit[SearchTabular]) -> search.Within | None:
-        """Return the objects that grants can make visible, or None if the model also makes rows visible in other ways."""
+        """Return the objects that grants can make visible.
+
+        None means that the relationship model makes rows visible in other ways too.
+        """
         inside = await reach_of(self._reaches, ObjectType.NAMESPACE)
         if inside is None or inside.inside is None:
             return None

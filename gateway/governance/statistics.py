@@ -39,7 +39,7 @@ _MOST: Final = 100_000
 
 
 class Statistics:
-    """`POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
+    """Use cases of `POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
 
     def __init__(self, *, reads: ReadPool, page_size: int) -> None:
         self._reads = reads

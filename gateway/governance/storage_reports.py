@@ -111,7 +111,10 @@ class StorageValidator:
 
 
 def require_valid(report: ValidationReport) -> None:
-    """Raise StorageValidationFailed if a check failed, with each failure in the details. Skipped checks do not count."""
+    """Raise StorageValidationFailed if a check failed, with each failure in the details.
+
+    Skipped checks do not count.
+    """
     failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
     if failed:
         raise StorageValidationFailed(

@@ -190,7 +190,7 @@ class _Probe:
     async def _own_read_write(self) -> None:
         self._wrote = True
         await self._round_trip(self._own(), self._folder.child("own.txt"))
-        # Create objects outside the table: without them, a denial could not be told from an empty result.
+        # Create objects that the vended credentials must not reach. Without them, a denial looks like an empty result.
         for place in (
             self._folder.child("parent.txt"),
             self._sibling.child("other.txt"),
@@ -234,8 +234,10 @@ class _Probe:
     # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _first_contact(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
-        """Run a check on an endpoint that may not be a store. Its failures have the same duration, and errors that
-        could reveal the network are replaced by one message.
+        """Run a check on an endpoint that may not be a store.
+
+        All failures have the same duration. Errors that could reveal the operator's network are replaced by one
+        message.
         """
 
         async def guarded() -> None:
@@ -349,7 +351,10 @@ _LETS: Final = "The storage lets a vended credential {}: it does not enforce ses
 
 
 def _is_stores_own(error: CatalogError) -> bool:
-    """Return True for errors that only a storage service can return, or that were raised before any request was sent."""
+    """Return whether the error reveals nothing about the network.
+
+    Such an error can only come from a storage service, or was raised before any request was sent.
+    """
     if isinstance(error, ShortTermCredentialError):
         return error.reason not in _REASONS_OF_CONNECTIONS
     return not isinstance(error, StorageUnavailable | StorageEndpointRefused | FileMissing)

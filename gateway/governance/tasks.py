@@ -96,8 +96,8 @@ class Tasks:
         """Return the tasks of a warehouse that the caller may see.
 
         A caller with `can_get_all_tasks` sees all of them. Other callers see tasks of tables and views on which they
-        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. An outage raises the same error as a
-        denied request.
+        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. Raise DecisionUnavailable during an
+        outage.
         """
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
@@ -219,7 +219,10 @@ class Tasks:
         wanted: Wanted,
         relation: Can | None,
     ) -> tuple[Sequence[AnyRow], str | None]:
-        """Return (rows of one page on whose object the caller has `relation`, token of the next page or None)."""
+        """Return (rows, token of the next page or None).
+
+        The rows are the tasks on whose object the caller has `relation`, or all tasks if it is None.
+        """
         size = min(request.page_size or _BY_DEFAULT, self._page_size)
         after, kept, asked = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
         while True:
