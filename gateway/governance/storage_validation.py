@@ -2,10 +2,12 @@
 """Validate the storage of a warehouse, in particular that vended credentials are confined to one table.
 
 A store that ignores session policies gives every vended credential the rights of the whole role, without any error. So
-each restriction is tested on the store itself, with downscoped credentials for a temporary table. Access inside the
-table must work. Writing, reading, deleting and listing must be denied in the parent folder and in a sibling whose name
-has the same prefix. A read-only credential must not write or delete. A vended credential must not drop its policy by
-assuming the role again. Only an explicit denial passes; an unclear response fails the check.
+each restriction is tested on the store itself, with downscoped credentials for a temporary table:
+
+Access inside the table must work. In the parent folder and in a sibling whose name has the same prefix, writes and
+reads must be denied. Deletes there must leave the object in place, and listings must be denied or empty. A read-only
+credential must not write or delete. A vended credential must not drop its policy by assuming the role again. An unclear
+response fails the check.
 
 Until an endpoint has proved to be a store, every failed check takes the same time and returns the same error. Otherwise
 authors of storage profiles could scan the operator's network for open hosts and ports.
