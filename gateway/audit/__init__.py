@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping audit records: a bounded buffer for reads and refusals, group commit for what must be durable before
-an answer.
+"""Storage of audit records.
+
+Reads and denials go through a bounded buffer. Records that must be durable before the response use group commit.
 """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit sink of one process.
+"""The audit sink of one worker process.
 
-Buffered records are written within `flush_seconds`; what a kill may lose is that much of reads and refusals, nothing
-else. Committed records share one insert with whatever else waits (group commit) and return once it is durable.
+Buffered records are written within `flush_seconds`. If the process is killed, only the reads and denials of that
+interval can be lost. Committed records share one insert with all records that wait at that time (group commit).
+`commit` returns when its record is durable.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, D
 
 _log = structlog.get_logger("audit.sink")
 
-#: Errors that no record is to blame for: all of them are tried again, together.
+#: Errors of the database or its connection, not of a record: the whole batch is retried.
 _OUTAGES = (DatabaseUnavailable, OSError, TimeoutError)
 
 Write = Callable[[Sequence[AuditRecord]], Awaitable[None]]
@@ -27,12 +28,13 @@ Counted = Callable[[str, int], None]
 
 
 class BufferedAudit:
-    """Takes records without waiting and writes them in batches; refuses when it cannot keep up.
+    """Queue audit records without blocking, write them in batches, and reject new ones when the buffer is full.
 
-    `write` makes a batch durable or raises: DatabaseUnavailable when no record is to blame. `counted` is told
-    (durability, number) of what was written. A full buffer raises AuditUnavailable, which the door turns into a
-    refusal: what cannot be recorded does not happen. A record that the database refuses is kept and told in the log.
-    One principal has at most `share` records in the buffer, so that it cannot fill the buffer for the others.
+    `write` makes a batch durable or raises; DatabaseUnavailable means that no record of the batch is at fault.
+    `counted` is called with (durability, number of records) after each write; durability is `group` or `buffered`. A
+    full buffer raises AuditUnavailable, and the door then denies the request: an action that cannot be recorded is not
+    executed. A record that the database rejects stays in memory and is logged. One principal has at most `share`
+    records in the buffer, so it cannot use up the buffer of other principals.
     """
 
     def __init__(
@@ -62,11 +64,11 @@ class BufferedAudit:
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to write, in the running loop."""
+        """Start the writer task in the running event loop."""
         self._writer = asyncio.create_task(self._run(), name="audit")
 
     async def stop(self) -> None:
-        """Write what is buffered and stop. Raises AuditUnavailable when that did not succeed."""
+        """Write the buffered records and stop. Raise AuditUnavailable if some could not be written."""
         self._closing = True
         self._wake.set()
         if self._writer is not None:
@@ -76,8 +78,10 @@ class BufferedAudit:
             raise AuditUnavailable(f"{lost} buffered audit records could not be written")
 
     def buffer(self, record: AuditRecord) -> None:
-        """Take a record for writing soon. Raises AuditUnavailable when the buffer is full or the sink is closed, and
-        AuditShareFull when the principal's share of it is full.
+        """Queue a record for the next batch.
+
+        Raise AuditUnavailable if the buffer is full or the sink is closed, and AuditShareFull if the principal's share
+        of the buffer is full.
         """
         if self._closing or len(self._buffered) + len(self._refused) >= self._capacity:
             raise AuditUnavailable("the audit buffer is full")
@@ -91,7 +95,7 @@ class BufferedAudit:
             self._wake.set()
 
     async def commit(self, record: AuditRecord) -> None:
-        """Return once the record is durable. Raises AuditUnavailable when it is not within the commit timeout."""
+        """Return when the record is durable. Raise AuditUnavailable if it is not durable within `commit_timeout`."""
         if self._closing or len(self._committing) >= self._capacity:
             raise AuditUnavailable("the audit cannot take more records")
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -104,7 +108,7 @@ class BufferedAudit:
 
     async def _run(self) -> None:
         while not self._closing:
-            # Committed records end the wait at once; buffered ones wait for company.
+            # A committed record triggers a flush at once. Buffered records wait for `flush_seconds` or a full batch.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self._flush_seconds)
             self._wake.clear()
@@ -115,7 +119,8 @@ class BufferedAudit:
             await self._flush()
 
     async def _flush(self) -> None:
-        # What is buffered meanwhile waits for its own turn: written at once, every record would be a batch of its own.
+        # Records that are buffered during this flush wait for the next one. Otherwise each would become a batch of its
+        # own.
         due = len(self._buffered)
         while due > 0 or self._committing:
             waiting = [self._committing.popleft() for _ in range(min(self._batch, len(self._committing)))]
@@ -129,7 +134,7 @@ class BufferedAudit:
                 self._buffered.extendleft(reversed(buffered))
                 await asyncio.sleep(self._flush_seconds)
                 return
-            except Exception:  # one of the records is to blame; the others must not wait for it
+            except Exception:  # one record is at fault; write the rest without it
                 await self._write_each(waiting, buffered)
                 continue
             for _, durable in waiting:
@@ -141,11 +146,11 @@ class BufferedAudit:
     async def _write_each(
         self, waiting: Sequence[tuple[AuditRecord, asyncio.Future[None]]], buffered: Sequence[AuditRecord]
     ) -> None:
-        """Write one by one what could not be written together, and put aside what can never be."""
+        """Write the records of a failed batch one by one, and set aside those that the database rejects."""
         for record, durable in waiting:
             try:
                 await self._write([record])
-            except Exception as error:  # whatever it is: nobody may be told that it is durable
+            except Exception as error:  # any error: the caller must not assume that the record is durable
                 _fail(durable, error)
             else:
                 _succeed(durable)
@@ -157,7 +162,7 @@ class BufferedAudit:
                 self._buffered.extendleft(reversed(buffered[number:]))
                 await asyncio.sleep(self._flush_seconds)
                 return
-            except Exception as error:  # it stays, and counts as not written
+            except Exception as error:  # kept in memory, and counted as not written
                 self._refused.append(record)
                 self._give_back([record])
                 _log.error(
@@ -171,7 +176,7 @@ class BufferedAudit:
                 self._give_back([record])
 
     def _give_back(self, written: Sequence[AuditRecord]) -> None:
-        """Free the room that written records had in their principals' shares."""
+        """Release the places of written or rejected records in the shares of their principals."""
         for principal in filter(None, map(_principal, written)):
             self._held[principal] -= 1
             if self._held[principal] <= 0:
@@ -179,7 +184,7 @@ class BufferedAudit:
 
 
 def _principal(record: AuditRecord) -> str | None:
-    """Return the principal that a record counts for: the user, or the engine and the user; None for the system."""
+    """Return the principal whose share a record uses: the user, or engine and user together. None for the system."""
     actor = record.actor
     if actor.kind == "system":
         return None

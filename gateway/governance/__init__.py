@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of management: warehouses, projects, users, roles, grants, tags, data policies, checks and explanations."""
+"""Management use cases: warehouses, projects, users, roles, grants, tags, data policies, checks and explanations."""

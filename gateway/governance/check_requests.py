@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsing of requests that ask what somebody may do: the operation behind a body, or 400. Pure."""
+"""Parse the bodies of permission checks into operations. Pure; invalid bodies raise 400."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.protocol.checks import MAX_CHECKS, BatchCheckRequest, CheckRequest
 from gateway.protocol.rights import Identity
 
-#: Principals in one batch. Each costs a look-up of their roles and a call to each engine, so this bounds the cost of a
-#: request; the checks themselves are bounded by MAX_CHECKS.
+#: Maximum number of principals in one batch. Each costs a query of its roles and a call to each engine, so this limit
+#: bounds the cost of a request. MAX_CHECKS bounds the checks.
 MAX_PRINCIPALS = 100
 
 
 def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:
-    """Return the operation behind a request body. Raises 400 naming what is wrong in it."""
+    """Return the operation for a request body. Raise 400 that names the invalid part."""
     check = _check(request.operation, request.identity, None, caller, default_project_id)
     if check.or_on is not None:
         raise BadRequestException("`tabular` is asked in a batch.")
@@ -46,7 +46,7 @@ def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str
 
 
 def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
-    """Return the operation behind a batch. Raises 400 naming what is wrong in it, and TooManyChecks."""
+    """Return the operation for a batch. Raise 400 that names the invalid part, or TooManyChecks."""
     if len(request.checks) > MAX_CHECKS:
         raise TooManyChecks(f"{len(request.checks)} checks; one request may hold {MAX_CHECKS}.")
     checks = tuple(
@@ -87,7 +87,7 @@ def _check(
 
 
 def _action(action: object) -> tuple[Can, Facts]:
-    """(the relation, what policies are told): `"drop"` or `{"action": "drop", "purge": true}`."""
+    """Return (relation, facts for policies) of an action: `"drop"` or `{"action": "drop", "purge": true}`."""
     context: dict[str, Any] = {}
     if isinstance(action, dict):
         context = {key: value for key, value in action.items() if key != "action"}
@@ -101,7 +101,7 @@ def _action(action: object) -> tuple[Can, Facts]:
 
 _RELATIONS = frozenset(Can)
 
-#: What operations call the name of what they create; a question names it `name`.
+#: The fact under which each create operation passes the new object's name to policies. In a check its key is `name`.
 _NAME_FACTS = {
     Can.CREATE_PROJECT: "project_name",
     Can.CREATE_WAREHOUSE: "warehouse_name",
@@ -112,7 +112,7 @@ _NAME_FACTS = {
 
 
 def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
-    """The facts under the names that policies know from the operations themselves."""
+    """Return the facts under the names that policies receive from the operations themselves."""
     name = _NAME_FACTS.get(relation)
     named = {name if key == "name" and name is not None else key: value for key, value in facts.items()}
     if "properties" in named:
@@ -121,7 +121,7 @@ def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
 
 
 def _fact(key: str, value: object) -> Fact:
-    """A scalar, a list of texts, or of a map its keys: policies are told which properties are touched, not to what."""
+    """Return a scalar, a list of strings, or the keys of a map: policies receive property names, not values."""
     if value is None or isinstance(value, (str, int, bool)):
         return value
     if isinstance(value, (list, dict)) and all(isinstance(each, str) for each in value):
@@ -163,7 +163,7 @@ def _view(fields: dict[str, Any], default: str | None) -> Ref:
 
 
 def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
-    """By id or by name, under the names of tables or its own."""
+    """Return the generic table by id or by name. The keys of tables (`table-id`, `table`) are accepted too."""
     warehouse = UUID(fields.pop("warehouse-id"))
     for id in ("generic-table-id", "table-id"):
         if id in fields:
@@ -186,7 +186,7 @@ def _text(value: object) -> str:
 
 
 def _tabular(fields: dict[str, Any], default: str | None) -> Ref:
-    """The table of this name; the view of this name is the other thing that may be meant."""
+    """Return the table of this name. `_check` adds the view of the same name as the alternative."""
     if "table-id" in fields:
         raise ValueError("a table or view is asked for by its name")
     fields["table"] = fields.pop("name")
@@ -197,7 +197,7 @@ def _role(fields: dict[str, Any], default: str | None) -> Ref:
     return RoleRef(UUID(fields.pop("role-id")))
 
 
-#: A table or a view by its name, whichever there is: an addition of this server, for engines that list names.
+#: A table or a view by name, whichever exists. An extension of this server for engines that filter lists of names.
 _TABULAR = "tabular"
 
 _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {

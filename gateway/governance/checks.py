@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answering what somebody may do, by the same door that would decide it."""
+"""Answer permission checks through the door that decides the real requests."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
 class Checks:
-    """`POST /permissions/check` and `POST /action/batch-check`."""
+    """Use cases of `POST /permissions/check` and `POST /action/batch-check`."""
 
     def __init__(self, *, door: Door) -> None:
         self._door = door
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
-        """Whether both engines would say yes. What does not exist is simply not allowed."""
+        """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""
         check = permit.operation.check
         (allowed,) = await self._door.hypothetical_checks.would(
             permit, [_supposed(check, permit.actor, permit.resolution)]
@@ -48,14 +48,15 @@ class Checks:
         return CheckAnswer(allowed=allowed)
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
-        """One answer per check, in order.
+        """Return one result per check, in the order of the request.
 
-        About somebody else only on objects whose assignments the caller may read, else CannotInspectPermissions. An
-        object the caller does not see is as one that does not exist: not allowed, or with `error-on-not-found` the
-        refusal of an absent one; who asks learns nothing from it.
+        A check about another principal requires `can_read_assignments` on the object. Without it, a visible object
+        raises CannotInspectPermissions. An object that the caller cannot see is treated like one that does not exist:
+        not allowed, or with `error-on-not-found` the same 404. The response does not reveal which of the two it is.
 
-        An inspector (and so a delegate) is told about anybody, seeing the object or not. Where the caller is none,
-        nothing is allowed; CannotInspectPermissions when that is so everywhere, because then it was set up wrongly.
+        In a delegated batch, a caller with `inspector` or `delegate` gets answers about any principal, also on objects
+        that the caller cannot see. Checks outside these privileges are not allowed. If none of the checks is covered,
+        the batch raises CannotInspectPermissions, because the delegation is misconfigured.
         """
         operation = permit.operation
         if operation.delegated and not _inspects_somewhere(permit):
@@ -88,9 +89,10 @@ class Checks:
         )
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
-        """Of the checks on reading columns that are not a yes for all: those that are one for some, which by their
-        names, in the order of the schema. A table whose columns cannot be told, or are none of these, is not among
-        them.
+        """Return {index: readable column names} for refused checks of `can_read_columns` with some readable columns.
+
+        Names are in the order of the schema. Tables whose columns cannot be determined are left out, and so are checks
+        without a readable column.
         """
         checks = permit.operation.checks
         asked = [index for index in refused if checks[index].relation is Can.READ_COLUMNS]
@@ -111,7 +113,7 @@ class Checks:
     async def _unseen(
         self, permit: Permit[BatchCheck], supposed: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> frozenset[int]:
-        """Of the checks about the caller, those on objects that the caller does not see (`hidden_checks`)."""
+        """Return the indexes of the caller's own checks on objects that the caller cannot see (`hidden_checks`)."""
         checks = permit.operation.checks
         own = {at: (supposed[at].relation, supposed[at].on) for at in left if checks[at].principal is None}
         first = asked_first(own)
@@ -121,7 +123,7 @@ class Checks:
     async def _ownerless(
         self, permit: Permit[CheckPermission] | Permit[BatchCheck], allowed: Sequence[Check]
     ) -> set[Ref]:
-        """Return the views of the allowed checks that need an owner and have none. Their properties are read here."""
+        """Return the views of the allowed checks that need an owner and have none. Reads the view properties."""
         asked = {check.on for check in allowed if check.runs_as_owner}
         ids = {ref: row.id for ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedView)}
         owned = {
@@ -130,8 +132,10 @@ class Checks:
         return {ref for ref in asked if ids.get(ref) not in owned}
 
     async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
-        """The checks of long lists that need not be asked, because whoever they are about sees everything in that
-        namespace: as a list does it, which asks policies about the list and not about its rows.
+        """Return the indexes of checks in long lists that need no query of their own.
+
+        Their principal holds `can_list_everything` on the namespace, and the object exists. As for a real list, OPA
+        receives one query about the list and none about its rows.
         """
         whole: list[list[int]] = []
         asked = []
@@ -146,13 +150,16 @@ class Checks:
 
     @staticmethod
     def _may_be_told(permit: Permit[BatchCheck], check: Check) -> bool:
-        """Whether the check has an answer. Raises CannotInspectPermissions and the 404 of `error-on-not-found`."""
+        """Return whether the caller may get an answer.
+
+        Raise CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
+        """
         if permit.operation.delegated and check.principal is not None:
             hub = hub_of(check.on)
             return hub is not None and permit.holds(Can.INSPECT, hub)
         strict = permit.operation.error_on_not_found
         if check.principal is None and not strict:
-            # What is not there is asked about as what is: the time of an answer tells of neither.
+            # Absent objects are checked like present ones, so the response time reveals neither.
             return True
         there = _there(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
@@ -170,8 +177,10 @@ class Checks:
 
 
 def _supposed(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
-    """About what there is of the things the check may mean; about the first when there is none of them. Who reads all
-    of a table reads every column, so that is asked first.
+    """Build the hypothetical check on the first object that exists among those that the check may mean.
+
+    If none exists, use the first. `can_read_columns` is checked as `can_read_data` first: a principal that reads the
+    whole table reads every column.
     """
     on = next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
     relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
@@ -183,7 +192,10 @@ def _about(check: Check, caller: Actor) -> Actor:
 
 
 def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
-    """The names of these columns in the current schema of the table, but for those that once were another's."""
+    """Return the names of these columns in the current schema.
+
+    A name that another, unreadable column has or had in any schema is left out.
+    """
     try:
         return columns_of(excerpt.text).readable_by_name(fields)
     except Inexpressible:
@@ -195,6 +207,6 @@ def _there(permit: Permit[BatchCheck], check: Check) -> bool:
 
 
 def _inspects_somewhere(permit: Permit[BatchCheck]) -> bool:
-    """Whether the caller may be told of anybody; also when nobody else is asked about."""
+    """Return whether the caller holds `can_inspect` for at least one check, or no check is about another principal."""
     hubs = {hub_of(check.on) for check in permit.operation.checks if check.principal is not None}
     return not hubs or any(hub is not None and permit.holds(Can.INSPECT, hub) for hub in hubs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns that requests about grants name, and how grants on columns are told."""
+"""Resolve the columns that grant requests name, and the columns shown in grant responses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from gateway.governance.errors import AmbiguousColumn, ColumnNotFound
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, Inexpressible, columns_of
 
-#: A column by its field id, whatever it is or was called. What cannot be named could not be taken away: a column may
-#: get a name that stands in no path, a dropped one's name may be another column's by now, and its schema may be gone.
+#: A column by its field id, independent of its name. Revocation needs it: a name may not fit in a path, the name of a
+#: dropped column may belong to another column now, and the schema may be gone.
 _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
 async def columns_for(connection: Connection, operation: Operation, row: Resolved) -> Columns | None:
-    """Return the columns of the table when the operation names one of them, else None. Raises ColumnNotFound when the
-    table has none that can be read.
+    """Return the columns of the table if the operation names a column, else None.
+
+    Raise ColumnNotFound if the schemas of the table cannot be read.
     """
     if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return None
@@ -37,12 +38,11 @@ async def columns_for(connection: Connection, operation: Operation, row: Resolve
 
 
 def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, dropped: bool) -> ObjectKey:
-    """What the grants of an operation are on: what it was admitted on, or the column of it that it names. `columns`
-    come from `columns_for`.
+    """Return the object of the operation's grants: the admitted object, or its column if the operation names one.
 
-    With `dropped` a name that the current schema does not have may be that of a column that was dropped: its grants can
-    be read and taken away, and new ones are not given. So it is with `field-id:<id>`, which names any column. Raises
-    ColumnNotFound, and 400 for a field below the top and for giving by field id.
+    `columns` is the result of `columns_for`. With `dropped`, a name that is not in the current schema may belong to a
+    dropped column, and `field-id:<id>` names any column. Both serve for reading and revoking; new grants need a current
+    name. Raise ColumnNotFound; raise 400 for a nested field, and for a field id without `dropped`.
     """
     if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return row.key
@@ -50,7 +50,7 @@ def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, d
 
 
 def known_columns(excerpt: Excerpt) -> Columns:
-    """The columns of a table's document. Raises ColumnNotFound when it tells of none."""
+    """Return the columns of a metadata excerpt. Raise ColumnNotFound if they cannot be determined."""
     try:
         return columns_of(excerpt.text)
     except Inexpressible as unreadable:
@@ -58,9 +58,9 @@ def known_columns(excerpt: Excerpt) -> Columns:
 
 
 def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
-    """The field id of the column with this name; raises as `object_of`."""
+    """Return the field id of the column with this name. Raise as `object_of` does."""
     if (by_id := _BY_ID.fullmatch(name)) is not None:
-        # Policies are told what is given on by its name, so it is not given by anything else.
+        # Policies receive the column name of a new grant, so a new grant must name the column.
         if not dropped:
             raise BadRequestException(f"{name} is a field id: by it rights are read and taken away, by names given.")
         return int(by_id[1])
@@ -82,10 +82,10 @@ async def refuse_another_column(
     key: ObjectKey,
     entry: Assignment,
 ) -> None:
-    """Raise AmbiguousColumn where `entry` was to be taken from the column `key`, which does not have it, and another
-    one has it that the name may have been meant for: it has the name in another letter case, or had it once.
+    """Raise AmbiguousColumn if the grant to revoke is not on column `key` but on another column with that name.
 
-    Who takes away again what is not yet in force means the column that is named.
+    That column has the name in another letter case, or had it earlier. If the revocation on `key` is still pending, the
+    request is a retry for the named column and passes.
     """
     holding = [
         on for on in _namesakes(operation, row, columns, key) if await grants.held_of(connection, on, [entry.key])

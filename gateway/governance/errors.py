@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the management API, by their `type` in the answer: the names that clients of Lakekeeper match."""
+"""Errors of the management API. Their `type` in the response is the name that Lakekeeper clients match."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from gateway.iceberg.errors import CatalogError
 
 
 class CatalogAlreadyBootstrapped(CatalogError, code=400):
-    """Bootstrapping is possible once."""
+    """The server is bootstrapped already."""
 
 
 class ColumnNotFound(CatalogError, code=404):
-    """The table has no such column; told to who may see its grants."""
+    """The table has no such column. Returned only to callers that may see its grants."""
 
 
 class AmbiguousColumn(CatalogError, code=409):
-    """Another column has, or had, the name that is given, and what was to be taken away is on that one."""
+    """The grant to revoke is on another column that has, or had, the given name."""
 
 
 class BootstrapForbidden(CatalogError, code=403):
-    """The server was opened again for one user, who is not the caller."""
+    """Bootstrap was reopened for one user, and the caller is another."""
 
 
 class TermsOfUseNotAccepted(CatalogError, code=400):
-    """Bootstrapping needs `accept-terms-of-use: true`."""
+    """Bootstrap requires `accept-terms-of-use: true`."""
 
 
 class ProjectNameAlreadyTaken(CatalogError, code=409):
@@ -36,28 +36,28 @@ class ProjectNameAlreadyTaken(CatalogError, code=409):
 
 
 class ProjectNotEmpty(CatalogError, code=409):
-    """Warehouses or roles are in the project."""
+    """The project still has warehouses or roles."""
 
 
 class ProjectIdNotFree(CatalogError, code=409):
-    """What an earlier project of this id gave is not yet taken away everywhere."""
+    """Grants of an earlier project with this id are not yet revoked in OpenFGA."""
 
 
 class LastServerAdmin(CatalogError, code=409):
-    """Nobody could manage the server any more."""
+    """The change would remove the last server administrator."""
 
 
 class RoleSynchronized(CatalogError, code=409):
-    """A directory says what the role is called and who is in it."""
+    """An identity provider manages the name and the members of the role."""
 
 
 class UserSynchronized(CatalogError, code=409):
-    """A directory says who the user is and whether they may come."""
+    """An identity provider manages the user's data and status."""
 
 
 @contextmanager
 def last_admin_kept() -> Iterator[None]:
-    """Tell that nobody would be left as LastServerAdmin."""
+    """Convert NobodyLeft in the block to LastServerAdmin."""
     try:
         yield
     except NobodyLeft as nobody:
@@ -67,15 +67,15 @@ def last_admin_kept() -> Iterator[None]:
 
 
 class WarehouseNotEmpty(CatalogError, code=409):
-    """Namespaces are in the warehouse."""
+    """The warehouse still has namespaces."""
 
 
 class WarehouseProtected(CatalogError, code=409):
-    """The warehouse is protected: deleting it takes `force`."""
+    """The warehouse is protected: deletion requires `force`."""
 
 
 class WarehouseHasUnfinishedTasks(CatalogError, code=409):
-    """Work on the warehouse's files is not done yet; what it needs goes with the warehouse."""
+    """Tasks on the warehouse's files are unfinished and need data that deletion would remove."""
 
 
 class WarehouseManaged(CatalogError, code=403):
@@ -83,23 +83,23 @@ class WarehouseManaged(CatalogError, code=403):
 
 
 class InstanceAdminRequired(CatalogError, code=403):
-    """Only instance admins may say who manages a warehouse."""
+    """Only instance admins may change the manager of a warehouse."""
 
 
 class WarehouseNameAlreadyTaken(CatalogError, code=400):
-    """Another warehouse of the project has this name, in whatever letter case."""
+    """Another warehouse of the project has this name; letter case is ignored."""
 
 
 class CreateWarehouseStorageProfileOverlap(CatalogError, code=400):
-    """The base location equals, contains or lies in that of another warehouse, of any project."""
+    """The base location equals, contains or is inside that of another warehouse of any project."""
 
 
 class StorageProfileImmutable(CatalogError, code=400, type="UpdateError"):
-    """A field of the storage profile that names the place of the warehouse cannot be changed."""
+    """A field of the storage profile that determines the warehouse's location cannot be changed."""
 
 
 class StorageValidationFailed(CatalogError, code=400):
-    """The storage does not do what a warehouse needs; each failed check is in the details."""
+    """The storage fails checks that a warehouse requires; the details list each failed check."""
 
 
 class DefaultFormatVersionNotAllowed(CatalogError, code=400):
@@ -111,15 +111,15 @@ class InvalidGrantPrivilege(CatalogError, code=400):
 
 
 class GrantPrincipalUnknown(CatalogError, code=404, type="GrantTargetNotFound"):
-    """The user or role is not known here; a mistyped id must not become a grant."""
+    """The user or role does not exist. A mistyped id must not become a grant."""
 
 
 class TupleAlreadyExists(CatalogError, code=409, type="TupleAlreadyExistsError"):
-    """The assignment is there already."""
+    """The assignment exists already."""
 
 
 class TupleNotFound(CatalogError, code=404, type="TupleNotFoundError"):
-    """There is no such assignment."""
+    """The assignment does not exist."""
 
 
 class SelfAssignment(CatalogError, code=400):
@@ -127,27 +127,27 @@ class SelfAssignment(CatalogError, code=400):
 
 
 class CannotInspectPermissions(CatalogError, code=403):
-    """The rights of others on an object are told to those who may read its assignments."""
+    """The caller may not read the rights of other principals on an object."""
 
 
 class TooManyChecks(CatalogError, code=400):
-    """One request asks more than this server answers at once."""
+    """The request has more checks or principals than the server evaluates at once."""
 
 
 class TooManyEntries(CatalogError, code=400, type="BadRequestException"):
-    """One request gives and takes more than can be done in one piece."""
+    """The request adds and removes more grants than one transaction may."""
 
 
 class InvalidGrantExpiry(CatalogError, code=400):
-    """A grant cannot end at this time, or not on this kind of object."""
+    """The expiry time is invalid, or grants on this object type cannot expire."""
 
 
 class StorageLayoutForbidsNamespaceMove(CatalogError, code=400):
-    """The warehouse lays tables out by their namespaces: after a move, folders would not be where names say."""
+    """The storage layout uses namespace names in paths: after a move, paths and names would differ."""
 
 
 class NamespaceCannotMoveIntoSelf(CatalogError, code=400):
-    """A namespace cannot lie in itself or in what lies in it."""
+    """A namespace cannot be moved into itself or into one of its descendants."""
 
 
 class RoleMembershipCycle(CatalogError, code=409):
@@ -155,16 +155,16 @@ class RoleMembershipCycle(CatalogError, code=409):
 
 
 class RoleMembershipDepthExceeded(CatalogError, code=409):
-    """Roles would be nested deeper than checks follow."""
+    """Roles would be nested deeper than checks resolve."""
 
 
 class RevocationPending(CatalogError, code=503):
-    """The revocation is recorded and not yet confirmed by OpenFGA; it is delivered as soon as it answers."""
+    """The revocation is recorded but OpenFGA has not confirmed it yet. Delivery is retried."""
 
 
 @contextmanager
 def pending_when_out(message: str) -> Iterator[None]:
-    """Tell an outage while rights are taken away as RevocationPending: it is recorded, and delivered later."""
+    """Convert an outage during a revocation to RevocationPending: it is recorded and delivered later."""
     try:
         yield
     except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
@@ -172,7 +172,7 @@ def pending_when_out(message: str) -> Iterator[None]:
 
 
 class RoleNameAlreadyExists(CatalogError, code=409):
-    """Another role of the project has this name, in whatever letter case."""
+    """Another role of the project has this name; letter case is ignored."""
 
 
 class RoleSourceIdConflict(CatalogError, code=409):
@@ -180,28 +180,28 @@ class RoleSourceIdConflict(CatalogError, code=409):
 
 
 class ReservedRoleProvider(CatalogError, code=400):
-    """Roles of this provider are the catalog's own."""
+    """The provider is reserved for the catalog's own roles."""
 
 
 class RoleNotManuallyAssignable(CatalogError, code=400):
-    """The members of the role come from its provider."""
+    """The role's provider manages its members."""
 
 
 class ProjectIdMissing(CatalogError, code=400):
-    """The request names no project and there is no default one."""
+    """The request names no project, and no default project is configured."""
 
 
 class QueueNotFound(CatalogError, code=404):
-    """There is no such queue of tasks here."""
+    """No task queue has this name."""
 
 
 class TaskNotSchedulable(CatalogError, code=400):
-    """Tasks of this queue are not made by hand."""
+    """Tasks of this queue cannot be created by request."""
 
 
 class TaskStateConflict(CatalogError, code=409):
-    """What is to be done to a task does not fit how it is; which ones is in the details."""
+    """The action is not possible in the state of some tasks; the details list them."""
 
 
 class TaskAlreadyActive(CatalogError, code=409):
-    """Another task of the queue is active for the same thing."""
+    """Another task of the queue is active for the same object."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of grants: who holds what here, what somebody holds, what was, and what one may give."""
+"""Lists of grants: on an object, of a principal, ended grants, and privileges that the caller may grant."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from gateway.protocol.grants import EndedGrant, Grant, GrantablePrivilege, Grant
 _KNOWN = frozenset(Privilege)
 
 _AT_A_TIME: Final = 16
-"""Tables whose columns are read at one time: a wide table's take a megabyte."""
+"""Number of tables whose columns are read at once. The excerpt of a wide table takes a megabyte."""
 
 
 class GrantLists:
-    """Grants with their grantors, times, reasons and ends, by page."""
+    """Pages of grants with grantor, times, reason and expiry."""
 
     def __init__(self, *, database: Database, reads: ReadPool, door: Door, page_size: int) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class GrantLists:
         self._page_size = page_size
 
     async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
-        """The live grants on one object, oldest first; one of each grantor."""
+        """Return the live grants on one object, oldest first; one entry per grantor."""
         operation = permit.operation
         row = _row(permit, operation.on)
         limit = self._limit(operation.page_size)
@@ -59,7 +59,7 @@ class GrantLists:
         return _told_list(found, where, limit)
 
     async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
-        """The live grants on all columns of a table, oldest first; one of each grantor."""
+        """Return the live grants on all columns of a table, oldest first; one entry per grantor."""
         operation = permit.operation
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
@@ -70,9 +70,9 @@ class GrantLists:
         return _told_list(found, where, limit)
 
     async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
-        """Everything a principal holds directly in the project and on the server, oldest first.
+        """Return the direct grants of a principal in the project and on the server, oldest first.
 
-        What others hold on the server is left out for who may not read the server's assignments.
+        Server grants of another user are included only if the caller may read the server's assignments.
         """
         operation = permit.operation
         about = operation.principal or own_principal(permit.actor)
@@ -91,7 +91,7 @@ class GrantLists:
         return _told_list(found, where, limit, servers=servers)
 
     async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
-        """The grants on one object that ended, the latest end first."""
+        """Return the ended grants on one object, latest end first."""
         operation = permit.operation
         row = _row(permit, operation.on)
         limit = self._limit(operation.page_size)
@@ -120,7 +120,7 @@ class GrantLists:
         )
 
     async def grantable(self, permit: Permit[ListPrivileges]) -> list[GrantablePrivilege]:
-        """The privileges that exist on the object, and whether the caller may give them."""
+        """Return the privileges that exist for the object type, and whether the caller may grant each."""
         on = permit.operation.on
         privileges = GRANTABLE[on.type]
         asked = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
@@ -136,11 +136,11 @@ class GrantLists:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Where objects lie, and of the columns among them what they are called."""
+    """Locations of objects, and the names of the columns among them."""
 
     places: Mapping[ObjectKey, Place]
     columns: Mapping[ObjectKey, tuple[str | None, bool]]
-    """Name, and whether the current schema has it, as `Columns.name_of`."""
+    """(name, is_current), as returned by `Columns.name_of`."""
 
 
 async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsing of requests that change grants: the assignments behind a body, or 400. Pure."""
+"""Parse requests that change grants into assignments. Pure; invalid requests raise 400."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.protocol.grants import MAX_ENTRIES, AssignmentEntry, GrantDelete, GrantWrite
 from gateway.protocol.rights import Identity
 
-#: No grant ends later than this; it is as good as none for people, and far from the ends of all calendars.
+#: The latest expiry of a grant, exclusive. It is far in the future, and far from the limits of calendar arithmetic.
 LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
-    """Return wire entries as values. Raises InvalidGrantPrivilege, and 400 for an entry that has not one principal."""
+    """Return the wire entries as assignments.
+
+    Raise InvalidGrantPrivilege, and 400 for an entry that does not name exactly one principal.
+    """
     return tuple(
         Assignment(_known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
         for entry in entries
@@ -29,7 +32,7 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
 
 
 def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
-    """Return wire entries of the grants API as values; raises as `parse_entries`."""
+    """Return the wire entries of the grants API as assignments. Raise as `parse_entries` does."""
     return tuple(
         Assignment(_known_privilege(entry.privilege), principal_of(entry.principal), entry.reason, entry.expires_at)
         if isinstance(entry, GrantWrite)
@@ -39,7 +42,7 @@ def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignmen
 
 
 def _known_privilege(name: str) -> Privilege:
-    """Return the privilege of this name. Raises InvalidGrantPrivilege if no object type has it."""
+    """Return the privilege with this name. Raise InvalidGrantPrivilege if no object type has it."""
     try:
         return Privilege(name)
     except ValueError:
@@ -47,7 +50,7 @@ def _known_privilege(name: str) -> Privilege:
 
 
 def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
-    """Return the privileges that a list is narrowed to. Raises InvalidGrantPrivilege for one that this type lacks."""
+    """Return the privileges that filter a list. Raise InvalidGrantPrivilege for one that the type lacks."""
     return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
 
 
@@ -58,11 +61,11 @@ def require_writable(
     *,
     kind: ObjectType | None = None,
 ) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """Return (writes, deletes) if one transaction can make them and each means something. `kind` is the type of the
-    object that the grants are on, if that is a part of `on` (a column of a table).
+    """Validate a grant change and return (writes, deletes) unchanged.
 
-    Raises InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for one grant that stands
-    twice in the request.
+    `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raise
+    InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for a grant that the request
+    contains twice.
     """
     if len(writes) + len(deletes) > MAX_ENTRIES:
         raise TooManyEntries(f"{len(writes) + len(deletes)} entries; one request may hold {MAX_ENTRIES}.")
@@ -73,7 +76,7 @@ def require_writable(
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
         if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
-        # Compared by the year alone: near the end of the calendar a time cannot even be told in another zone.
+        # Compare the year only: near the end of the calendar a conversion to another time zone overflows.
         if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
             raise InvalidGrantExpiry(f"expires-at is before the year {LAST_END.year}; a grant without it does not end.")
         if within_roles and entry.expires_at is not None:
@@ -89,7 +92,7 @@ def _privilege(kind: ObjectType, name: str) -> Privilege:
 
 
 def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
-    """Raise InvalidGrantExpiry for an end that is not after `now`, the time of the database's clock."""
+    """Raise InvalidGrantExpiry for an expiry that is not after `now`, the time of the database clock."""
     for entry in entries:
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of grants: rows first, OpenFGA after them, and an answer only when both agree."""
+"""Use cases of grants: write the rows, deliver the tuples to OpenFGA, and respond when both agree."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from gateway.protocol.roles import OWN_PROVIDER
 
 
 class Grants:
-    """Who holds what."""
+    """Read and change the grants on an object."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database
@@ -69,7 +69,7 @@ class Grants:
         self._delivery = delivery
 
     async def read(self, permit: Permit[ReadAssignments | ReadColumnAssignments]) -> AssignmentsAnswer:
-        """The assignments on one object, oldest first, each once whoever gave it."""
+        """Return the assignments on one object, oldest first. Equal grants of several grantors appear once."""
         operation = permit.operation
         row = _row(permit, operation.on)
         async with self._database.read() as connection:
@@ -94,25 +94,27 @@ class Grants:
         )
 
     async def write(self, permit: Permit[WriteAssignments | WriteColumnAssignments]) -> None:
-        """Give and take, all or nothing, by the rules of assignments: what is there already or not there is an error.
+        """Grant and revoke in one transaction. Granting an existing assignment or revoking a missing one is an error.
 
-        Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
-        RoleMembershipDepthExceeded, LastServerAdmin: nothing was changed. Raises RevocationPending when what was taken
-        is recorded but OpenFGA has not confirmed it yet.
+        Raise TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
+        RoleMembershipDepthExceeded or LastServerAdmin: nothing was changed. Raise RevocationPending if a revocation is
+        recorded but OpenFGA has not confirmed it yet.
         """
         await self._apply(permit, permit.operation, strict=True)
 
     async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
-        """Give and take, all or nothing, by the rules of grants: what is so already stays so, and a grant that the
-        caller gave before gets the new end and reason.
+        """Grant and revoke in one transaction. Entries that already hold are no error.
 
-        Raises as `write`, without the two about what is there, and AmbiguousColumn.
+        A grant that the caller gave before gets the new expiry and reason. Raise as `write` does, except
+        TupleAlreadyExists and TupleNotFound, and AmbiguousColumn.
         """
         await self._apply(permit, permit.operation, strict=False)
 
     async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
-        """`strict` as `write` says; without it what is there already or gone already is fine, and is made so again: who
-        repeats a request after RevocationPending is answered when the revocation is in force.
+        """Apply a change of grants and respond when it is in force.
+
+        With `strict`, existing grants and missing revocations are errors. Without it they are delivered again, so a
+        client that retries after RevocationPending gets its response when the revocation is in force.
         """
         row = _row(permit, change.on)
         columns: Columns | None = None
@@ -135,9 +137,9 @@ class Grants:
         *,
         strict: bool,
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
-        """Rows and outbox in one transaction; what is to be delivered of what was given, and of what was taken.
+        """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
 
-        What was dropped and can come back has its grants, and they can be taken away; it gets no new ones.
+        Grants on a dropped object that can be restored may be revoked, and new ones are refused.
         """
         with last_admin_kept():
             return await self._recorded(permit, change, row, columns, key, strict=strict)
@@ -158,12 +160,13 @@ class Grants:
             self._database.change(permit) as connection,
             _offices_kept(connection, key, change),
         ):
-            # One change of an object's grants at a time: two that give and take the same in another order wait for each
-            # other here, not for ever.
+            # Serialize changes of one object's grants. Two requests that list the same grants in another order would
+            # deadlock.
             await grants.lock_object(connection, key)
             if not await grants.hold_object(connection, key, kept=not change.writes):
                 raise not_found(change.on)
-            # Before any grant is touched: a move holds namespaces first and then the grants below them.
+            # Lock the containers before any grant row changes. A namespace move also locks namespaces before grants, so
+            # the two cannot deadlock.
             above = await _above_now(connection, row)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, key, change.writes)
@@ -201,9 +204,9 @@ class Grants:
         return given, lost
 
     async def _refuse_what_outlives_the_right(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
-        """Raise InvalidGrantExpiry for what somebody gives oneself for longer than one may give it.
+        """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
 
-        A right that was lent could be kept for ever otherwise, by whoever may pass it on.
+        Otherwise a caller with a temporary right to grant could make that right permanent.
         """
         own = [entry for entry in writes if _is_own(permit, entry)]
         if not own:
@@ -224,14 +227,17 @@ class Grants:
 
 
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
-    """Whether the caller gives it to oneself, or to a role one is in."""
+    """Return whether the caller grants to itself or to a role that it is a member of."""
     if entry.principal.type is PrincipalType.ROLE:
         return entry.principal.id in permit.resolution.caller_roles
     return entry.principal.id == permit.actor.id
 
 
 def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) -> AbstractAsyncContextManager[None]:
-    """Around what may take an office on the server from somebody: by itself, or by taking them out of a role."""
+    """Return a guard that keeps the last server administrator, if the change can end a privilege on the server.
+
+    It can do so directly, or by removing members from a role. Any other change gets a null context.
+    """
     takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
     if takes and on.type is ObjectType.ROLE:
         return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, on.id))
@@ -239,7 +245,7 @@ def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) 
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise TupleAlreadyExists when one of these is held here already, whoever gave it."""
+    """Raise TupleAlreadyExists if one of the entries is already granted here by any grantor."""
     held = await grants.held_of(connection, on, [entry.key for entry in entries])
     for entry in entries:
         if entry.key in held:
@@ -247,7 +253,10 @@ async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence
 
 
 async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
-    """A grant to somebody nobody knows is most often a mistyped id, and would be found by who takes that id later."""
+    """Raise GrantPrincipalUnknown for a user or role that does not exist.
+
+    Such a grant is usually a mistyped id, and a later user with that id would receive it.
+    """
     wanted_users = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
     wanted_roles = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
     missing = sorted(wanted_users - await users.exist(connection, sorted(wanted_users)))
@@ -257,10 +266,10 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
 
 
 async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleMembershipCycle and RoleMembershipDepthExceeded.
+    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded.
 
-    Circles give nobody more rights than the roles in them have, but nobody who takes a role away from somebody would
-    see that it still comes by another way.
+    A cycle gives no additional rights. It would hide from an administrator that a role which was revoked is still held
+    through another membership.
     """
     members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
     if on.type is not ObjectType.ROLE or not members:
@@ -273,7 +282,7 @@ async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequen
 
 
 async def _refuse_members_of_others(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleNotManuallyAssignable: who is in the role of another provider is said there."""
+    """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
     if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
         return
     provider = await roles.provider_of(connection, on.id)
@@ -299,7 +308,7 @@ def _warehouse_id(row: Resolved) -> UUID | None:
 
 
 def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
-    """The grants' own tuples, and what follows from them."""
+    """Return the tuples of the grants and the tuples derived from them."""
     keys: dict[TupleKey, None] = {}
     for entry in entries:
         grant = TupleKey(entry.principal, entry.privilege.value, on)
@@ -308,7 +317,7 @@ def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignmen
 
 
 async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
-    """The containers above, read again under the hold: a rename, or a move of a namespace, may have been faster."""
+    """Read the containers of the object again under its lock: it may have been renamed or moved since resolution."""
     match row:
         case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
             return await tables.containers(connection, id)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the checks of a batch that need no further question, because the caller does not see their object. Pure.
+"""Find checks of a batch that are already answered because the caller cannot see their object. Pure.
 
-Many questions about an invisible object are as costly as about a visible one, and answered with no each time. So
-visibility is asked first, of absent objects as of present ones: both get the same questions (LG-DIS-01, LG-DIS-18).
-Which objects are asked about so depends on the request alone.
+Many checks on an invisible object cost as much as on a visible one, and each result is no. So visibility is checked
+first. Absent and present objects get the same checks, so timing reveals neither (LG-DIS-01 and LG-DIS-18 in
+`docs/threats.md`). The choice of objects depends on the request alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import VISIBLE_BY, Can
 
 _MANY: Final = 6
-"""With fewer questions about an object nothing would be saved."""
+"""Minimum number of checks on an object from which a visibility check saves time."""
 
 _TYPES: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
-#: Held by who manages grants, also without seeing the object: then `can_read_assignments` is held too.
+#: Relations that a grant manager holds without seeing the object. It then also holds `can_read_assignments`.
 _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("GRANT_")) | {
     Can.CHANGE_OWNERSHIP,
     Can.READ_ASSIGNMENTS,
@@ -32,7 +32,7 @@ Opening = tuple[Can, Ref]
 
 
 def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
-    """Return relations on `on` of which every holder of `relation` holds at least one; none where that is not known.
+    """Return relations on `on` of which every holder of `relation` holds at least one. Empty if none are known.
 
     `tests/unit/governance/test_hidden_checks.py` compares them with the compiled relationship model.
     """
@@ -45,7 +45,7 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
 
 
 def asked_first(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
-    """Return what is asked before these questions, each once, in order; nothing about objects with few of them."""
+    """Return the distinct checks to evaluate first, in order. Objects with fewer than `_MANY` checks are skipped."""
     count: dict[Ref, int] = {}
     for _, on in questions.values():
         count[on] = count.get(on, 0) + 1
@@ -56,7 +56,7 @@ def asked_first(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
 def hidden(
     questions: Mapping[int, tuple[Can, Ref]], first: Sequence[Opening], answers: Sequence[bool]
 ) -> frozenset[int]:
-    """Return the questions whose answer is no after `first` was answered so."""
+    """Return the indexes of checks that the results of `first` already answer with no."""
     known = dict(zip(first, answers, strict=True))
     found = set()
     for index, (relation, on) in questions.items():

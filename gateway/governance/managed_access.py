@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of managed access: reading the flag, setting it, and an answer only when OpenFGA agrees."""
+"""Use cases of managed access: read the flag, set it, and respond when OpenFGA agrees."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gateway.protocol.rights import NamespacePermissions, WarehousePermissions
 
 
 class ManagedAccess:
-    """Whether owners of what lies below an object may hand out rights on it."""
+    """The managed-access flag: while it is set, owners of objects below cannot grant rights on them."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
         self._database = database
         self._delivery = delivery
 
     async def get(self, permit: Permit[GetPermissions]) -> WarehousePermissions | NamespacePermissions:
-        """The flag of a warehouse; of a namespace its own, and whether one above it is set."""
+        """Return the flag of a warehouse, or the own and the inherited flag of a namespace."""
         row = _row(permit.resolution, permit.operation.on)
         warehouse = row if isinstance(row, ResolvedWarehouse) else row.warehouse
         within = (*row.ancestors, row.id) if isinstance(row, ResolvedNamespace) else ()
@@ -40,10 +40,10 @@ class ManagedAccess:
         )
 
     async def set(self, permit: Permit[SetManagedAccess]) -> None:
-        """Set or remove the flag; repeating it is fine and makes sure of OpenFGA again.
+        """Set or clear the flag. Idempotent: a repeated request delivers the tuples again.
 
-        Setting takes rights away, so it is answered when it is in force everywhere; raises RevocationPending when it is
-        recorded but OpenFGA has not confirmed it yet.
+        Setting it revokes rights, so the response waits until it is in force everywhere. Raise RevocationPending if the
+        change is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         row = _row(permit.resolution, operation.on)

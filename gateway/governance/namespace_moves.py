@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving namespaces. Nothing moves in the store; what moves is whose rights count for all that lies below.
+"""Move namespaces. Files stay where they are; the inherited rights on all objects below change.
 
-Readers of the old parent lose it and readers of the new one see it: the answer leaves when OpenFGA has confirmed that
-and no process remembers otherwise.
+Principals with rights on the old parent lose them, and those with rights on the new parent gain access. The response
+waits until OpenFGA has confirmed that and no worker process has older decisions cached.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gateway.storage.registry import stored_profile
 
 
 class NamespaceMoves:
-    """Where namespaces lie. `reserved` and `max_depth` as for new ones."""
+    """Move namespaces. `reserved` names and `max_depth` apply as they do to new namespaces."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class NamespaceMoves:
         self._max_depth = max_depth
 
     async def move(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
-        """Move it; repeating a move is fine and makes sure of OpenFGA again.
+        """Move a namespace. Idempotent: a repeated move delivers the tuples again.
 
-        Raises StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
-        of names, NamespaceActionForbidden for a new parent by a right that ends, AlreadyExistsException,
-        NamespaceProtected, NoSuchNamespaceException when one of both went meanwhile. Raises RevocationPending when the
-        move is recorded and OpenFGA has not confirmed it yet.
+        Raise StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
+        errors of names. Raise NamespaceActionForbidden if the caller's right to a new parent expires. Raise
+        AlreadyExistsException or NamespaceProtected. Raise NoSuchNamespaceException if the namespace or the parent was
+        dropped meanwhile. Raise RevocationPending if the move is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
@@ -70,9 +70,9 @@ class NamespaceMoves:
         _refuse_layout(warehouse)
         above = permit.namespace(operation.namespace).ancestors[-1:]
         if above != (() if parent is None else (parent.id,)):
-            # The rights on the new parent hold on all that lies in the namespace from now on.
+            # From now on, rights on the new parent apply to everything in the namespace.
             await self._door.require_endless(permit, Can.MOVE, operation.namespace)
-        # The parent's levels in their creators' spelling, as a list of the warehouse tells them.
+        # Use the parent's stored spelling, as namespace lists return it.
         name = operation.destination.name
         to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))
         try:
@@ -84,7 +84,7 @@ class NamespaceMoves:
         with pending_when_out(
             "The move is recorded and not yet in force everywhere; it is delivered as soon as possible."
         ):
-            # One step after the other: nobody who keeps access loses sight of it in between.
+            # Deliver the steps in order, so that principals which keep access do not lose it in between.
             for step in steps:
                 await self._delivery.deliver(step)
         return MovedNamespace(
@@ -94,7 +94,10 @@ class NamespaceMoves:
         )
 
     async def repeat(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
-        """Where it lies now, told to who may still move it there."""
+        """Return the current place of the namespace for a repeated idempotency key.
+
+        The door has checked that the caller may still make this move.
+        """
         operation = permit.operation
         row = permit.namespace(operation.namespace)
         permit.trail.tell(repeated="true")
@@ -135,7 +138,7 @@ class NamespaceMoves:
 
 
 def _refuse_layout(warehouse: ResolvedWarehouse) -> None:
-    """Raise StorageLayoutForbidsNamespaceMove where the paths of new tables contain those of their namespaces."""
+    """Raise StorageLayoutForbidsNamespaceMove if paths of new tables contain the names of their namespaces."""
     if isinstance(stored_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
         raise StorageLayoutForbidsNamespaceMove(
             "This warehouse lays tables and views out by their namespaces (storage layout full-hierarchy): its "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom a request is about, as a value."""
+"""Conversions between principals of requests, actors and rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gateway.protocol.rights import Identity
 
 
 def principal_of(identity: Identity) -> Principal:
-    """Raises 400 unless it names exactly one user or role, by an id that relationships can hold."""
+    """Return the principal of a request.
+
+    Raise 400 unless it names exactly one user or role, with an id that fits in a relationship tuple.
+    """
     if (identity.user is None) == (identity.role is None):
         raise BadRequestException("A principal is exactly one of user and role.")
     if identity.role is not None:
@@ -22,20 +25,22 @@ def principal_of(identity: Identity) -> Principal:
 
 
 def own_principal(caller: Actor) -> Principal:
-    """Who the caller is when rights are asked about: the assumed role, or else the user."""
+    """Return the principal for checks about the caller: the assumed role, else the user."""
     if caller.assumed_role is not None:
         return Principal(PrincipalType.ROLE, str(caller.assumed_role))
     return Principal(PrincipalType.USER, caller.id)
 
 
 def unless_own(principal: Principal | None, caller: Actor) -> Principal | None:
-    """None when the principal is the caller: about oneself everybody may ask."""
+    """Return None if the principal is the caller, because checks about oneself need no right. Else return it."""
     return None if principal == own_principal(caller) else principal
 
 
 def actor_of(principal: Principal) -> Actor:
-    """The principal at the door. A role is judged as a nameless member of it, with the rights of the role alone: which
-    human would come is not known, so policies are told no user id.
+    """Return the actor that the door evaluates for a principal.
+
+    A role is evaluated as an unnamed member with the rights of the role alone. Its human is unknown, so policies
+    receive no user id.
     """
     if principal.type is PrincipalType.ROLE:
         return Actor(kind=ActorKind.ROLE, id="", assumed_role=UUID(principal.id))
@@ -43,5 +48,5 @@ def actor_of(principal: Principal) -> Actor:
 
 
 def told_principal(type: str, id: str) -> GrantedTo:
-    """A principal of a row, for the wire."""
+    """Return the principal of a row in wire form."""
     return GrantedTo(role=UUID(id)) if type == PrincipalType.ROLE else GrantedTo(user=id)

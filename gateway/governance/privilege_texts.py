@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Privileges in words for people who hand them out: name, what it gives, category."""
+"""Display texts of privileges for administrators: name, description and category."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
 from gateway.protocol.grants import PrivilegeTold
 
-#: (name to display, description, category: metadata, read, write, create, security or administration)
+#: (display name, description, category). The categories are metadata, read, write, create, security and administration.
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.ADMIN: ("Admin", "Runs the server and hands out projects; no right on data.", "administration"),
     Privilege.OPERATOR: ("Operator", "Administers every project.", "administration"),
@@ -50,12 +50,12 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 
 
 def told_type(type: ObjectType) -> str:
-    """The type as bodies name it: `generic-table`."""
+    """Return the object type as request and response bodies spell it, for example `generic-table`."""
     return type.value.replace("_", "-")
 
 
 def told_privilege(privilege: Privilege, type: ObjectType) -> PrivilegeTold:
-    """The privilege on this type of object."""
+    """Return the privilege on this object type in wire form."""
     name, description, category = _TEXTS[privilege]
     return PrivilegeTold(
         name=privilege.value,

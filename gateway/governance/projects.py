@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of projects."""
+"""Use cases to create, rename, delete, list and read projects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gateway.protocol.projects import CreatedProject, Project, ProjectList
 
 
 class Projects:
-    """Projects of the server."""
+    """Create, rename, delete, list and read the projects of the server."""
 
     def __init__(
         self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID, reaches: ReachesInUse
@@ -42,8 +42,10 @@ class Projects:
         self._server = ObjectKey(ObjectType.SERVER, str(server_id))
 
     async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
-        """A project its creator administers. Raises ProjectNameAlreadyTaken, and ProjectIdNotFree as long as OpenFGA
-        may know of rights on an earlier project of this id: their holders would have them on the new one.
+        """Create a project that its creator administers.
+
+        Raise ProjectNameAlreadyTaken. Raise ProjectIdNotFree while OpenFGA may still hold rights on an earlier project
+        with this id: their holders would have them on the new one.
         """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
@@ -61,7 +63,7 @@ class Projects:
         return CreatedProject(project_id=id)
 
     async def rename(self, permit: Permit[RenameProject]) -> None:
-        """Another name. Raises ProjectNameAlreadyTaken."""
+        """Rename a project. Raise ProjectNameAlreadyTaken."""
         operation = permit.operation
         async with self._database.change(permit) as connection:
             try:
@@ -72,9 +74,9 @@ class Projects:
                 raise not_found(operation.project)
 
     async def delete(self, permit: Permit[DeleteProject]) -> None:
-        """The empty project with every grant on it; answered when all that they gave is taken away everywhere.
+        """Delete an empty project and every grant on it. Return when all those rights are revoked everywhere.
 
-        Raises ProjectNotEmpty; and RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        Raise ProjectNotEmpty. Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.project
         async with self._database.change(permit) as connection:
@@ -89,7 +91,7 @@ class Projects:
             await self._delivery.deliver(pending)
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
-        """The projects the caller sees."""
+        """Return the projects that the caller may see."""
         reach = await reach_of(self._reaches, ObjectType.PROJECT)
         by: list[str | None] = []
         async with self._database.read() as connection:
@@ -111,13 +113,16 @@ class Projects:
         )
 
     async def get(self, permit: Permit[GetProject]) -> Project:
-        """One project."""
+        """Return one project."""
         row = permit.project(permit.operation.project)
         return Project(project_id=row.id, project_name=row.name)
 
 
 async def _refuse_undelivered(connection: Connection, project: ObjectKey) -> None:
-    """Raise ProjectIdNotFree. After the row was inserted: a deletion that was under way has committed by then."""
+    """Raise ProjectIdNotFree if revocations of an earlier project with this id are undelivered.
+
+    Call it after the insert of the row: by then a concurrent deletion of the earlier project has committed.
+    """
     next_try = await outbox.last_try(connection, project)
     if next_try is not None:
         raise ProjectIdNotFree(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of protection."""
+"""Use cases of drop protection."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gateway.protocol.protection import ProtectionAnswer
 
 
 class Protection:
-    """Whether namespaces, tables and views can be dropped without force. No right depends on it."""
+    """The protection flag of namespaces, tables and views: dropping requires `force`. It affects no right."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def get(self, permit: Permit[GetProtection]) -> ProtectionAnswer:
-        """As it is now."""
+        """Return the current flag."""
         on = permit.operation.on
         async with self._database.read() as connection:
             return _answer(on, await protection.of(connection, _key(permit.resolution, on)))
 
     async def set(self, permit: Permit[SetProtection]) -> ProtectionAnswer:
-        """Protect it or no longer; repeating it is fine."""
+        """Set or clear the flag. Idempotent."""
         operation = permit.operation
         async with self._database.change(permit) as connection:
             key = _key(permit.resolution, operation.on)

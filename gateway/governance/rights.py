@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling which actions somebody is allowed on an object."""
+"""List the actions that a principal may perform on an object."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gateway.access.tuples import Principal, PrincipalType
 from gateway.governance.principals import actor_of, own_principal
 from gateway.protocol.rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
 
-#: What may be done with the record of a user, and the right on the server that gives it. Reading
-#: takes nothing, and the owner of the record may do all of it.
+#: Actions on a user record, and the server relation that each requires. Reading requires none. The user has all of them
+#: on the own record.
 _OF_USERS: dict[str, Can | None] = {
     "delete": Can.DELETE_USERS,
     "read": None,
@@ -26,8 +26,8 @@ _OF_USERS: dict[str, Can | None] = {
     "update": Can.UPDATE_USERS,
 }
 
-#: Actions of this server alone, and one that others only meet in the relationship model: a client that reads the names
-#: into a closed set must not stumble over them.
+#: Actions that clients of the reference system do not know: actions of this server only, and one that the reference
+#: system uses only in its relationship model. A client that parses names into a closed set would fail on them.
 _OWN = frozenset(
     {
         Can.ADOPT_FILES,
@@ -41,20 +41,20 @@ _OWN = frozenset(
     }
 )
 
-#: Actions that the reference system knows of other types only, here namespaces.
+#: Actions that the reference system has on other types only, here on namespaces.
 _OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE}) for type in TABULARS}
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 
 
 class Rights:
-    """What both engines allow somebody here: what the relationships give and the policies do not take away."""
+    """List the actions that both engines allow: granted by relationships and not denied by policies."""
 
     def __init__(self, *, door: Door) -> None:
         self._door = door
 
     async def allowed_actions(self, permit: Permit[AskRights]) -> ActionsAnswer:
-        """The names of the allowed actions, in alphabetical order."""
+        """Return the names of the allowed actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(each for each in ACTIONS[operation.on.type] if _told(each, operation.authorizer_only))
@@ -68,7 +68,7 @@ class Rights:
         )
 
     async def catalog_actions(self, permit: Permit[AskActions]) -> CatalogActionsAnswer:
-        """The allowed actions of the catalog, in alphabetical order."""
+        """Return the allowed catalog actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
@@ -79,7 +79,7 @@ class Rights:
         return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
 
     async def user_actions(self, permit: Permit[GetUserActions]) -> CatalogActionsAnswer:
-        """What may be done with the record of a user. Raises UserNotFound."""
+        """Return the allowed actions on a user record. Raise UserNotFound."""
         operation = permit.operation
         if permit.resolution.get(operation.user) is None:
             raise not_found(operation.user)
@@ -97,7 +97,7 @@ class Rights:
 
 
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
-    """The actions that clients of the reference system know of this type."""
+    """Return the actions of this type that clients of the reference system know."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
     return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in own)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in a role has what the role has: so whoever decides who is in it gives that away."""
+"""Prevent privilege escalation through role membership."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gateway.access.relations import Can
 from gateway.db.engine import Connection
 from gateway.db.role_nesting import offices
 
-#: Which of some objects the caller has a right on, in order.
+#: Return, for each object in order, whether the caller has the relation on it.
 Has = Callable[[Can, Sequence[ObjectKey]], Awaitable[list[bool]]]
 
 
 async def refuse_higher_office(connection: Connection, role_id: str, has: Has) -> None:
-    """Raise RoleActionForbidden when the role has an office that the caller may not give: whoever decides who is in
-    a role, one by one or by the group of a provider it stands for, would give it by way of the role.
+    """Raise RoleActionForbidden if the role holds a higher privilege that the caller may not grant.
 
-    Offices are the privileges that stand above the project's security administrators, who may fill every role. `has`
-    is the door's answer about the caller of the permit.
+    Adding a member, or mapping the role to a provider's group, would grant that privilege through the role. The
+    privileges concerned are those above the project's security administrators, who may change the members of every
+    role. `has` is the door's check for the caller of the permit.
     """
     for privilege, held_on in await offices(connection, role_id):
         [may] = await has(granting(privilege), [held_on])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of roles: records, and who is in them. Putting somebody into a role is a grant (`grants.py`)."""
+"""Use cases of roles: records, source systems and membership lists. Adding a member is a grant (`grants.py`)."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ from gateway.protocol.roles import (
     RoleMetadata,
 )
 
-#: Hits of one search.
+#: Maximum number of results of a search.
 MOST_FOUND = 10
 
 
 class Roles:
-    """Roles of projects."""
+    """Create, list, search, change and delete the roles of projects, and list their members."""
 
     def __init__(
         self, *, database: Database, reads: ReadPool, door: Door, delivery: TupleDelivery, page_size: int
@@ -80,7 +80,10 @@ class Roles:
         self._page_size = page_size
 
     async def create(self, permit: Permit[CreateRole]) -> Role:
-        """A role its creator owns. Raises RoleNameAlreadyExists, RoleSourceIdConflict and ReservedRoleProvider."""
+        """Create a role that its creator owns.
+
+        Raise RoleNameAlreadyExists, RoleSourceIdConflict, ReservedRoleProvider or RoleMembershipDepthExceeded.
+        """
         request = permit.operation.request
         _refuse_reserved(request.provider_id)
         project = permit.project(permit.operation.project)
@@ -111,10 +114,10 @@ class Roles:
         return _wire(row)
 
     async def list(self, permit: Permit[ListRoles]) -> RoleList:
-        """The project's roles in the order of their creation."""
+        """Return the project's roles in order of creation."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
-        # On the primary: programs look up the role here, by its source id, that they have just made.
+        # Read from the primary: clients look up a role by its source id right after creating it.
         async with self._database.read() as connection:
             rows = await roles.page(
                 connection,
@@ -131,18 +134,18 @@ class Roles:
         )
 
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
-        """At most MOST_FOUND roles whose names are like the text, the best first."""
+        """Return at most MOST_FOUND roles with names similar to the text, best match first."""
         operation = permit.operation
         ask = partial(search.roles, project_id=operation.project.project_id, text=operation.text, limit=MOST_FOUND)
         rows = await self._reads.run(ask)
         return RoleList(roles=[_wire(row) for row in rows])
 
     async def get(self, permit: Permit[GetRole]) -> Role:
-        """One role."""
+        """Return one role."""
         return _wire(await self._row(permit.operation.role))
 
     async def metadata(self, permit: Permit[GetRoleMetadata]) -> RoleMetadata:
-        """What names a role."""
+        """Return the identifying fields of a role: id, name, project, provider and source id."""
         row = await self._row(permit.operation.role)
         return RoleMetadata(
             id=row.id,
@@ -154,8 +157,9 @@ class Roles:
         )
 
     async def update(self, permit: Permit[UpdateRole]) -> Role:
-        """Another name and description. Raises RoleNameAlreadyExists, and RoleSynchronized for another name of what a
-        directory names.
+        """Change the name and description of a role.
+
+        Raise RoleNameAlreadyExists. Raise RoleSynchronized for a new name of a role that SCIM manages.
         """
         operation = permit.operation
         request = operation.request
@@ -173,11 +177,11 @@ class Roles:
         return _wire(row)
 
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
-        """Another provider and source: who is in the role is said by another group from now on. What was decided by the
-        former group and has not happened yet is decided again.
+        """Change the provider and source of a role, so that another group of tokens maps to it.
 
-        Raises RoleSourceIdConflict, ReservedRoleProvider and RoleSynchronized, and RoleActionForbidden when the role
-        has an office that is not the caller's to give.
+        Decisions that rest on the former group and have not taken effect yet are made again. Raise
+        RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raise RoleActionForbidden if the role holds a
+        higher privilege that the caller may not grant.
         """
         operation = permit.operation
         request = operation.request
@@ -197,16 +201,16 @@ class Roles:
                     raise not_found(operation.role)
         except roles.RoleClash as clash:
             raise _told(clash, operation.role) from clash
-        # Afterwards: the change itself stands on the revisions as they were when it was allowed.
+        # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
         async with self._database.transaction() as connection:
             await move_revisions(connection, within=(), server_too=True)
         return _wire(row)
 
     async def delete(self, permit: Permit[DeleteRole]) -> None:
-        """The role with every grant on it and to it; answered when all that it gave is taken away everywhere.
+        """Delete a role, the grants on it and the grants to it. Return when all those rights are revoked everywhere.
 
-        Raises LastServerAdmin when the server could be managed by its members alone, and RevocationPending when it is
-        recorded but OpenFGA has not confirmed it yet.
+        Raise LastServerAdmin if only its members could administer the server. Raise RevocationPending if the deletion
+        is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.role
         by = permit.actor.id
@@ -223,7 +227,7 @@ class Roles:
             await self._delivery.deliver(pending)
 
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
-        """Its members by type and id; owners are in it as well without being listed."""
+        """Return the direct members by type and id. Owners are implicit members and are not listed."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
         async with self._database.read() as connection:
@@ -237,15 +241,16 @@ class Roles:
         return _members(rows, limit)
 
     async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
-        """The roles of its project it is a member of."""
+        """Return the roles of the same project that have this role as a direct member."""
         role = permit.role(permit.operation.role)
         async with self._database.read() as connection:
             rows = await roles.member_of(connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id)
         return named_roles(rows)
 
     async def all_members(self, permit: Permit[ListAllRoleMembers]) -> RoleMemberList:
-        """Everybody who is in it, by type and id. Who manages the members of a role gives its rights to all of these,
-        so the members of the roles in it are told too.
+        """Return the direct and indirect members by type and id.
+
+        Members of nested roles are included, because a change of the role's members passes its rights on to them too.
         """
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
@@ -260,7 +265,7 @@ class Roles:
         return _members(rows, limit)
 
     async def all_member_of(self, permit: Permit[ListAllRoleMemberOf]) -> NamedRoleList:
-        """The roles of its project it is in."""
+        """Return the roles of the same project that this role is a direct or indirect member of."""
         role = permit.role(permit.operation.role)
         async with self._database.read() as connection:
             rows = await role_nesting.all_roles_of(
@@ -277,7 +282,7 @@ class Roles:
 
 
 def _members(rows: Sequence[AnyRow], limit: int) -> RoleMemberList:
-    """A page of at most `limit` rows; one more row says that there is another page."""
+    """Build a page of at most `limit` members. One row more than `limit` means that there is another page."""
     last = rows[limit - 1] if len(rows) > limit else None
     return RoleMemberList(
         members=[RoleMember(type=row.principal_type, id=row.principal_id) for row in rows[:limit]],
@@ -286,12 +291,12 @@ def _members(rows: Sequence[AnyRow], limit: int) -> RoleMemberList:
 
 
 def named_roles(rows: Sequence[AnyRow]) -> NamedRoleList:
-    """Rows of roles by their names."""
+    """Return role rows as id, identifier and name."""
     return NamedRoleList(roles=[NamedRole(id=row.id, ident=_ident(row), name=row.name) for row in rows])
 
 
 def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
-    """The type and id of a member as tuples have them. Raises 400."""
+    """Return (type, id) of a member in the form of relationship tuples. Raise 400 for an invalid id."""
     try:
         kind = PrincipalType(type)
         return kind, str(UUID(id)) if kind is PrincipalType.ROLE else msgspec.convert(id, UserId)
@@ -300,7 +305,10 @@ def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
 
 
 async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principal) -> None:
-    """Raise RoleMembershipDepthExceeded: a role that owns a role is in it. A new role has no members, so no circle."""
+    """Raise RoleMembershipDepthExceeded if a role as owner would nest roles too deeply.
+
+    An owning role is a member of the role it owns. A new role has no members yet, so there can be no cycle.
+    """
     if owner.type is not PrincipalType.ROLE:
         return
     found = await nesting(connection, role.id, [owner.id])
@@ -309,7 +317,10 @@ async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principa
 
 
 async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
-    """Raise RoleSynchronized: the next synchronisation would undo what is written by hand, or miss its group."""
+    """Raise RoleSynchronized if SCIM manages the role.
+
+    Its next synchronization would undo the change, or would not find the group.
+    """
     if await scim_groups.is_kept(connection, ref.role_id):
         raise RoleSynchronized(
             "The name, source and members of this role are said by a directory (SCIM); change the group there."

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of SCIM groups: a provider's directory says which groups there are and who is in them.
+"""Use cases of SCIM groups: an identity provider manages its groups and their members.
 
-A group is a role of the project with the provider as its provider and the group's `externalId`, else its name, as its
-source: the same role that the group stands for where it comes in a token. Its members are ordinary grants of
-`assignee`. The role has no right until somebody gives it one, and no owner.
+A group is a role of the project. Its provider is the identity provider; its source is the group's `externalId`, else
+its name. It is the same role that the group maps to when it appears in a token. Members are ordinary grants of
+`assignee`. The role has no owner, and no rights until an administrator grants some.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NOT_YET = "The members are taken out; what they had by the group is not yet tak
 
 @dataclass
 class _Written:
-    """What is to be delivered of a change, and whether another group of tokens stands for the role now."""
+    """Pending deliveries of a change. `moved` means that another group of tokens maps to the role now."""
 
     given: list[Pending] = field(default_factory=list)
     lost: list[Pending] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Written:
 
 
 class ScimGroups:
-    """The groups of one provider in one project."""
+    """Groups of one provider in one project."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, sources: ScimSources) -> None:
         self._database = database
@@ -72,7 +72,7 @@ class ScimGroups:
         self._sources = sources
 
     async def list(self, permit: Permit[ListScimGroups]) -> ScimGroupList:
-        """The groups that the filter takes. Raises InvalidFilter, and TooMany when they have too many members."""
+        """Return the groups that match the filter. Raise InvalidFilter, or TooMany if they have too many members."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
@@ -85,7 +85,7 @@ class ScimGroups:
         return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
     async def get(self, permit: Permit[GetScimGroup]) -> ScimGroup:
-        """One group. Raises NoSuchResource."""
+        """Return one group. Raise NoSuchResource."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         project_id = _project(permit, operation.project)
@@ -93,8 +93,9 @@ class ScimGroups:
             return await _read(connection, provider, project_id, operation.id, with_members=operation.with_members)
 
     async def create(self, permit: Permit[CreateScimGroup]) -> ScimGroup:
-        """A new role with these members. Raises NotUnique when the project has a role of this name or source, and
-        InvalidValue for a member nobody knows.
+        """Create a role with these members.
+
+        Raise NotUnique if the project has a role with this name or source. Raise InvalidValue for an unknown member.
         """
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
@@ -127,7 +128,7 @@ class ScimGroups:
         return made
 
     async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
-        """All of a group. Raises as `patch`."""
+        """Replace all attributes and members of a group. Raise as `patch` does."""
         await self._change(permit)
         provider = self._sources.provider_of(permit.actor)
         async with self._database.read() as connection:
@@ -136,18 +137,19 @@ class ScimGroups:
             )
 
     async def patch(self, permit: Permit[PatchScimGroup]) -> None:
-        """Some of a group, all operations or none; answered when whoever left has lost what the group gave.
+        """Apply all operations of a patch, or none. Return when removed members have lost the rights of the group.
 
-        Raises NoSuchResource, VersionChanged, NotUnique, InvalidValue for a member nobody knows, RoleActionForbidden
-        when somebody would join a role with an office, LastServerAdmin, and RevocationPending when what was taken is
-        recorded but OpenFGA has not confirmed it yet: sent again, it is answered when it is so.
+        Raise NoSuchResource, VersionChanged, NotUnique or LastServerAdmin. Raise InvalidValue for an unknown member.
+        Raise RoleActionForbidden for a new member of a role that holds a higher privilege. Raise RevocationPending if a
+        removal is recorded but OpenFGA has not confirmed it yet. A retry returns when the removal is in force.
         """
         await self._change(permit)
 
     async def delete(self, permit: Permit[DeleteScimGroup]) -> None:
-        """The role with every grant on it and to it. Raises NoSuchResource, VersionChanged, LastServerAdmin, and
-        RevocationPending when OpenFGA has not confirmed it yet. Sent again then, it raises NoSuchResource as soon as
-        OpenFGA has.
+        """Delete the role, the grants on it and the grants to it.
+
+        Raise NoSuchResource, VersionChanged or LastServerAdmin. Raise RevocationPending if OpenFGA has not confirmed
+        the deletion yet. A retry raises NoSuchResource once OpenFGA has confirmed it.
         """
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
@@ -178,7 +180,7 @@ class ScimGroups:
 
         written = await retry_serialization(attempt)
         if written.moved:
-            # Afterwards: the change itself stands on the revisions as they were when it was allowed.
+            # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
         if written.lost:
@@ -215,15 +217,17 @@ class ScimGroups:
             await scim_groups.changed(connection, id, external_id=external_id)
             written.given = await outbox.enqueue(connection, _keys(joined, role), takes_away=False)
             await outbox.enqueue(connection, _keys(left, role), takes_away=True)
-            # With what an earlier request left: who repeats it after RevocationPending waits for the same.
+            # Include pending revocations of earlier requests: a retry after RevocationPending waits for them too.
             written.lost = await outbox.revocations_on(connection, role)
         return written
 
     async def _rename(
         self, connection: Connection, permit: Permit[Operation], row: AnyRow, group: Group, external_id: str | None
     ) -> bool:
-        """Another name and source, where they differ; whether the source does: then another group of tokens stands for
-        the role. Raises RoleActionForbidden when the role has an office, as a change of its source by hand.
+        """Update name and source where they differ. Return True if the source changed.
+
+        Another group of tokens then maps to the role. Raise RoleActionForbidden if the role holds a higher privilege
+        that the caller may not grant, as `Roles.update_source` does.
         """
         name = group.display_name or row.name
         if name != row.name:
@@ -237,7 +241,7 @@ class ScimGroups:
 
 
 def _project(permit: Permit[Any], ref: ProjectRef) -> str:
-    """The id of the project. Raises NoSuchResource."""
+    """Return the project id. Raise NoSuchResource if the project does not exist."""
     if permit.resolution.get(ref) is None:
         raise NoSuchResource("There is no such project.")
     return ref.project_id
@@ -265,7 +269,7 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
 
 
 async def _inside(connection: Connection, ids: Sequence[UUID], *, most: int | None = None) -> dict[UUID, list[AnyRow]]:
-    """The members of these groups. Raises TooMany: a list is complete or fails."""
+    """Return {group id: members}. Raise TooMany above `most` members in total: the list is complete or fails."""
     found = await scim_groups.members(connection, ids, most=most)
     if found is None:
         raise TooMany(f"These groups have more than {most} members; ask for fewer, or with excludedAttributes=members.")
@@ -273,8 +277,9 @@ async def _inside(connection: Connection, ids: Sequence[UUID], *, most: int | No
 
 
 async def _users(connection: Connection, provider: str, ids: Iterable[str], *, known: bool) -> list[str]:
-    """The gateway's ids of the provider's users among these. Raises InvalidValue, where they have to be `known`, for
-    one that is none: the provider's directory and this server would mean different people.
+    """Return the gateway's user ids for these SCIM ids of the provider's users.
+
+    With `known`, raise InvalidValue for an id without a user: provider and gateway would mean different users.
     """
     wanted = {each: _uuid(each) for each in ids}
     found = await scim_users.ids_of(connection, provider, [id for id in wanted.values() if id is not None])
@@ -297,7 +302,7 @@ def _keys(users: Iterable[str], role: ObjectKey) -> list[TupleKey]:
 
 @contextmanager
 def _unique() -> Iterator[None]:
-    """Tells what a role of the project has already as NotUnique."""
+    """Convert name and source clashes of roles to NotUnique, and a deleted project to NoSuchResource."""
     try:
         yield
     except roles.ProjectGone as gone:

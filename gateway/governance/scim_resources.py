@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users and groups of SCIM have in common: whose they are, pages of them, versions, late deletions."""
+"""Common parts of SCIM users and groups: providers, pages, versions, and retried deletions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Whose = TypeVar("Whose")
 
 @dataclass(frozen=True, slots=True)
 class ScimSources:
-    """Which attribute (`externalId` or `userName`) names the users of each provider that keeps users here."""
+    """Attribute (`externalId` or `userName`) that identifies users, per provider with SCIM."""
 
     subjects: Mapping[str, str]
 
     def provider_of(self, actor: Actor) -> str:
-        """The provider whose users and groups the caller keeps. Raises NotProvisioned."""
+        """Return the provider that the caller manages users and groups for. Raise NotProvisioned."""
         provider = provider_kept_by(actor)
         if provider not in self.subjects:
             raise NotProvisioned(
@@ -46,7 +46,7 @@ class ScimSources:
         return provider
 
     def user_id(self, provider: str, user: User) -> str:
-        """The gateway's id of a user. Raises InvalidValue."""
+        """Return the gateway's id of a user. Raise InvalidValue if the identifying attribute is unusable."""
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
         if not subject or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
@@ -54,11 +54,11 @@ class ScimSources:
         return f"{provider}~{subject}"
 
     def require_same(self, provider: str, user: User, user_id: str) -> None:
-        """Raise Immutable when an active user would be named as somebody else. Raises InvalidValue as `user_id`.
+        """Raise Immutable if an active user would get another id. Raise InvalidValue as `user_id` does.
 
-        Nobody comes by the name of who is not active, so that one may be anything: directories change names where they
-        let people go (Entra ID puts the object id before those of deleted users, in the message that deactivates), and
-        a deactivation must not fail by it. Whoever is activated again has to have the name they had.
+        The id of an inactive user is not checked, because that user cannot sign in. Directories rename users when they
+        deactivate them: Entra ID puts the object id before the names of deleted users, in the request that deactivates
+        them. A deactivation must not fail for that reason. A reactivated user must have the former id.
         """
         if user.active and self.user_id(provider, user) != user_id:
             attribute, subject = self.subjects[provider], user_id.partition("~")[2]
@@ -69,7 +69,7 @@ class ScimSources:
 
 
 class Page(Protocol):
-    """Reads (how many meet the conditions, some of them)."""
+    """Query that returns (number of rows that match the conditions, the rows of one page)."""
 
     async def __call__(
         self, connection: Connection, *, conditions: Mapping[str, Any], offset: int, limit: int
@@ -78,7 +78,10 @@ class Page(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How many rows a filter takes, and those of one page, of which the first is number `start`."""
+    """Rows of one page, and the total number of rows that match the filter.
+
+    `start` is the 1-based index of the first row of the page.
+    """
 
     total: int
     start: int
@@ -88,7 +91,7 @@ class Found:
 async def found(
     permit: Permit[ListScimUsers | ListScimGroups], database: Database, known: frozenset[str], page: Page
 ) -> Found:
-    """What is asked for, filtered by attributes that are `known`. Raises InvalidFilter."""
+    """Return the requested page. `known` lists the attributes that the filter may use. Raise InvalidFilter."""
     operation = permit.operation
     conditions = _conditions(filters.parse(operation.filter, known))
     start = max(operation.start, 1)
@@ -101,8 +104,9 @@ async def found(
 
 
 def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
-    """Conditions by attribute, ids as UUIDs; None when nothing can meet them. Raises InvalidFilter for two about one
-    attribute.
+    """Return the conditions by attribute, with ids as UUIDs, or None if no row can match.
+
+    Raise InvalidFilter for two conditions on one attribute.
     """
     conditions: dict[str, Any] = {}
     for each in found:
@@ -119,7 +123,7 @@ def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
 
 
 def meta_of(kind: str, row: AnyRow) -> Meta:
-    """What is told of a user or group besides its attributes."""
+    """Return the `meta` attribute of a user or group: location, times and version."""
     return Meta(
         resource_type=kind,
         location=f"/scim/v2/{kind}s/{row.id}",
@@ -134,7 +138,7 @@ def _etag(version: int) -> str:
 
 
 def require_version(version: int, if_match: str | None) -> None:
-    """Raise VersionChanged unless `If-Match` is not given, `*`, or names this version."""
+    """Raise VersionChanged unless `If-Match` is absent, is `*`, or lists this version."""
     if if_match is None or if_match.strip() == "*":
         return
     if _etag(version) not in [each.strip() for each in if_match.split(",")]:
@@ -148,8 +152,10 @@ async def finish_deletion(
     left: Callable[[Connection, Whose], Awaitable[Sequence[Pending]]],
     whose: Whose,
 ) -> None:
-    """Deliver what is `left` of an earlier deletion, before a repeated one is told that there is nobody: then it is so
-    in OpenFGA, too. Raises RevocationPending.
+    """Deliver the pending revocations of an earlier deletion, before its retry returns 404.
+
+    `left` returns these revocations for `whose`. The 404 thus means that OpenFGA has the deletion as well. Raise
+    RevocationPending.
     """
     async with database.read() as connection:
         pending = await left(connection, whose)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of SCIM users: a provider's directory says who there is, and who is not to come any more.
+"""Use cases of SCIM users: an identity provider creates, changes and deactivates its users.
 
-A SCIM user is the gateway's user `<provider>~<subject>`; which attribute is the subject is a setting of the provider.
-Who is not active is refused at the door and holds nothing that is in force (`db/desired_tuples.py`); the grants stay,
-and are in force again when the user is active again.
+A SCIM user is the gateway's user `<provider>~<subject>`. A setting of the provider names the attribute for the subject.
+The door rejects inactive users, and their grants are not in force (`db/desired_tuples.py`). The grants stay, and are in
+force again after reactivation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Discovery: TypeAlias = GetScimConfig | ListScimResourceTypes | GetScimResourceTy
 
 
 class ScimUsers:
-    """The users of one provider."""
+    """Users of one provider."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery, sources: ScimSources) -> None:
         self._database = database
@@ -61,18 +61,18 @@ class ScimUsers:
         self._sources = sources
 
     async def describe(self, permit: Permit[Discovery]) -> None:
-        """Nothing but whether the caller's provider keeps anybody here. Raises NotProvisioned."""
+        """Check that the caller's provider manages users here. Raise NotProvisioned if it does not."""
         self._sources.provider_of(permit.actor)
 
     async def list(self, permit: Permit[ListScimUsers]) -> ScimUserList:
-        """The users that the filter takes. Raises InvalidFilter."""
+        """Return the users that match the filter. Raise InvalidFilter."""
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_users.page, provider_id=provider)
         some = await found(permit, self._database, filters.USERS, page)
         return listed(ScimUserList, [_told(row) for row in some.rows], total=some.total, start=some.start)
 
     async def get(self, permit: Permit[GetScimUser]) -> ScimUser:
-        """One user. Raises NoSuchResource."""
+        """Return one user. Raise NoSuchResource."""
         provider = self._sources.provider_of(permit.actor)
         async with self._database.read() as connection:
             row = await scim_users.get(connection, provider, permit.operation.id)
@@ -81,8 +81,10 @@ class ScimUsers:
         return _told(row)
 
     async def create(self, permit: Permit[CreateScimUser]) -> ScimUser:
-        """A user, whose record may be there already: who came before the directory told of them is known by the same
-        id. Raises NotUnique, InvalidValue, and LastServerAdmin for an inactive one who alone can manage the server.
+        """Create a SCIM user. A gateway record with the same id, from an earlier sign-in, is updated.
+
+        Raise NotUnique or InvalidValue. Raise LastServerAdmin if the user is inactive and the only server
+        administrator.
         """
         provider = self._sources.provider_of(permit.actor)
         user = _said(permit.operation.user, True)
@@ -106,25 +108,26 @@ class ScimUsers:
         return _told(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
-        """All that is kept of a user; one that does not say whether the user is active leaves that as it is: nobody
-        comes back because something was not mentioned. Raises as `patch`.
+        """Replace all attributes of a user. Raise as `patch` does.
+
+        A request without `active` keeps the current status, so an omitted attribute cannot reactivate a user.
         """
         return await self._change(permit, lambda before: _said(permit.operation.user, before.active))
 
     async def patch(self, permit: Permit[PatchScimUser]) -> ScimUser:
-        """Some of what is kept of a user, all operations or none.
+        """Apply all operations of a patch to a user, or none.
 
-        Raises NoSuchResource, VersionChanged, NotUnique, Immutable for another subject of an active user,
-        LastServerAdmin, and the errors of patches. Raises RevocationPending when a deactivation is recorded but OpenFGA
-        has not confirmed it yet; the door refuses the user already.
+        Raise NoSuchResource, VersionChanged, NotUnique, LastServerAdmin and the errors of patches. Raise Immutable for
+        another subject of an active user. Raise RevocationPending if a deactivation is recorded but OpenFGA has not
+        confirmed it yet; the door already rejects the user then.
         """
         return await self._change(permit, lambda before: patched_user(before, permit.operation.patch))
 
     async def delete(self, permit: Permit[DeleteScimUser]) -> str:
-        """The record with every grant to the user, as a user's deletion does; the gateway's id of the user.
+        """Delete the record and every grant to the user. Return the gateway's id of the user.
 
-        Raises NoSuchResource, VersionChanged, LastServerAdmin, and RevocationPending when OpenFGA has not confirmed it
-        yet. Sent again then, it raises NoSuchResource as soon as OpenFGA has.
+        Raise NoSuchResource, VersionChanged or LastServerAdmin. Raise RevocationPending if OpenFGA has not confirmed
+        the deletion yet. A retry raises NoSuchResource once OpenFGA has confirmed it.
         """
         provider = self._sources.provider_of(permit.actor)
         try:
@@ -136,7 +139,7 @@ class ScimUsers:
                     gone = Principal(PrincipalType.USER, row.user_id)
                     pending = await user_deletion_cleanup.record_departure(connection, gone, by=permit.actor.id)
         except NoSuchResource:
-            # Whose record it was is forgotten with the record, so it is finished for all who were deleted.
+            # The user id was deleted with the record, so finish the deletions of all deleted users of the provider.
             await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
             async with self._database.read() as connection:
                 begun = await user_deletion_cleanup.expected_of(connection, provider)
@@ -152,7 +155,7 @@ class ScimUsers:
     async def _change(self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any) -> ScimUser:
         provider = self._sources.provider_of(permit.actor)
         with last_admin_kept(), _unique():
-            # An office is counted before rows are locked (`somebody_stays`), so before it is known what changes.
+            # `somebody_stays` counts administrators before rows are locked, thus before the change is known.
             async with self._database.change(permit) as connection, somebody_stays(connection):
                 row = await _held(connection, provider, permit.operation)
                 user: User = after(_user(row))
@@ -161,19 +164,19 @@ class ScimUsers:
                 changed = await scim_users.change(connection, row.id, _values(user))
                 await users.upsert(connection, **_record(row.user_id, user), update_if_exists=True)
                 pending: list[Pending] = []
-                # Made so again where it is so already: who repeats this after RevocationPending waits for the same.
+                # Deliver again if the status is unchanged: a retry after RevocationPending waits for the same delivery.
                 if not user.active or not row.active:
                     pending = await record_held_back(connection, row.user_id, inactive=not user.active)
         await self._in_force(user, row.user_id, pending, changed=user.active != row.active)
         return _told(changed)
 
     async def _in_force(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
-        """Deliver what an activation or deactivation means. Raises RevocationPending."""
+        """Deliver the effects of an activation or deactivation. Raise RevocationPending."""
         if user.active:
             await self._delivery.deliver_or_leave(pending)
             return
         if changed:
-            # Afterwards: the change itself stands on the revisions as they were when it was allowed.
+            # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
         with pending_when_out("The user is deactivated; what they hold is not yet taken away everywhere."):
@@ -193,7 +196,7 @@ async def _held(
 
 @contextmanager
 def _unique() -> Iterator[None]:
-    """Tells a user who is there already as NotUnique."""
+    """Convert UserTaken to NotUnique."""
     try:
         yield
     except scim_users.UserTaken as taken:
@@ -201,7 +204,7 @@ def _unique() -> Iterator[None]:
 
 
 def _said(user: User, active: bool | None) -> User:
-    """The user, and as active as this where the request does not say."""
+    """Return the user, with this status if the request gives none."""
     return user if user.active is not None else replace(user, active=active)
 
 
@@ -230,7 +233,7 @@ def _user(row: AnyRow) -> User:
 
 
 def _told(row: AnyRow) -> ScimUser:
-    """A user as SCIM tells it."""
+    """Return a user row as a SCIM resource."""
     user = _user(row)
     name = ScimName(
         formatted=user.formatted or UNSET,

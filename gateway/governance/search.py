@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding tables and views by name, as far as the caller sees them: the best of what is visible, and all of it."""
+"""Search visible tables and views by name. The result has the best matches that the caller can see."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gateway.db.rows import AnyRow
 from gateway.governance.roles import MOST_FOUND
 from gateway.protocol.search import FoundTabular, FoundTabulars, TabularId
 
-#: What can be found: whatever has a row in `tables`.
+#: Searchable object types: those with a row in `tables`.
 _KINDS: Final = tuple(type for type in ObjectType if type.value in ("table", "view", "generic_table"))
 
-#: Rows of a later read; the first has as many as are answered with. Who is asked about row by row gets long ones.
+#: Maximum rows of one read. The first read has MOST_FOUND rows, or this many if OpenFGA must check every row.
 _MOST_READ: Final = 1000
 
 
 class Search:
-    """`POST …/search-tabular`."""
+    """Use case of `POST …/search-tabular`."""
 
     def __init__(self, *, reads: ReadPool, door: Door, reaches: ReachesInUse) -> None:
         self._reads = reads
@@ -35,11 +35,11 @@ class Search:
         self._reaches = reaches
 
     async def tabulars(self, permit: Permit[SearchTabular]) -> FoundTabulars:
-        """At most MOST_FOUND tables and views of the warehouse whose names are like the text, the best first.
+        """Return at most MOST_FOUND tables and views with names similar to the text, best match first.
 
-        Who sees everything in the warehouse is asked about once. Otherwise PostgreSQL ranks what a live grant to the
-        caller speaks for, and OpenFGA confirms each hit; what it does not confirm makes room for the next one, so the
-        answer is the best of what is visible however much else is more alike. Raises the refusal for an outage.
+        A caller that sees everything in the warehouse needs one check. Otherwise PostgreSQL ranks the objects that live
+        grants can make visible, and OpenFGA confirms each. Further rows are read until enough are confirmed, so
+        invisible better matches do not shorten the result. Raise DecisionUnavailable during an outage.
         """
         operation = permit.operation
         all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
@@ -63,7 +63,10 @@ class Search:
         return FoundTabulars(tabulars=[_wire(row) for row in found[:MOST_FOUND]])
 
     async def _within(self, permit: Permit[SearchTabular]) -> search.Within | None:
-        """What can be visible to the caller by grants; None when a model shows rows in other ways too."""
+        """Return the objects that grants can make visible.
+
+        None means that the relationship model makes rows visible in other ways too.
+        """
         inside = await reach_of(self._reaches, ObjectType.NAMESPACE)
         if inside is None or inside.inside is None:
             return None

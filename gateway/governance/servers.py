@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server itself: what it is, and its first administrator."""
+"""Use cases of the server: its information and the bootstrap of its first administrator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_PROJECT_NAME = "Default Project"
 
 
 class Servers:
-    """The one server row."""
+    """Read and bootstrap the server."""
 
     def __init__(
         self, *, database: Database, delivery: TupleDelivery, server_id: UUID, default_project_id: str | None
@@ -34,7 +34,7 @@ class Servers:
         self._default_project_id = default_project_id
 
     async def info(self, permit: Permit[GetServerInfo]) -> ServerInfo:
-        """Version, id and state."""
+        """Return version, id and state of the server."""
         async with self._database.read() as connection:
             row = await servers.read(connection)
         own = version("lakegate")
@@ -53,9 +53,9 @@ class Servers:
         )
 
     async def bootstrap(self, permit: Permit[Bootstrap]) -> None:
-        """Make the caller administrator (or operator) of the server, and of the default project where there is one.
+        """Make the caller administrator or operator of the server, and administrator of a configured default project.
 
-        Raises TermsOfUseNotAccepted, CatalogAlreadyBootstrapped and BootstrapForbidden; then nothing was changed.
+        Raise TermsOfUseNotAccepted, CatalogAlreadyBootstrapped or BootstrapForbidden; nothing was changed then.
         """
         request = permit.operation.request
         if not request.accept_terms_of_use:
@@ -91,7 +91,10 @@ class Servers:
 async def create_project(
     connection: Connection, id: str, name: str, server: ObjectKey, admin: Principal, *, by: str
 ) -> list[TupleKey]:
-    """Insert a project that `admin` administers; the tuple keys that follow, none when id or name is taken."""
+    """Insert a project that `admin` administers. Return the tuple keys to deliver.
+
+    The list is empty if the id or the name is taken.
+    """
     if not await projects.create(connection, id=id, name=name):
         return []
     project = ObjectKey(ObjectType.PROJECT, id)

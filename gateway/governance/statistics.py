@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often endpoints were called, and how many tables and views warehouses had."""
+"""Use cases of statistics: calls of endpoints, and numbers of tables and views in warehouses."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from gateway.protocol.statistics import (
     Window,
 )
 
-#: The window of a request that names none.
+#: Default length of the window.
 _DAY: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=31)
-#: Counts in one answer.
+#: Maximum number of counts in one response.
 _MOST: Final = 100_000
 
 
 class Statistics:
-    """`POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
+    """Use cases of `POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
 
     def __init__(self, *, reads: ReadPool, page_size: int) -> None:
         self._reads = reads
         self._page_size = page_size
 
     async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
-        """The counts of the hours that begin in the window. Raises 400 when they are too many for one answer."""
+        """Return call counts of the hours that begin in the window. Raise 400 if there are too many."""
         operation = permit.operation
         project: str | None = None
         warehouse: UUID | None = None
@@ -78,7 +78,7 @@ class Statistics:
         )
 
     async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
-        """How many tables and views there were. Raises InvalidPaginationToken."""
+        """Return hourly numbers of tables and views. Raise InvalidPaginationToken."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
         id = operation.warehouse.warehouse_id
@@ -100,19 +100,22 @@ class Statistics:
 
 
 class _Hours(msgspec.Struct, frozen=True, array_like=True):
-    """A window as its token has it, in seconds."""
+    """Contents of a page token: the end of the window (Unix time) and its length, in seconds."""
 
     end: int
     interval: int
 
 
 def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime]:
-    """[start, end) of the hours that are asked for; the last day without any. Raises 400."""
+    """Return (start, end) of the requested window; the end is exclusive. The default is the last day.
+
+    Raise 400 for an invalid window, and InvalidPaginationToken.
+    """
     match specifier:
         case None:
             end, interval = datetime.now(UTC), _DAY
         case Window(end=end, interval=interval):
-            # Before it is turned to UTC, in which a day of the year 1 or 9999 may be in no year at all.
+            # Check the year before the conversion to UTC, which overflows in the years 1 and 9999.
             _require_year(end)
             end = end.astimezone(UTC)
         case PageOfHours(token=token):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report on a warehouse that is to be made or changed: each check by its name, with how it ended, how long it took,
-and why it failed or was not made.
+"""Validation reports for new or changed warehouses: result, duration and failure of each named check.
 
-Rules about rows and settings come first; the store is tried (`storage_validation.py`) only when they hold, so that
-nothing is written where somebody else's warehouse lies.
+Rules about rows and settings are checked first. The store is tested (`storage_validation.py`) only if they all pass, so
+that no probe is written into the location of another warehouse.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from gateway.scope.rules import StorageRules
 from gateway.storage.provider import StorageClients
 from gateway.storage.registry import decode_credential, decode_profile, require_fitting
 
-#: The checks that need no store, in the order of the report.
+#: Checks that do not access the store, in the order of the report.
 RULES: Final = (
     "profile-well-formed",
     "profile-compatible",
@@ -41,32 +40,43 @@ RULES: Final = (
 
 ONLY_UPDATES: Final = "Only applies when updating an existing warehouse."
 ONLY_CREATION: Final = "Only applies when creating a warehouse."
-# With the half of it for cleaning up four fifths of a request are spent; the rest is for the catalog's own work.
+# Cleanup may take half as long as the checks, so both take four fifths of the request time. The rest is for the
+# catalog's own work.
 _SHARE: Final = 8 / 15
 _SWITCHED_OFF: Final = "Storage validation is switched off on this server."
 
 Rule = Callable[[], Awaitable[object]] | str
-"""What raises when the rule is broken, or why it is not asked."""
+"""A check that raises if the rule is broken, or the reason why it is skipped."""
 
 
 class StorageValidator:
-    """Reads profiles and credentials by the operator's rules, and tries them on their store."""
+    """Decode profiles and credentials by the operator's rules, and test them on their store."""
 
     def __init__(
         self, *, clients: StorageClients, rules: StorageRules, skip: bool, request_seconds: float = 30.0
     ) -> None:
-        """`request_seconds`: the longest time of a request; a trial ends before it, so that its report arrives."""
+        """Create a validator.
+
+        `request_seconds` is the request timeout. The checks end before it, so that the client receives the report.
+        `skip` disables the checks on the store.
+        """
         self._total_seconds = request_seconds * _SHARE
         self._clients = clients
         self._rules = rules
         self._skip = skip
 
     def profile(self, raw: bytes) -> StorageProfile:
-        """A profile as a client gives it. Raises InvalidStorageProfile, StorageTypeNotSupported, InvalidLocation."""
+        """Return the decoded profile of a request.
+
+        Raise InvalidStorageProfile, StorageTypeNotSupported or InvalidLocation.
+        """
         return decode_profile(raw, rules=self._rules)
 
     def credential(self, raw: bytes, profile: StorageProfile) -> Credential | None:
-        """A credential for `profile` as a client gives it; None for none. Raises 400, and never tells a value."""
+        """Return the decoded credential for `profile`, or None if the request has none.
+
+        Raise 400. The message contains no secret value.
+        """
         if raw in (b"", b"null"):
             return None
         credential = decode_credential(raw, rules=self._rules)
@@ -74,7 +84,7 @@ class StorageValidator:
         return credential
 
     async def tried(self, profile: StorageProfile, credential: Credential | None) -> ValidationReport:
-        """Every check of the store, or that none is made."""
+        """Run every check on the store, or report all as skipped if validation is switched off."""
         if self._skip:
             return _skipped(_SWITCHED_OFF)
         return await validate_warehouse_storage(
@@ -88,7 +98,7 @@ class StorageValidator:
     async def report(
         self, rules: dict[str, Rule], subject: Callable[[], tuple[StorageProfile, Credential | None]]
     ) -> ValidationAnswer:
-        """All checks. `subject` gives what the store is tried with, once no rule is broken."""
+        """Run all checks. `subject` returns the (profile, credential) to test once all rules have passed."""
         checks: list[ValidationCheck] = []
         for name in RULES:
             checks.append(await _ruled(name, rules.get(name, ONLY_CREATION)))
@@ -101,7 +111,10 @@ class StorageValidator:
 
 
 def require_valid(report: ValidationReport) -> None:
-    """Raise StorageValidationFailed with every failed check in its details; not for those that were not made."""
+    """Raise StorageValidationFailed if a check failed, with each failure in the details.
+
+    Skipped checks do not count.
+    """
     failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
     if failed:
         raise StorageValidationFailed(

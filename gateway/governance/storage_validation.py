@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Try a warehouse's storage before it is believed: that it works, and above all that the fence around a table holds.
+"""Validate the storage of a warehouse, in particular that vended credentials are confined to one table.
 
-The second half is the point. A store that ignores the session policy takes every vended credential for the whole
-role, and no error ever shows it. So each promise is tried on the store itself, with downscoped keys of a made-up
-table: inside works; writing, reading and listing in the parent folder and in a sibling whose name merely starts the
-same are refused; a read-only key cannot write; and a vended key cannot shed its policy by assuming the role again.
-Only a refusal counts as a refusal: an unclear answer fails the check.
+A store that ignores session policies gives every vended credential the rights of the whole role, without any error. So
+each restriction is tested on the store itself, with downscoped credentials for a temporary table:
 
-Until a store has shown that it is one, a check that fails takes the same time and gives the same error, whatever the
-endpoint did: an author of storage profiles must not learn which hosts and ports of the operator's network are open.
+Access inside the table must work. In the parent folder and in a sibling whose name has the same prefix, writes and
+reads must be denied. Deletes there must leave the object in place, and listings must be denied or empty. A read-only
+credential must not write or delete. A vended credential must not drop its policy by assuming the role again. An unclear
+response fails the check.
 
-Names of checks are those of the reference system where it has them.
+Until an endpoint has proved to be a store, every failed check takes the same time and returns the same error. Otherwise
+authors of storage profiles could scan the operator's network for open hosts and ports.
+
+Check names are those of the reference system where it has the check.
 """
 
 import asyncio
@@ -45,15 +47,15 @@ from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
 __all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
 
 TOTAL_SECONDS: Final = 16.0
-"""Longest time of all checks unless told otherwise."""
+"""Default time limit of all checks together."""
 PATIENCE_SECONDS: Final = 6.0
-"""How long the first contact with an endpoint may take, and how long every failure of it takes."""
+"""Time limit of the first contact with an endpoint, and the exact duration of its failures."""
 _PROBE: Final = b"lakegate storage check"
 _MAX_PROBES: Final = 100
 
 
 class CheckStatus(StrEnum):
-    """How a check ended."""
+    """Result of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -61,9 +63,10 @@ class CheckStatus(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
-    """One thing that was tried.
+    """One check and its result.
 
-    `reason` says why it was skipped, `error` what went wrong, as which kind of error; durations in milliseconds.
+    `reason` explains why it was skipped. `error`, `error_type` and `error_code` describe the failure. The duration is
+    in milliseconds.
     """
 
     name: str
@@ -76,7 +79,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defa
 
 
 class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """`valid` when no check failed."""
+    """All checks of a run. `valid` is True if none failed."""
 
     valid: bool
     checks: tuple[Check, ...]
@@ -91,11 +94,11 @@ async def validate_warehouse_storage(
     total_seconds: float = TOTAL_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> ValidationReport:
-    """Run all checks below a folder of its own under the warehouse's base, and remove that folder whatever happens.
+    """Run all checks in a temporary folder below the warehouse's base location, and always remove that folder.
 
-    Never raises for what the storage does: every failure is a failed check. Messages hold nothing of the store's
-    answers. The checks take `total_seconds` at most, and removing the folder half as long again. The first contact with
-    an endpoint takes `patience_seconds` at most, and exactly that long when it fails.
+    Failures of the store become failed checks and raise nothing. Messages contain no part of the store's responses. The
+    checks take at most `total_seconds`, and removal of the folder at most half of that in addition. The first contact
+    with an endpoint takes at most `patience_seconds`, and exactly that time if it fails.
     """
     probe = _Probe(profile, credential, clients, rules, patience_seconds)
     try:
@@ -104,14 +107,14 @@ async def validate_warehouse_storage(
     except TimeoutError:
         probe.note_timeout(total_seconds)
     finally:
-        # Cancelled or timed out: the probe's objects go all the same.
+        # Remove the probe's objects after cancellation or timeout as well.
         await asyncio.shield(probe.clean_up(total_seconds / 2))
     checks = tuple(probe.checks)
     return ValidationReport(valid=all(check.status is not CheckStatus.FAILED for check in checks), checks=checks)
 
 
 class _Probe:
-    """One run. Checks build on each other: what depends on a failed one is skipped, and says so."""
+    """One run of the checks. A check that depends on a failed one is skipped with a reason."""
 
     def __init__(
         self,
@@ -132,13 +135,13 @@ class _Probe:
         self._running: str | None = None
         self._folder = profile.base_location().child(f"lakegate-check-{uuid4().hex}")
         self._table = self._folder.child("table")
-        # Starts with the table's name: only the slash at the end of the policy's pattern keeps it apart.
+        # The name begins with the table's name: only the final slash in the policy's pattern excludes it.
         self._sibling = self._folder.child("table2")
         self._read_write: TemporaryCredential | None = None
         self._read_only: TemporaryCredential | None = None
 
     async def run(self) -> None:
-        """All checks in order."""
+        """Run all checks in order."""
         if not await self._check("storage-address-allowed", self._address):
             return self._skip_rest(
                 "storage-client-initialized", "lakekeeper-read-write", because="the address is refused"
@@ -158,7 +161,7 @@ class _Probe:
         return None
 
     async def clean_up(self, seconds: float) -> None:
-        """Remove every object of the probe with the gateway's own credential, in so long."""
+        """Remove every object of the probe with the gateway's own credential, within `seconds`."""
         if not self._wrote:
             self.checks.append(Check(name="cleanup", status=CheckStatus.SKIPPED, reason="nothing was written"))
             return
@@ -171,14 +174,14 @@ class _Probe:
             )
 
     def note_timeout(self, seconds: float) -> None:
-        """Record the check that was running when the time was up."""
+        """Record the check that was running at the timeout as failed."""
         error = f"not finished within {seconds:g} seconds"
         self.checks.append(Check(name=self._running or "storage", status=CheckStatus.FAILED, error=error))
 
-    # -- the checks, each raising what went wrong ----------------------------------------------------------------------
+    # -- checks; each raises its failure -------------------------------------------------------------------------------
 
     async def _address(self) -> None:
-        """Judge what the profile names as it is written, without a connection."""
+        """Check the address in the profile by the operator's rules, without a connection."""
         self._profile.check(self._rules)
 
     async def _client(self) -> None:
@@ -189,7 +192,7 @@ class _Probe:
     async def _own_read_write(self) -> None:
         self._wrote = True
         await self._round_trip(self._own(), self._folder.child("own.txt"))
-        # What the fence has to hide: without objects there, a refusal could not be told from an empty answer.
+        # Create objects that the vended credentials must not reach. Without them, a denial looks like an empty result.
         for place in (
             self._folder.child("parent.txt"),
             self._sibling.child("other.txt"),
@@ -218,7 +221,7 @@ class _Probe:
             await _refused(files.list_keys(profile, vended, place, 1), f"list {where}", nothing_is_fine=True)
 
     async def _read_only_fence(self) -> None:
-        """The canary: a store that ignores session policies lets a read-only key write."""
+        """Check that a read-only credential cannot write. It can if the store ignores session policies."""
         vended, profile, files = _issued(self._read_only), self._profile, self._files
         known = self._table.child("kept.txt").text
         await files.read(profile, vended, known, max_bytes=1024)
@@ -233,7 +236,11 @@ class _Probe:
     # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _first_contact(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
-        """Run a check whose endpoint has not shown yet that it is a store: failures look and take alike."""
+        """Run a check on an endpoint that may not be a store.
+
+        All failures have the same duration. Errors that could reveal the operator's network are replaced by one
+        message.
+        """
 
         async def guarded() -> None:
             ends_at = time.monotonic() + self._patience
@@ -288,7 +295,7 @@ class _Probe:
         await self._files.delete(self._profile, credential, [place.text])
 
     async def _not_deleted(self, vended: TemporaryCredential, text: str, what: str) -> None:
-        """The object itself is the witness: stores refuse single deletions within an answer that is a success."""
+        """Check that the object still exists. Stores can report a denied deletion inside a success response."""
         with contextlib.suppress(CatalogError):
             await self._files.delete(self._profile, vended, [text])
         try:
@@ -297,7 +304,7 @@ class _Probe:
             raise StorageCheckFailed(_LETS.format(what)) from None
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
-        # Through the same vendor as every table, so that what is tried here is what is handed out.
+        # Use the vendor that serves tables, so that the check covers the credentials that clients receive.
         vended = await Vendor(self._clients).vend(
             profile=self._profile,
             profile_version="check",
@@ -331,7 +338,7 @@ _AFTER_ISSUED: Final = (
 )
 
 
-#: Every check of a store, in the order of the report.
+#: All checks on the store, in the order of the report.
 STORAGE_CHECKS: Final = (
     "storage-address-allowed",
     "storage-client-initialized",
@@ -346,7 +353,10 @@ _LETS: Final = "The storage lets a vended credential {}: it does not enforce ses
 
 
 def _is_stores_own(error: CatalogError) -> bool:
-    """Return True for errors that only a store's own service gives, or that were raised before anything was sent."""
+    """Return whether the error reveals nothing about the network.
+
+    Such an error can only come from a storage service, or was raised before any request was sent.
+    """
     if isinstance(error, ShortTermCredentialError):
         return error.reason not in _REASONS_OF_CONNECTIONS
     return not isinstance(error, StorageUnavailable | StorageEndpointRefused | FileMissing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of the queues of background tasks: their configuration."""
+"""Use cases of task queues: read and change their configuration."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Settings = TypeVar("Settings", bound=PlainSettings)
 
 
 class TaskQueues:
-    """Queues of warehouses and projects."""
+    """Configuration of the task queues of warehouses and projects."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
     async def get(self, permit: Permit[GetQueueConfig]) -> QueueConfig:
-        """What holds for the queue in the warehouse. Raises QueueNotFound."""
+        """Return the effective configuration of a queue in a warehouse. Raise QueueNotFound."""
         operation = permit.operation
         queue = _of_warehouses(operation.queue)
         async with self._database.read() as connection:
@@ -47,7 +47,7 @@ class TaskQueues:
         return _told(queue, settings)
 
     async def set(self, permit: Permit[SetQueueConfig]) -> None:
-        """Replace what was set for the queue in the warehouse. Raises QueueNotFound."""
+        """Replace the configuration of a queue in a warehouse. Raise QueueNotFound."""
         operation = permit.operation
         queue = _of_warehouses(operation.queue)
         _decoded(queue, operation.request.queue_config, PlainSettings)
@@ -56,14 +56,14 @@ class TaskQueues:
             await task_queues.configure(connection, queue, settings, warehouse_id=operation.warehouse.warehouse_id)
 
     async def schedule(self, permit: Permit[ScheduleTask]) -> Never:
-        """Raises QueueNotFound, or TaskNotSchedulable for every queue that there is."""
+        """Raise QueueNotFound for an unknown queue, and TaskNotSchedulable for any other."""
         queue = _of_warehouses(permit.operation.queue)
         raise TaskNotSchedulable(
             f"Tasks of the queue {queue} are not scheduled by hand: each follows from a change of the catalog."
         )
 
     async def get_cleanup(self, permit: Permit[GetTaskLogCleanupConfig]) -> QueueConfig:
-        """How the project forgets its ended tasks."""
+        """Return the configuration of the project's task log cleanup."""
         queue = Queue.TASK_LOG_CLEANUP
         async with self._database.read() as connection:
             return _told(
@@ -72,7 +72,7 @@ class TaskQueues:
             )
 
     async def set_cleanup(self, permit: Permit[SetTaskLogCleanupConfig]) -> None:
-        """How the project is to forget its ended tasks; what is not given is as by default."""
+        """Replace the configuration of the project's task log cleanup. Omitted values get the defaults."""
         request = permit.operation.request
         queue = Queue.TASK_LOG_CLEANUP
         given = _decoded(queue, request.queue_config, CleanupSettings)

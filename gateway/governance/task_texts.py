@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks as answers tell them. Pure."""
+"""Convert task rows to response bodies. Pure."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _GENERIC_TABLE: Final = "generic_table"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntity:
-    """What a task is about: for the relationship model, and for answers."""
+    """The object of a task: its key in the relationship model, and its wire form."""
 
     key: ObjectKey
     told: Entity
 
 
 def entity_of(row: AnyRow) -> TaskEntity | None:
-    """What the task is about; None when it is about nothing in the warehouse."""
+    """Return the object of a task, or None if it concerns no object in the warehouse."""
     if row.entity_id is None or row.entity_type not in list(ObjectType):
         return None
     key = ObjectKey(ObjectType(row.entity_type), str(row.entity_id))
@@ -62,14 +62,14 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
 
 
 def kept_of(row: AnyRow) -> Kept | None:
-    """What the task is about, for the door; whether it is there is another question."""
+    """Return the reference of a task's table or view for the door. The object may no longer exist."""
     if row.entity_type not in TABULARS:
         return None
     return kept(ObjectType(row.entity_type), row.warehouse_id, row.entity_id)
 
 
 def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:
-    """(type, id) of rows about it; the id is None for what is about the warehouse itself."""
+    """Return (entity type, id) to filter task rows by. The id is None for tasks of the warehouse itself."""
     match entity:
         case TableEntity(table_id=id):
             return ObjectType.TABLE.value, id
@@ -82,12 +82,12 @@ def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:
 
 
 def project_task(row: AnyRow) -> ProjectTask:
-    """A project's own task."""
+    """Return a task of a project in wire form."""
     return _task(row, row.project_id)
 
 
 def warehouse_task(row: AnyRow, project_id: str) -> WarehouseTask:
-    """A task of a warehouse of this project."""
+    """Return a task of a warehouse in wire form."""
     entity = entity_of(row)
     return WarehouseTask(
         **msgspec.structs.asdict(_task(row, project_id)),
@@ -115,7 +115,7 @@ def _task(row: AnyRow, project_id: str) -> ProjectTask:
 
 
 def told_attempts(rows: Sequence[AnyRow]) -> list[TaskAttempt]:
-    """Attempts that ended."""
+    """Return ended attempts in wire form."""
     return [
         TaskAttempt(
             attempt=row.attempt,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of background tasks for people: to see them and to steer them."""
+"""Use cases of background tasks for API clients: list, read, stop, cancel and reschedule them."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ from gateway.protocol.tasks import (
 )
 
 LONGEST_DELAY: Final = timedelta(days=365)
-"""How far in the future a task may be put off."""
+"""Longest delay that a client may give a task."""
 
 AGAIN_IN_SECONDS: Final = 60.0
-"""When a task that was stopped is begun again, unless it is told otherwise meanwhile."""
+"""Delay before a stopped task starts again, unless a client reschedules or cancels it first."""
 
 _ROWS_AT_ONCE: Final = 1000
 _BY_DEFAULT: Final = 100
 
 
 class _Position(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page ended."""
+    """Contents of a page token: creation time and id of the last task of a page."""
 
     created_at: datetime
     id: UUID
 
 
 class Tasks:
-    """Tasks of warehouses and projects."""
+    """List, read and control the tasks of warehouses and projects."""
 
     def __init__(
         self, *, database: Database, reads: ReadPool, door: Door, reaches: ReachesInUse, page_size: int
@@ -93,8 +93,11 @@ class Tasks:
         self._page_size = page_size
 
     async def list(self, permit: Permit[ListTasks]) -> TaskList:
-        """All tasks for who may see all of the warehouse's, else those whose table or view the caller may see tasks
-        of; complete, whatever was left out between them. Raises the refusal for an outage.
+        """Return the tasks of a warehouse that the caller may see.
+
+        A caller with `can_get_all_tasks` sees all of them. Other callers see tasks of tables and views on which they
+        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. Raise DecisionUnavailable during an
+        outage.
         """
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
@@ -111,14 +114,14 @@ class Tasks:
         )
 
     async def list_of_project(self, permit: Permit[ListProjectTasks]) -> ProjectTaskList:
-        """The project's own tasks."""
+        """Return the project's own tasks."""
         operation = permit.operation
         wanted = _wanted(operation.request, project_id=operation.project.project_id)
         rows, token = await self._page(permit, operation.request, wanted, None)
         return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
 
     async def find_one(self, permit: Permit[FindTask]) -> GetTask:
-        """What is to be admitted so that this task can be seen. Raises TaskNotFound as `find` does."""
+        """Return the operation that reads this task, for the door to decide. Raise TaskNotFound as `find` does."""
         operation = permit.operation
         by_all = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
         ids = [operation.task_id]
@@ -133,7 +136,7 @@ class Tasks:
         return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, operation.attempts)
 
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
-        """One task with its attempts. Raises TaskNotFound when it went meanwhile."""
+        """Return one task with its attempts. Raise TaskNotFound if it was deleted meanwhile."""
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
         async with self._database.read() as connection:
@@ -149,7 +152,7 @@ class Tasks:
         )
 
     async def get_of_project(self, permit: Permit[GetProjectTask]) -> ProjectTaskDetails:
-        """One task with its attempts. Raises TaskNotFound."""
+        """Return one task of the project with its attempts. Raise TaskNotFound."""
         operation = permit.operation
         async with self._database.read() as connection:
             found = await task_lists.get(connection, [operation.task_id], project_id=operation.project.project_id)
@@ -163,10 +166,10 @@ class Tasks:
         )
 
     async def find(self, permit: Permit[FindTasks]) -> ControlTasks:
-        """What is to be admitted so that these tasks can be steered.
+        """Return the operation that controls these tasks, for the door to decide.
 
-        Raises TaskNotFound for one that there is not or that the caller may not see, so that nothing is told of what
-        it is about.
+        Raise TaskNotFound for a task that does not exist or that the caller may not see, so that the response does not
+        reveal its object.
         """
         operation = permit.operation
         warehouse = operation.warehouse
@@ -188,10 +191,10 @@ class Tasks:
         return ControlTasks(warehouse, operation.request, tuple(FoundTask(id, about[id]) for id in ids), by_all)
 
     async def control(self, permit: Permit[ControlTasks]) -> None:
-        """Do the action to all of the tasks, or to none.
+        """Apply the action to all of the tasks, or to none.
 
-        Raises TaskNotFound for one that went meanwhile, TaskStateConflict for one that the action does not fit, and
-        TaskAlreadyActive.
+        Raise TaskNotFound for a task that was deleted meanwhile. Raise TaskStateConflict if the action does not fit the
+        state of a task. Raise TaskAlreadyActive.
         """
         operation = permit.operation
         ids = [each.id for each in operation.tasks]
@@ -201,7 +204,7 @@ class Tasks:
             await _act(connection, operation.request, ids, found)
 
     async def control_of_project(self, permit: Permit[ControlProjectTasks]) -> None:
-        """As `control`, of the project's own tasks, which who may steer one may steer all of."""
+        """Apply the action to tasks of the project as `control` does. One right covers all of them."""
         operation = permit.operation
         ids = list(dict.fromkeys(operation.request.task_ids))
         _tell(permit.trail, operation.request)
@@ -216,7 +219,10 @@ class Tasks:
         wanted: Wanted,
         relation: Can | None,
     ) -> tuple[Sequence[AnyRow], str | None]:
-        """(the rows of one page that the caller has `relation` on the entity of, the token of the next page)."""
+        """Return (rows, token of the next page or None).
+
+        The rows are the tasks on whose object the caller has `relation`, or all tasks if it is None.
+        """
         size = min(request.page_size or _BY_DEFAULT, self._page_size)
         after, kept, asked = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
         while True:
@@ -234,8 +240,9 @@ class Tasks:
             after, asked = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
 
     async def _holders(self, permit: Permit[ListTasks]) -> Holders | None:
-        """Whose grants show the caller every task there is to see; None when there are other ways to see one, so that
-        each has to be asked about.
+        """Return the principals whose grants make tasks visible to the caller.
+
+        None means that tasks can be visible in other ways too, so that each row needs a check.
         """
         if permit.holds(Can.LIST_EVERYTHING, permit.operation.warehouse):
             return None
@@ -245,7 +252,10 @@ class Tasks:
     async def _related(
         self, permit: Permit[Operation], relation: Can, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
     ) -> Sequence[bool]:
-        """Which of the tasks the caller has `relation` on the entity of. What is not there costs the same question."""
+        """Return for each task whether the caller has `relation` on its object.
+
+        Absent tasks get the same check as present ones, so timing does not reveal them.
+        """
         keys = [_entity_key(found.get(id)) for id in ids]
         distinct = list(dict.fromkeys(keys))
         answers = dict(zip(distinct, await self._door.visible(permit, relation, distinct), strict=True))
@@ -325,7 +335,7 @@ def _wanted(
 
 
 def _queue_name(name: str) -> str:
-    """A name that no queue has is that of no task."""
+    """Return the canonical name of a queue. An unknown name is returned unchanged and matches no task."""
     queue = task_lists.named_queue(name)
     return name if queue is None else queue.value
 

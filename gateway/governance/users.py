@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User records: who has been here, by which name. Being known gives no right."""
+"""Use cases of user records: ids, names and addresses of known users. A record gives no right."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmI
 
 
 class Users:
-    """User records."""
+    """Register, read, search, change and delete user records."""
 
     def __init__(self, *, database: Database, reads: ReadPool, delivery: TupleDelivery, page_size: int) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Users:
         self._page_size = page_size
 
     async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
-        """The caller's record. Raises UserNotFound before the caller was registered."""
+        """Return the caller's record. Raise UserNotFound if the caller is not registered yet."""
         async with self._database.read() as connection:
             row = await users.get(connection, permit.actor.id)
         if row is None:
@@ -67,14 +67,14 @@ class Users:
         )
 
     async def known(self, permit: Permit[WhoAmI]) -> bool:
-        """Whether the caller has a record."""
+        """Return whether the caller has a record."""
         async with self._database.read() as connection:
             return await users.get(connection, permit.actor.id) is not None
 
     async def register(self, permit: Permit[RegisterSelf]) -> tuple[User, bool]:
-        """The caller's record, made if it is not there, and whether it was made.
+        """Create the caller's record if it does not exist. Return (record, True if it was created).
 
-        Its address is the one that the caller's provider verified; what callers say of themselves is not stored.
+        The address is the one that the caller's identity provider verified. An address in the request is not stored.
         """
         operation = permit.operation
         actor = permit.actor
@@ -93,7 +93,7 @@ class Users:
         return _wire(user_from(row)), created
 
     async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
-        """Somebody's record, made before they first come."""
+        """Create a user's record before the first sign-in. Return (record, True if it was created)."""
         operation = permit.operation
         async with self._database.change(permit) as connection:
             row, created = await users.upsert(
@@ -109,15 +109,16 @@ class Users:
         return _wire(user_from(row)), created
 
     async def get(self, permit: Permit[GetUser]) -> User:
-        """One record. Raises UserNotFound."""
+        """Return one record. Raise UserNotFound."""
         row = permit.resolution.get(permit.operation.user)
         if not isinstance(row, ResolvedUser):
             raise UserNotFound(f"User does not exist: {permit.operation.user.user_id}")
         return _wire(row)
 
     async def search(self, permit: Permit[SearchUser]) -> FoundUsers:
-        """At most MOST_FOUND users whose names, verified addresses or ids are like the text, the best first; each with
-        its address only if that is verified.
+        """Return at most MOST_FOUND users with similar names, verified addresses or ids, best match first.
+
+        Addresses are included only if they are verified.
         """
         rows = await self._reads.run(partial(search.users, text=permit.operation.text, limit=MOST_FOUND))
         return FoundUsers(
@@ -127,9 +128,10 @@ class Users:
         )
 
     async def update(self, permit: Permit[UpdateSelf | UpdateUser]) -> User:
-        """Another name and kind, and of another user another address. Raises UserNotFound.
+        """Change the name and type of a user, and the address of another user. Raise UserNotFound.
 
-        The own address is the one that the caller's provider verified; what callers say of themselves is not stored.
+        The caller's own address is the one that the identity provider verified. An address in the request is not
+        stored.
         """
         operation = permit.operation
         address = None
@@ -151,13 +153,13 @@ class Users:
         return _wire(user_from(row))
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
-        """The record with every grant to the user, answered when all of it is taken away everywhere. Who comes back
-        with the same id has nothing. Sent again after an outage, it finishes what was begun. Raises UserNotFound for
-        whom neither a record nor anything else is left of, LastServerAdmin for the last who can manage the server, and
-        UserSynchronized for whom a directory keeps: with the record would go that it deactivated the user, and what it
-        says of the user later would find nobody.
+        """Delete the record and every grant to the user. Return when all those rights are revoked everywhere.
 
-        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        A user who returns with the same id has no rights. A retry after an outage completes the deletion. Raise
+        UserNotFound if there is neither a record nor a pending cleanup. Raise LastServerAdmin for the last server
+        administrator. Raise UserSynchronized for a user that SCIM manages: without the record the gateway would forget
+        a deactivation, and later SCIM requests would not find the user. Raise RevocationPending if the deletion is
+        recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.user
         user = Principal(PrincipalType.USER, ref.user_id)
@@ -175,8 +177,9 @@ class Users:
             await user_deletion_cleanup.take_away(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
-        """The roles the user was put into, of all projects the caller may be in; not those that come through other
-        roles. The caller's own are also those that groups in the token stand for: of others' tokens nothing is known.
+        """Return the roles that are assigned to the user directly, in all projects that the caller's token allows.
+
+        For the caller itself, roles of groups in the token are included. The groups of other users are unknown.
         """
         ref = permit.operation.user
         by_group = permit.actor.group_roles if isinstance(permit.operation, ListOwnRoles) else ()
@@ -190,8 +193,9 @@ class Users:
             )
 
     async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
-        """The roles the user is in, of all projects, also through other roles, by owning one, and about oneself by
-        groups in the token.
+        """Return all roles of the user in all projects: assigned, nested and owned ones.
+
+        For the caller itself, roles of groups in the token are included.
         """
         ref = permit.operation.user
         if permit.resolution.get(ref) is None:
@@ -202,7 +206,7 @@ class Users:
             return named_roles(await role_nesting.all_roles_of(connection, PrincipalType.USER, ref.user_id))
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:
-        """Users in the order of their ids."""
+        """Return users in the order of their ids."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
         ask = partial(
@@ -217,7 +221,7 @@ class Users:
 
 
 async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> AnyRow:
-    """Record the address that the caller's token proves, if any, and return the caller's row."""
+    """Store the address that the caller's token proves, if any. Return the caller's row."""
     if actor.email is None:
         return row
     await users.verify_address(connection, actor.id, actor.email)
@@ -225,12 +229,12 @@ async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> An
 
 
 def display_name(actor: Actor) -> str:
-    """What the token calls the caller, or that it does not."""
+    """Return the caller's name in the token, or a generic name with its id."""
     return actor.name or f"Nameless App with ID {actor.id.partition('~')[2]}"
 
 
 def guessed_type(actor: Actor) -> str:
-    """`human` or `application`, as the token suggests."""
+    """Return `application` or `human`, derived from the token."""
     return "application" if actor.application else "human"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a warehouse, and who may change one: shared by the use cases about warehouses."""
+"""Common parts of warehouse use cases: the wire form, format versions and the `managed-by` check."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gateway.storage.registry import stored_profile
 INSTANCE_ADMIN = "instance-admin"
 
 
-#: Fields that a request to create a warehouse, its row and its answer have under one name. A new one is a column and a
-#: field of the two bodies; it is written and told by its name.
+#: Fields with the same name in the create request, the row and the response. A new one needs a column and a field in
+#: both bodies; this module copies it by name.
 STATED: Final = tuple(
     name
     for name in CreateWarehouseRequest.__struct_fields__
@@ -29,31 +29,31 @@ STATED: Final = tuple(
 
 
 def stated(request: CreateWarehouseRequest) -> dict[str, object]:
-    """Return the columns that a request fills as they are. Raises DefaultFormatVersionNotAllowed."""
+    """Return {column: value} for the fields that a request sets directly. Raise DefaultFormatVersionNotAllowed."""
     versions = require_versions(request.allowed_format_versions, request.default_format_version)
     given = {name: msgspec.to_builtins(getattr(request, name)) for name in STATED}
     return {**given, "allowed_format_versions": versions}
 
 
 def require_manager(actor: Actor, row: AnyRow) -> None:
-    """Raise WarehouseManaged unless this caller may change the warehouse in this row.
+    """Raise WarehouseManaged unless the caller may change the warehouse in this row.
 
-    Asked beside the relation, of the row as it is locked: who is handed a warehouse while a change of it is under way
-    loses no race.
+    The check supplements the relation check and needs the locked row, so that a concurrent change of `managed-by` takes
+    effect.
     """
     if row.managed_by == INSTANCE_ADMIN and not actor.instance_admin:
         raise WarehouseManaged("Only instance admins may change this warehouse: it is managed by instance-admin.")
 
 
 def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
-    """The allowed versions, each once. Raises DefaultFormatVersionNotAllowed."""
+    """Return the allowed versions, sorted and distinct. Raise DefaultFormatVersionNotAllowed."""
     if default is not None and default not in allowed:
         raise DefaultFormatVersionNotAllowed(f"Format version {default} is not among the allowed ones.")
     return sorted(set(allowed))
 
 
 def warehouse_answer(row: AnyRow) -> Warehouse:
-    """A row of `warehouses`, without its secrets."""
+    """Return a row of `warehouses` in wire form, without secrets."""
     kind = None
     if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
         kind = CredentialType(type=profile.provider, credential_type=profile.credential_kind)

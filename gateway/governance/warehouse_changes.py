@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases that change a warehouse, but for its storage (`warehouse_storage.py`)."""
+"""Use cases that change a warehouse, except its storage (`warehouse_storage.py`)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from gateway.protocol.warehouses import Warehouse
 
 
 class WarehouseChanges:
-    """Changes of warehouses. Each raises WarehouseManaged when only instance admins may make it."""
+    """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may do so."""
 
     def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
         self._database = database
         self._delivery = delivery
 
     async def rename(self, permit: Permit[RenameWarehouse]) -> Warehouse:
-        """Another name. Raises WarehouseNameAlreadyTaken."""
+        """Rename a warehouse. Raise WarehouseNameAlreadyTaken."""
         name = permit.operation.new_name
         try:
             return warehouse_answer(await self._change(permit, name=name))
@@ -55,37 +55,38 @@ class WarehouseChanges:
             raise WarehouseNameAlreadyTaken(f"A warehouse with name {name} exists.") from taken
 
     async def activate(self, permit: Permit[ActivateWarehouse]) -> None:
-        """The catalog serves it again; a warehouse that is active stays so."""
+        """Make the catalog serve a warehouse again. Idempotent."""
         await self._change(permit, active=True)
 
     async def deactivate(self, permit: Permit[DeactivateWarehouse]) -> None:
-        """The catalog serves it no more.
+        """Make the catalog reject requests for a warehouse.
 
-        Every request reads the row, so those that begin afterwards find it inactive whatever was remembered of rights;
-        those under way read it once more before they commit, or hand out keys (`db/decision_revalidation.py`).
+        Every later request reads the row and finds it inactive, regardless of cached decisions. Requests in flight read
+        it again before they commit or vend credentials (`db/decision_revalidation.py`).
         """
         await self._change(permit, active=False)
 
     async def protect(self, permit: Permit[SetWarehouseProtection]) -> ProtectionAnswer:
-        """Protected or not."""
+        """Set or clear the protection flag."""
         row = await self._change(permit, protected=permit.operation.protected)
         return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)
 
     async def set_managed_by(self, permit: Permit[SetWarehouseManagedBy]) -> Warehouse:
-        """Who may change it from now on. Raises InstanceAdminRequired."""
+        """Set `managed-by`. Raise InstanceAdminRequired."""
         if not permit.actor.instance_admin:
             raise InstanceAdminRequired("Only instance admins may say who manages a warehouse.")
         return warehouse_answer(await self._change(permit, managed_by=permit.operation.managed_by))
 
     async def set_delete_profile(self, permit: Permit[SetWarehouseDeleteProfile]) -> Warehouse:
-        """Another profile, for what is dropped from now on."""
+        """Replace the delete profile. It applies to later drops only."""
         return warehouse_answer(
             await self._change(permit, delete_profile=msgspec.to_builtins(permit.operation.profile))
         )
 
     async def set_format_version_policy(self, permit: Permit[SetWarehouseFormatVersionPolicy]) -> Warehouse:
-        """Other versions, for tables that are created, registered or upgraded from now on; what is there stays as it
-        is. Raises DefaultFormatVersionNotAllowed.
+        """Replace the allowed and default format versions. Raise DefaultFormatVersionNotAllowed.
+
+        They apply to tables that are created, registered or upgraded later. Existing tables stay unchanged.
         """
         request = permit.operation.request
         allowed = require_versions(request.allowed_format_versions, request.default_format_version)
@@ -95,12 +96,12 @@ class WarehouseChanges:
         return warehouse_answer(row)
 
     async def delete(self, permit: Permit[DeleteWarehouse]) -> None:
-        """The empty warehouse with every grant on it; answered when all that they gave is taken away everywhere.
+        """Delete an empty warehouse and every grant on it. Return when all those rights are revoked everywhere.
 
-        Nothing in its storage is touched. Raises WarehouseNotEmpty; unless forced, WarehouseProtected; and
-        WarehouseHasUnfinishedTasks while files wait for their removal, unless they are abandoned: then they stay where
-        they are for good and the audit tells which, because a store that is gone would keep the warehouse for ever.
-        Raises RevocationPending when it is recorded but OpenFGA has not confirmed it yet.
+        Its storage stays unchanged. Raise WarehouseNotEmpty. Raise WarehouseProtected unless `force` is set. Raise
+        WarehouseHasUnfinishedTasks while files wait for removal, unless `abandon_files` is set. Abandoned files stay
+        for good, and the audit record lists them; otherwise an unreachable store would make the warehouse undeletable.
+        Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         resolved = permit.warehouse(operation.warehouse)
@@ -132,7 +133,7 @@ class WarehouseChanges:
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:
-        """The changed row."""
+        """Update the columns in `values` and return the changed row."""
         ref = permit.operation.warehouse
         async with self._database.change(permit) as connection:
             row = await warehouses.locked(connection, ref.warehouse_id)
@@ -145,5 +146,5 @@ class WarehouseChanges:
 
 
 def _listed(places: Sequence[str]) -> str:
-    """A JSON list: keys of a store may hold any character that could stand between them."""
+    """Return a JSON list. Storage keys can contain any character, so no separator would be unambiguous."""
     return msgspec.json.encode(places).decode()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of a warehouse's storage: another profile or credential, and whether they do what they have to.
+"""Use cases of a warehouse's storage: replace the profile or the credential, and validate them.
 
-What names the place of the warehouse stays: its tables lie there. So an update can make no two warehouses overlap, and
-only their creation has to look (`db/warehouses.claim_base`).
+The fields that determine the location cannot change, because tables are stored there. So an update cannot make two
+warehouses overlap, and only their creation checks for overlaps (`db/warehouses.claim_base`).
 
-An update counts for every request that begins afterwards, in every process: each reads the warehouse's row, whose
-profile version and credential id are part of what keys and opened credentials are remembered under.
+An update applies to every later request in every worker process. Each request reads the warehouse's row, and the
+profile version and the credential id in it are part of the cache keys of credentials.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AS_IT_IS = "The storage is tried as it is."
 
 
 class WarehouseStorage:
-    """Storage of warehouses. What changes it raises WarehouseManaged when only instance admins may."""
+    """Change and validate warehouse storage. Changes raise WarehouseManaged if only instance admins may make them."""
 
     def __init__(self, *, database: Database, storage: StorageCredentials, trials: StorageValidator) -> None:
         self._database = database
@@ -50,8 +50,10 @@ class WarehouseStorage:
         self._trials = trials
 
     async def update(self, permit: Permit[UpdateWarehouseStorage]) -> Warehouse:
-        """Another profile and credential. Raises StorageProfileImmutable, StorageValidationFailed, and 400 for what is
-        no profile or credential; then nothing was changed.
+        """Replace profile and credential.
+
+        Raise StorageProfileImmutable, StorageValidationFailed, or 400 for an invalid profile or credential; nothing was
+        changed then.
         """
         ref, request = permit.operation.warehouse, permit.operation.request
         await self._require_manager(permit.actor, ref)
@@ -63,12 +65,15 @@ class WarehouseStorage:
             row = await self._locked(connection, permit.actor, ref)
             before = stored_profile(row.profile)
             permit.trail.tell(**_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced")
-            # The profile that is replaced may be another than the one that was looked at; the place is the same.
+            # Another update may have replaced the profile since it was read. The location is the same.
             changed = await self._replace(connection, row, profile, credential)
         return warehouse_answer(changed)
 
     async def update_credential(self, permit: Permit[UpdateWarehouseStorageCredential]) -> Warehouse:
-        """Another credential. Raises StorageValidationFailed, and 400 for what is none; then nothing was changed."""
+        """Replace the credential.
+
+        Raise StorageValidationFailed, or 400 for an invalid credential; nothing was changed then.
+        """
         ref = permit.operation.warehouse
         await self._require_manager(permit.actor, ref)
         resolved = permit.warehouse(ref)
@@ -82,7 +87,7 @@ class WarehouseStorage:
         return warehouse_answer(changed)
 
     async def validate_profile(self, permit: Permit[ValidateWarehouseStorageProfile]) -> ValidationAnswer:
-        """Every check of `update` with its result; nothing is changed."""
+        """Run every check of `update` and return the results. Nothing is changed."""
         ref, request = permit.operation.warehouse, permit.operation.request
         now = stored_profile(permit.warehouse(ref).profile)
 
@@ -102,7 +107,7 @@ class WarehouseStorage:
         )
 
     async def validate_credential(self, permit: Permit[ValidateWarehouseStorageCredential]) -> ValidationAnswer:
-        """Every check of `update_credential` with its result; nothing is changed."""
+        """Run every check of `update_credential` and return the results. Nothing is changed."""
         ref = permit.operation.warehouse
         now = stored_profile(permit.warehouse(ref).profile)
         given = bytes(permit.operation.request.new_storage_credential)
@@ -116,7 +121,7 @@ class WarehouseStorage:
         )
 
     async def validate_access(self, permit: Permit[ValidateWarehouseStorageAccess]) -> ValidationAnswer:
-        """Whether the storage does what it has to, as the warehouse has it now."""
+        """Validate the current storage of the warehouse and return the results."""
         resolved = permit.warehouse(permit.operation.warehouse)
         credential = await self._storage.of(resolved)
         rules: dict[str, Rule] = {
@@ -128,7 +133,7 @@ class WarehouseStorage:
         return await self._trials.report(rules, lambda: (stored_profile(resolved.profile), credential))
 
     def _rules(self, actor: Actor, ref: WarehouseRef, rules: dict[str, Rule]) -> dict[str, Rule]:
-        """The rules of an update beside `rules`; those of a creation alone are not asked."""
+        """Return `rules` with the general rules of an update. Rules that apply only to creation are skipped."""
         return {
             "warehouse-name-valid": ONLY_CREATION,
             "location-exclusive": "An update leaves the warehouse where it is.",
@@ -158,7 +163,7 @@ class WarehouseStorage:
     async def _replace(
         self, connection: Connection, row: AnyRow, profile: StorageProfile | None, credential: Credential | None
     ) -> AnyRow:
-        """The row with what is new; the credential it had is kept for requests that are under way, then removed."""
+        """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
             "secret_id": await self._storage.keep(connection, credential),
             "profile_version": row.profile_version + 1,
@@ -172,14 +177,14 @@ class WarehouseStorage:
 
 
 def _endpoints(profile: StorageProfile, *, suffix: str = "") -> dict[str, str]:
-    """Return audit details: the endpoints of a profile, without those it leaves to the provider."""
+    """Return the endpoints of a profile as audit details, without those that are the provider's defaults."""
     return {f"{name}{suffix}": value for name, value in profile.endpoints().items()}
 
 
 def _require_compatible(now: StorageProfile, new: StorageProfile) -> None:
-    """Raise StorageProfileImmutable when `new` is of another place than `now`.
+    """Raise StorageProfileImmutable if `new` has another location than `now`.
 
-    The tables of the warehouse, and the credentials that are out, lie where the profile says.
+    The location of existing tables and of vended credentials depends on the profile.
     """
     changed = now.moved(new)
     if changed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of warehouses."""
+"""Use cases to create, validate, list and read warehouses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from gateway.scope.profile import StorageProfile, key_seconds
 
 
 class Warehouses:
-    """Warehouses of a project."""
+    """Create, list and read the warehouses of a project."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class Warehouses:
         self._trials = trials
 
     async def create(self, permit: Permit[CreateWarehouse]) -> Warehouse:
-        """Validate the storage on the store itself, then create the warehouse. Grant its creator `ownership` and
-        `manage_storage`.
+        """Validate the storage on the store, then create the warehouse.
 
-        Raises 400 with every failed check in its details; then nothing was created and the probes are gone.
+        The creator gets `ownership` and `manage_storage`. Raise 400 with every failed check in the details; then
+        nothing was created and the probe's objects are removed.
         """
         request = permit.operation.request
         project = permit.project(permit.operation.project)
@@ -72,7 +72,7 @@ class Warehouses:
         fields = stated(request)
         profile = self._trials.profile(request.storage_profile)
         credential = self._trials.credential(bytes(request.storage_credential), profile)
-        # Before anything is tried: the probe writes, and not where another warehouse lies.
+        # Check for overlaps first: the probe must not write into the location of another warehouse.
         await self._require_free_base(profile)
         require_valid(await self._trials.tried(profile, credential))
         id = uuid7()
@@ -103,7 +103,7 @@ class Warehouses:
             await grants.give(
                 connection, privilege=Privilege.OWNERSHIP, principal=owner, on=warehouse, by=permit.actor.id
             )
-            # Ownership does not imply it: an owner who is appointed later does not receive it.
+            # Ownership does not imply `manage_storage`: a later owner does not receive it.
             await grants.give(
                 connection, privilege=Privilege.MANAGE_STORAGE, principal=owner, on=warehouse, by=permit.actor.id
             )
@@ -121,7 +121,7 @@ class Warehouses:
         return warehouse_answer(row)
 
     async def validate_creation(self, permit: Permit[ValidateWarehouseCreation]) -> ValidationAnswer:
-        """Every check of a creation with its result; nothing is created."""
+        """Run every check of `create` and return the results. Nothing is created."""
         request = permit.operation.request
         project = permit.project(permit.operation.project)
         trials = self._trials
@@ -159,7 +159,7 @@ class Warehouses:
         )
 
     async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:
-        """The project's warehouses the caller sees, active ones unless asked otherwise."""
+        """Return the project's warehouses that the caller sees. Inactive ones are included only on request."""
         operation = permit.operation
         project_id = operation.project.project_id
         reach = await reach_of(self._reaches, ObjectType.WAREHOUSE)
@@ -176,7 +176,7 @@ class Warehouses:
         return WarehouseList(warehouses=[warehouse_answer(row) for row, yes in zip(rows, seen, strict=True) if yes])
 
     async def get(self, permit: Permit[GetWarehouse]) -> Warehouse:
-        """One warehouse."""
+        """Return one warehouse."""
         resolved = permit.warehouse(permit.operation.warehouse)
         async with self._database.read() as connection:
             row = await warehouses.get(connection, resolved.id)
