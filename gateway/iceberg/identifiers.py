@@ -29,7 +29,7 @@ MAX_NAME_BYTES: Final = 255
 
 MAX_ASKED_LEVELS: Final = 100
 MAX_ASKED_CHARACTERS: Final = 1024
-"""Maximum length of a level or name, and above it the maximum number of levels, that a request may use.
+"""Maximum number of levels of a namespace, and of characters of a level or name, in any request.
 
 Longer names cannot exist, and every record of a request would repeat them.
 """

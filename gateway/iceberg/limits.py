@@ -23,7 +23,7 @@ MAX_NAMESPACE_PROPERTY_BYTES: Final = 1024 * 1024
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The limits of one process. Sizes are in bytes. A value is anything between two commas or brackets of a JSON text."""
+    """The limits of one process. Sizes are in bytes. A value is an element of an array or a member of an object."""
 
     request_values: int = 200_000
     file_bytes: int = 64 * 1024 * 1024
@@ -59,7 +59,7 @@ def property_bytes(properties: Mapping[str, str]) -> int:
 
 
 def count_values(text: bytes) -> int:
-    """Return an upper bound of the number of values in a JSON text. Commas and brackets inside strings are counted too."""
+    """Return an upper bound of the number of values in a JSON text: commas and brackets, also those inside strings."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
