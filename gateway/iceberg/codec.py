@@ -12,7 +12,7 @@ from msgspec import Meta
 from gateway.iceberg.errors import BadRequestException
 
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""`integer` of the specification: 32 bits, because Java readers store it in an `int`."""
+"""`integer` of the specification: 32 bits, so that every reader can represent it."""
 
 LARGEST_LONG: Final = 2**63 - 1
 

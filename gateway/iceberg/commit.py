@@ -142,15 +142,15 @@ def commit_table(
     default_format_version: int = DEFAULT_CREATE_FORMAT_VERSION,
     limits: Limits | None = None,
 ) -> CommitOutcome:
-    """Apply a commit to a table. If `base` is None, create the table; the only allowed requirement is then
-    `assert-create`.
+    """Apply a commit to a table, or create the table if `base` is None.
 
-    `base_location` is the metadata file of `base`. Times are milliseconds since the epoch.
+    A create commit must have the requirement `assert-create` and no other kind. `base_location` is the metadata file of
+    `base`. `now_ms` is in milliseconds since the epoch.
 
     Raises `CommitFailedException` (409) if a requirement does not hold, and `RetryableValidation` (409) if a concurrent
-    commit made the updates invalid. Raises errors of status 400 for updates that are not allowed, among them
-    `MetadataTooLarge` and `TooManyUpdatesInCommit`. The caller must check the location, UUID and properties of a create
-    commit: they come from the client.
+    commit made the updates invalid. Raises `FailedToSetProperties` (409) for unsupported properties. Raises errors of
+    status 400 for updates that are not allowed, among them `MetadataTooLarge` and `TooManyUpdatesInCommit`. The caller
+    must check the location, UUID and properties of a create commit: they come from the client.
     """
     _refuse_too_many(updates)
     if base is None:
@@ -189,8 +189,8 @@ def commit_view(
 ) -> ViewCommitOutcome:
     """Apply a commit to a view. `now_ms` is in milliseconds since the epoch.
 
-    Raises `CommitFailedException` (409) if the UUID in a requirement is not that of the view, and errors of status 400
-    for updates that are not allowed. The caller must check a new location: it comes from the client.
+    Raises `CommitFailedException` (409) if the UUID in a requirement is not that of the view. Raises errors of status
+    400 for updates that are not allowed. The caller must check a new location: it comes from the client.
     """
     _refuse_too_many(updates)
     for requirement in requirements:

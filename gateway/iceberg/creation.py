@@ -139,8 +139,8 @@ def _rebound_order(order: SortOrder, asked: Schema, schema: Schema) -> SortOrder
 
 
 def _moved(source_id: int, asked: Schema, schema: Schema, noun: str) -> int:
-    """Return the new id of a column whose id in the request is `source_id`. Raises `InvalidTableUpdate` if there is
-    none.
+    """Return the new id of the column whose id in the request is `source_id`. Raises `InvalidTableUpdate` without
+    one.
     """
     name = asked.name_of(source_id)
     column = schema.named(name) if name is not None else None

@@ -149,7 +149,7 @@ class Parts(Sequence[P], Generic[P]):
             return NotImplemented
         return bytes(self.json) == bytes(other.json)
 
-    __hash__ = None  # type: ignore[assignment]  # parts hold unhashable text; declared so that __eq__ does not inherit one
+    __hash__ = None  # type: ignore[assignment]  # Parts are unhashable; mypy expects the inherited method type.
 
     def __repr__(self) -> str:
         return f"Parts({list(self.items)!r})"

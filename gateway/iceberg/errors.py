@@ -386,13 +386,16 @@ class _RetryLater(CatalogError):
 class TooManyRequests(_RetryLater, code=429):
     """The request had no effect and can be retried.
 
-    It also reports a commit that could not be authorized before it began. Clients treat a 5xx status of a commit as
-    "state unknown" (REST specification, commit errors).
+    It replaces 503 for changes of catalog objects. Clients treat a 5xx status of a commit as "state unknown" (REST
+    specification, commit errors).
     """
 
 
 class ServiceUnavailableException(_RetryLater, code=503):
-    """A dependency is down, and the request had no effect. Not used for commits that may have been applied."""
+    """A dependency is down, and the request had no effect.
+
+    `api/errors.py` replaces it by TooManyRequests for changes of catalog objects.
+    """
 
 
 class InternalServerError(CatalogError, code=500):

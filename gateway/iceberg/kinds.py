@@ -88,9 +88,9 @@ def update_kinds(
     """Return the kinds of change in a commit.
 
     A snapshot has the kind that its summary declares. A missing or unknown declaration counts as overwrite. So does an
-    append whose summary reports removed files. If `base` is given, an append also counts as overwrite unless its parent
-    is the current snapshot of the ref: otherwise existing rows would disappear. Moving `main` to a snapshot that this
-    commit did not add is an overwrite.
+    append whose summary reports removed files or rows. If `base` is given, moving an existing ref to an added snapshot
+    is also an overwrite, unless the snapshot's parent is the current snapshot of the ref: existing rows would
+    disappear. Removing `main`, or moving it to a snapshot that this commit did not add, is an overwrite.
     """
     kinds: set[UpdateKind] = set()
     added: dict[int, _AddedSnapshot] = {}

@@ -38,7 +38,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     """The parts of table or view metadata that can grow.
 
     `histories` are the arrays with one entry per snapshot or commit, `structures` those with one entry per schema,
-    spec, sort order, key or view version. The names are those of error messages.
+    spec, sort order, key or view version. Their keys are the nouns of error messages. `refs` is the number of refs.
     """
 
     histories: Mapping[str, Parts[Any]]

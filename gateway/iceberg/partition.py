@@ -166,9 +166,9 @@ def assign_field_ids(
 ) -> tuple[PartitionField, ...]:
     """Return the spec's fields, each with an id.
 
-    In version 1 missing ids count up from 1000. In later versions a field gets the id that a field with the same source
-    and transform has in a spec of `known`, or else the next unused one. An id thus keeps one meaning during the life of
-    the table. Raises `BadRequestException` if the client reuses an id for another field.
+    In version 1 missing ids count up from 1000. In later versions a field reuses the id of a field with the same source
+    and transform in a spec of `known`. If there is none, it gets the next unused id. An id thus keeps one meaning
+    during the life of the table. Raises `BadRequestException` if the client reuses an id for another field.
     """
     if format_version == 1:
         return tuple(

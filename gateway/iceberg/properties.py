@@ -115,7 +115,7 @@ def flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def check_removable(current: Mapping[str, str], removals: Iterable[str]) -> None:
-    """Raise ImmutablePropertyRemoval (400) if an immutable property that is set would be removed."""
+    """Raise ImmutablePropertyRemoval (400) if `current` has an immutable property that is in `removals`."""
     for name in removals:
         if name in IMMUTABLE_PROPERTIES and name in current:
             raise ImmutablePropertyRemoval(f"Property {name} cannot be removed once it is set")

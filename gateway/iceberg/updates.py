@@ -174,13 +174,13 @@ class RemovePartitionStatistics(_Update, frozen=True, tag="remove-partition-stat
 
 
 class RemovePartitionSpecs(_Update, frozen=True, tag="remove-partition-specs"):
-    """Remove partition specs that no data file uses."""
+    """Remove partition specs. The default spec cannot be removed."""
 
     spec_ids: tuple[Int, ...]
 
 
 class RemoveSchemas(_Update, frozen=True, tag="remove-schemas"):
-    """Remove schemas that no snapshot uses."""
+    """Remove schemas. The current schema cannot be removed."""
 
     schema_ids: tuple[Int, ...]
 

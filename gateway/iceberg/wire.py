@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request and response bodies of `/catalog/v1`, with the members of the protocol's OpenAPI document.
 
-Unknown members at the top level of a request, in an update or in a requirement are rejected with 400: the catalog would
+Unknown members at the top level of a request, in an update or in a requirement are rejected with 400. The catalog would
 otherwise ignore an instruction. The documents inside (schemas, specs, orders, snapshots, view versions) stay raw JSON
 with the members of newer specifications. The functions that apply them parse them. Optional members may be null.
 `decode` reports errors as 400 with the JSON path.

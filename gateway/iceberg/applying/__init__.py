@@ -2,5 +2,6 @@
 """Apply updates to a document: a mutable copy per commit (`builder`, `view_builder`) and one function per update,
 grouped by topic.
 
-Only `commit` and `creation` use this package. They return immutable metadata.
+Each function takes the builder, the update, and `at`, the JSON path of the update for error messages. Only `commit` and
+`creation` use this package. They return immutable metadata.
 """

@@ -45,8 +45,8 @@ class TableBuilder:
     """A mutable copy of the metadata, and a record of the changes of this commit.
 
     `schema_id`, `spec_id`, `order_id`, `table_uuid` and `location` are None until a create commit sets them.
-    `updated_ms` is the timestamp of the snapshot that the commit added or referred to last. If it is None, the time of
-    the commit applies.
+    `updated_ms` is the timestamp of the snapshot that this commit added last, or of the added one that it set a ref to
+    last. If it is None, the time of the commit applies.
     """
 
     base: TableMetadata | None
@@ -208,8 +208,9 @@ class TableBuilder:
                 self.orders = self.orders.append(UNSORTED)
 
     def _log_previous(self, location: str, timestamp_ms: int) -> tuple[str, ...]:
-        """Add the base file to the metadata log, shorten the log to its configured length, and return the files
-        removed from it.
+        """Add the base file to the metadata log and shorten the log to its configured length.
+
+        Returns the files removed from the log, oldest first.
         """
         keep = previous_versions_kept(self.properties)
         entries = self.metadata_log.items

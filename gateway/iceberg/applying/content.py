@@ -111,6 +111,7 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
     """Create or move a branch or tag. Moving `main` makes the snapshot current and adds a log entry.
 
     Raises `InvalidTableUpdate` for an unknown snapshot, for a tag with branch settings, and if `main` would be a tag.
+    Raises `BadRequestException` for an empty name.
     """
     ref = _ref(update)
     if update.ref_name == MAIN and ref.type != "branch":

@@ -119,8 +119,9 @@ class ViewBuilder:
             )
 
     def _expire(self, current: ViewVersion) -> None:
-        """Keep the current version and the newest others. Remove the log entries up to the last one of an expired
-        version.
+        """Remove old versions beyond the configured number. The current version and the newest others are kept.
+
+        The log loses its entries up to the last one of a removed version.
         """
         keep = max(len(self.added_versions), view_versions_kept(self.properties))
         if len(self.versions) <= keep:
