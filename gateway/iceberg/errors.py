@@ -293,18 +293,12 @@ class AlreadyExistsException(CatalogError, code=409):
 
     @classmethod
     def rename(cls, source: Dotted, destination: Dotted, *, taken_by: str) -> Self:
-        """Return the error for a rename to a name that is in use.
-
-        `taken_by` is "Table" or "View", the kind of the object at the destination.
-        """
+        """Return the error for a rename to a used name. `taken_by` is the kind of object there: Table or View."""
         return cls(f"Cannot rename {source.dotted} to {destination.dotted}. {taken_by} already exists")
 
 
 class CommitFailedException(CatalogError, code=409):
-    """A requirement of the commit does not hold, or a concurrent commit was first.
-
-    The client must refresh the metadata and retry.
-    """
+    """A requirement does not hold, or a concurrent commit was first. The client must refresh and retry."""
 
 
 class RetryableValidation(CommitFailedException, type="CommitFailedException"):
@@ -384,18 +378,14 @@ class _RetryLater(CatalogError):
 
 
 class TooManyRequests(_RetryLater, code=429):
-    """The request had no effect and can be retried.
+    """The request had no effect and can be retried. Replaces 503 for changes of catalog objects.
 
-    It replaces 503 for changes of catalog objects. Clients treat a 5xx status of a commit as "state unknown" (REST
-    specification, commit errors).
+    Clients treat a 5xx status of a commit as "state unknown" (REST specification, commit errors).
     """
 
 
 class ServiceUnavailableException(_RetryLater, code=503):
-    """A dependency is down, and the request had no effect.
-
-    `api/errors.py` replaces it by TooManyRequests for changes of catalog objects.
-    """
+    """A dependency is down; the request had no effect. Catalog changes raise TooManyRequests instead."""
 
 
 class InternalServerError(CatalogError, code=500):
