@@ -106,7 +106,7 @@ def count(source: str) -> Lines:
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
-    found = set()
+    found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON in and out: bounded integers, and decoding whose errors name the place in the sender's own spelling."""
+"""JSON codec: bounded integers, and decoding errors that name the JSON path in the spelling of the request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Meta
 from gateway.iceberg.errors import BadRequestException
 
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""`integer` of the specification: 32 bits, so that every reader can hold it."""
+"""`integer` of the specification: 32 bits, so that every reader can represent it."""
 
 LARGEST_LONG: Final = 2**63 - 1
 
@@ -24,30 +24,30 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A size, time or sequence number: 64 bits, not negative."""
 
 ABSENT: Final = msgspec.Raw(b"null")
-"""Members kept as raw JSON that the sender left out, or sent as null."""
+"""The value of a raw JSON member that the client left out or sent as null."""
 
 
 def absent() -> msgspec.Raw:
-    """ABSENT as a default factory: a plain default of this type cannot be told in a JSON schema."""
+    """Return ABSENT. A default factory, because a JSON schema cannot express a plain default of this type."""
     return ABSENT
 
 
 T = TypeVar("T")
 
 MAX_NESTING: Final = 200
-"""Deepest nesting of JSON that is read; schemas in practice stay below 20."""
+"""Maximum nesting depth of JSON that is accepted. Schemas in practice stay below 20."""
 
-# An escape only when the backslash is not itself escaped.
+# The backslash begins an escape only if it is not itself escaped.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT = re.compile(r" - at `\$?(?P<path>[^`]*)`")
 _TAG_PATH = re.compile(r"\.(?P<list>updates|requirements)\[\d+\]\.(?:action|type)$")
 
 
 def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "$") -> T:
-    """Decode a request body, or a part of one found at the JSON path `at`.
+    """Decode a request body, or the part of one at the JSON path `at`.
 
-    Raises `BadRequestException` naming the JSON path of what is wrong, in the kebab-case spelling of the wire, and for
-    an unknown update or requirement the list of known ones (specification: unknown kinds are refused with 400).
+    Raises `BadRequestException`. The message names the JSON path in the kebab-case spelling of the request. For an
+    unknown update or requirement it lists the known ones; the REST specification demands 400 for unknown kinds.
     """
     try:
         return msgspec.json.decode(data, type=kind)
@@ -60,15 +60,15 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "$") -> T:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON."""
+    """Encode a value as compact JSON."""
     return msgspec.json.encode(value)
 
 
 def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
-    """The plain Python values of a JSON text, duplicate keys resolved (the last wins, as with every common reader).
+    """Decode a JSON text to plain Python values. The last of duplicate keys wins, as in common JSON readers.
 
-    Text that is stored goes through this once, so that no two readers can see different documents in it. Raises
-    `BadRequestException` for text that is no JSON or nested deeper than `MAX_NESTING`.
+    Text of clients passes through this function before it is stored. All readers then see the same document. Raises
+    `BadRequestException` for text that is not JSON, contains U+0000, or is nested deeper than `MAX_NESTING`.
     """
     refuse_nul(data, at=at)
     value = decode(data, object, at=at)
@@ -77,7 +77,7 @@ def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
 
 
 def canonical_object(data: bytes | msgspec.Raw, *, at: str = "$") -> dict[str, Any]:
-    """As `canonical`, for a text that must be a JSON object; raises `BadRequestException` when it is not."""
+    """Decode like `canonical`. Raise `BadRequestException` also for a text that is not a JSON object."""
     value = canonical(data, at=at)
     if not isinstance(value, dict):
         raise BadRequestException(f"Malformed request: expected an object at `{at}`")
@@ -85,9 +85,9 @@ def canonical_object(data: bytes | msgspec.Raw, *, at: str = "$") -> dict[str, A
 
 
 def refuse_nul(data: bytes | msgspec.Raw, *, at: str = "$") -> None:
-    """Refuse the character U+0000 anywhere in a JSON text: databases cannot hold it, and no name or value needs it.
+    """Raise `BadRequestException` if a JSON text contains the character U+0000. PostgreSQL cannot store it.
 
-    Unescaped it is no JSON at all, so only its escape is looked for. Raises `BadRequestException`.
+    Only the escaped form is searched: JSON does not allow the raw character.
     """
     if b"\\u0000" in (text := bytes(data)) and _NUL.search(text):
         raise BadRequestException(f"Malformed request: the character U+0000 is not allowed in `{at}`")
@@ -109,7 +109,10 @@ def _refuse_deep_nesting(value: object, at: str) -> None:
 
 
 def _placed(error: msgspec.ValidationError, kind: type[object], at: str) -> str:
-    """The library's message with its path, relative to `at`, and with the known kinds where the tag is unknown."""
+    """Return the decoder's message with its JSON path, which begins with `at`.
+
+    If the tag of an update or requirement is unknown, the message lists the known ones.
+    """
     text = str(error)
     path = "".join(reversed([match["path"] for match in _AT.finditer(text)]))
     reason = _AT.sub("", text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits: requirements, updates in order, and the rules the result must keep. Pure; never changes its input.
+"""Commits: check the requirements, apply the updates in order, validate the result. Pure; the input is not changed.
 
-The order (requirements first, then updates, then build) and the rules follow the reference implementation of the
-protocol; where ours are stricter the update's function says why.
+The rules and their order (requirements, updates, build) are those of the Java reference implementation. A function with
+a stricter rule gives the reason.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from gateway.iceberg.updates import (
 from gateway.iceberg.views import ViewMetadata
 
 MAX_UPDATES: Final = 10_000
-"""Updates one commit may hold; engines send a handful, an expiry of snapshots one per table."""
+"""Maximum number of updates in one commit. Engines send few; some clients send one update per expired snapshot."""
 
 DEFAULT_CREATE_FORMAT_VERSION: Final = 2
 
@@ -76,9 +76,9 @@ _LOOKS_AT: Final[Mapping[type, str]] = {
     RemoveEncryptionKey: "encryption_keys",
     AddViewVersion: "versions",
 }
-"""The array of the builder that an update goes through from end to end."""
+"""The array of the builder that each kind of update scans completely."""
 
-# Any: the value type of each entry is tied to its key, which a mapping cannot say; the test suite checks every pair.
+# Any: the parameter type of each function depends on its key, which Mapping cannot express. Tests check every pair.
 _TABLE_UPDATES: Final[Mapping[type, Callable[[TableBuilder, Any, str], None]]] = {
     AssignUuid: structure.assign_uuid,
     UpgradeFormatVersion: structure.upgrade_format_version,
@@ -118,12 +118,12 @@ _VIEW_UPDATES: Final[Mapping[type, Callable[[ViewBuilder, Any, str], None]]] = {
 
 
 class CommitOutcome(Struct, frozen=True, kw_only=True):
-    """What a commit makes of a table.
+    """The result of a table commit.
 
-    Without an effective change `metadata` is the base itself and no file is to be written. `expired_metadata_files` are
-    the metadata files that fell out of the log, oldest first, unless the table's properties keep them
-    (`write.metadata.delete-after-commit.enabled`: true where it is not set, as in the reference system, because nothing
-    refers to such a file any more; engines assume false only because they are not the ones to delete it).
+    If nothing changed, `changed` is False, `metadata` is the base object, and no file must be written.
+    `expired_metadata_files` are the metadata files that the log no longer names, oldest first. The list is empty if
+    `write.metadata.delete-after-commit.enabled` is false. The property defaults to true here: nothing refers to such a
+    file any more, and the catalog is the one that deletes it. Engines default to false because they do not.
     """
 
     metadata: TableMetadata
@@ -142,12 +142,15 @@ def commit_table(
     default_format_version: int = DEFAULT_CREATE_FORMAT_VERSION,
     limits: Limits | None = None,
 ) -> CommitOutcome:
-    """Apply a commit to a table; `base` None creates it (only `assert-create` is then allowed).
+    """Apply a commit to a table, or create the table if `base` is None.
 
-    `base_location` is the metadata file `base` was read from. Raises `CommitFailedException` (409) when a requirement
-    does not hold, `RetryableValidation` (409) when the commit was overtaken, and errors of status 400 for updates that
-    are not legal, among them `MetadataTooLarge` and `TooManyUpdatesInCommit`. A create commit's location, UUID and
-    properties are the client's: the caller checks them.
+    A create commit must have the requirement `assert-create` and no other kind. `base_location` is the metadata file of
+    `base`. `now_ms` is in milliseconds since the epoch.
+
+    Raises `CommitFailedException` (409) if a requirement does not hold, and `RetryableValidation` (409) if a concurrent
+    commit made the updates invalid. Raises `FailedToSetProperties` (409) for unsupported properties. Raises errors of
+    status 400 for updates that are not allowed, among them `MetadataTooLarge` and `TooManyUpdatesInCommit`. The caller
+    must check the location, UUID and properties of a create commit: they come from the client.
     """
     _refuse_too_many(updates)
     if base is None:
@@ -170,7 +173,7 @@ def commit_table(
 
 
 class ViewCommitOutcome(Struct, frozen=True, kw_only=True):
-    """What a commit makes of a view; without an effective change `metadata` is the base itself."""
+    """The result of a view commit. If nothing changed, `metadata` is the base object."""
 
     metadata: ViewMetadata
     changed: bool
@@ -184,10 +187,10 @@ def commit_view(
     now_ms: int,
     limits: Limits | None = None,
 ) -> ViewCommitOutcome:
-    """Apply a commit to a view.
+    """Apply a commit to a view. `now_ms` is in milliseconds since the epoch.
 
-    Raises `CommitFailedException` (409) when the view is not the one the client means, and errors of status 400 for
-    updates that are not legal. A new location is the client's: the caller checks it.
+    Raises `CommitFailedException` (409) if the UUID in a requirement is not that of the view. Raises errors of status
+    400 for updates that are not allowed. The caller must check a new location: it comes from the client.
     """
     _refuse_too_many(updates)
     for requirement in requirements:
@@ -205,11 +208,10 @@ def commit_view(
 def _steps(
     updates: Sequence[TableUpdate | ViewUpdate], builder: TableBuilder | ViewBuilder
 ) -> Iterator[tuple[str, TableUpdate | ViewUpdate]]:
-    """Each update with its place in the request, one after the other as the builder is changed by them.
+    """Yield each update with its JSON path in the request. The caller applies one before it takes the next.
 
-    Older clients expire each snapshot by an update of its own: those in a row are taken as one, so that a thousand of
-    them do not go through all snapshots a thousand times. What else multiplies is bounded: raises
-    `TooManyUpdatesInCommit` when the updates would have to look at more than `MAX_COMPARISONS` entries.
+    Older clients send one update per expired snapshot. Consecutive ones are merged, because each would scan all
+    snapshots. Raises `TooManyUpdatesInCommit` if the updates together would scan more than `MAX_COMPARISONS` entries.
     """
     looked_at = index = 0
     while index < len(updates):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold inside one metadata document, whoever wrote it."""
+"""Consistency checks for one metadata document, independent of the client that wrote it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_consistency(metadata: TableMetadata) -> None:
-    """Every part readable, ids unique, pointers to things that exist. Raises `BadRequestException`."""
+    """Raise `BadRequestException` unless every part is readable, ids are unique, and every referenced id exists."""
     _check_uuid(metadata.table_uuid)
     check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
     check_unique("spec-id", (spec.spec_id for spec in metadata.partition_specs))
@@ -28,7 +28,7 @@ def check_consistency(metadata: TableMetadata) -> None:
                 f"last-column-id is {metadata.last_column_id}, "
                 f"schema {schema.schema_id} has field id {schema.highest_field_id}"
             )
-    # Reading each default proves that it exists.
+    # These properties raise if the default does not exist.
     _ = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
     _check_snapshots(metadata)
     for part in (metadata.metadata_log, metadata.statistics, metadata.partition_statistics, metadata.encryption_keys):
@@ -63,7 +63,7 @@ def _check_uuid(text: str) -> None:
 
 
 def check_unique(name: str, ids: Iterable[int]) -> None:
-    """Raises `BadRequestException` when an id occurs twice."""
+    """Raise `BadRequestException` if an id occurs twice. `name` is the member name for the message."""
     seen: set[int] = set()
     for value in ids:
         if value in seen:

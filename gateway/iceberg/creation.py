@@ -38,7 +38,7 @@ from gateway.iceberg.wire import CreateTableRequest, CreateViewRequest
 
 FORMAT_VERSION_PROPERTY: Final = "format-version"
 DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {"write.parquet.compression-codec": "zstd"}
-"""What the reference implementation writes into every new table."""
+"""Properties of every new table, as in the Java reference implementation."""
 
 
 def new_table_metadata(
@@ -51,10 +51,11 @@ def new_table_metadata(
     allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS,
     limits: Limits | None = None,
 ) -> TableMetadata:
-    """The metadata of a new table.
+    """Return the metadata of a new table.
 
-    All column ids are given anew (the client's mean nothing before the table exists), the spec and order follow by
-    column name. The property `format-version` picks the version and is not stored. Raises errors of status 400.
+    All column ids are assigned anew, and the partition spec and sort order refer to the new ids. The client's ids have
+    no meaning before the table exists. The property `format-version` selects the version and is not stored. Raises
+    errors of status 400, and `FailedToSetProperties` (409) for unsupported properties.
     """
     version = _format_version(request.properties, default_format_version)
     check_format_version(version, allowed)
@@ -88,9 +89,9 @@ def new_table_metadata(
 def new_view_metadata(
     request: CreateViewRequest, *, view_uuid: UUID, location: str, now_ms: int, limits: Limits | None = None
 ) -> ViewMetadata:
-    """The metadata of a new view: schema 0 and version 1, whatever ids the request has for them.
+    """Return the metadata of a new view, with schema 0 and version 1. The ids in the request are ignored.
 
-    Raises errors of status 400, among them `IllegalArgumentException` for a dialect given twice.
+    Raises errors of status 400, among them `IllegalArgumentException` for two representations of one dialect.
     """
     builder = ViewBuilder(base=None, now_ms=now_ms)
     builder.view_uuid = str(view_uuid)
@@ -138,7 +139,9 @@ def _rebound_order(order: SortOrder, asked: Schema, schema: Schema) -> SortOrder
 
 
 def _moved(source_id: int, asked: Schema, schema: Schema, noun: str) -> int:
-    """The new id of a column the request names by its own id."""
+    """Return the new id of the column whose id in the request is `source_id`. Raises `InvalidTableUpdate` without
+    one.
+    """
     name = asked.name_of(source_id)
     column = schema.named(name) if name is not None else None
     if column is None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the protocol, by the `type` and HTTP status clients see.
+"""Errors of the protocol, by the `type` and HTTP status that clients receive.
 
-`api/errors.py` alone turns them into answers. The class name *is* the wire `type`, so a class is renamed only together
-with the protocol. Texts made by the named constructors are asserted by the protocol's compatibility kit: keep them
-verbatim. Rooms above may subclass `CatalogError` for kinds of their own.
+Only `api/errors.py` converts them to responses. The class name is the `type` in the response, so a rename of a class
+changes the protocol. The compatibility kit of the protocol asserts the texts of the named constructors: do not change
+them. Other rooms may derive their own errors from `CatalogError`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import ClassVar, Protocol, Self
 
 
 class Dotted(Protocol):
-    """Anything with the rendering `level1.level2.name` (a namespace or an identifier)."""
+    """A namespace or identifier with the rendering `level1.level2.name`."""
 
     @property
     def dotted(self) -> str: ...
 
 
 class CatalogError(Exception):
-    """An error a client may see: `type` and `code` per class, a message, and optional lines of detail."""
+    """Base of the errors that clients may see: `type` and `code` per class, a message, and optional lines of detail."""
 
     type: ClassVar[str] = "InternalError"
     code: ClassVar[int] = 500
@@ -39,83 +39,83 @@ class CatalogError(Exception):
             cls.code = code
 
 
-# ---- 400: the request itself is wrong ------------------------------------------------------------------------------
+# ---- 400: the request is invalid -----------------------------------------------------------------------------------
 
 
 class BadRequestException(CatalogError, code=400):
-    """The body or a parameter is malformed, or the change asked for is not a legal one."""
+    """The body or a parameter is malformed, or the requested change is not allowed."""
 
 
 class IllegalArgumentException(CatalogError, code=400):
-    """As bad request; Java clients pass this type's message through verbatim."""
+    """Same as BadRequestException. Java clients show the message of this type unchanged."""
 
 
 class InvalidTableUpdate(CatalogError, code=400):
-    """An update is understood but cannot be applied to this metadata."""
+    """An update is well-formed but cannot be applied to this metadata."""
 
 
 class InvalidLocation(CatalogError, code=400):
-    """A location is malformed or outside of what the object may use."""
+    """A location is malformed, or outside of the prefix that the object may use."""
 
 
 class NamespaceEmpty(CatalogError, code=400):
-    """A namespace without any level."""
+    """A namespace has no level."""
 
 
 class NamespacePartEmpty(CatalogError, code=400):
-    """A namespace with an empty level."""
+    """A level of a namespace is empty."""
 
 
 class NamespacePartContainsDot(CatalogError, code=400):
-    """Dots inside a level would make the dotted rendering ambiguous."""
+    """A level of a namespace contains a dot, which would make the dotted rendering ambiguous."""
 
 
 class NamespaceDepthExceeded(CatalogError, code=400):
-    """More levels than the catalog supports."""
+    """A namespace has more levels than the catalog supports."""
 
 
 class InvalidNamespace(CatalogError, code=400):
-    """A level holds characters that are not allowed."""
+    """A level of a namespace contains characters that are not allowed."""
 
 
 class ReservedNamespace(CatalogError, code=400):
-    """The first level is reserved for engines."""
+    """The first level of the namespace is reserved for engines."""
 
 
 class IdentifierNameEmpty(CatalogError, code=400):
-    """A table or view without a name."""
+    """The name of a table or view is empty."""
 
 
 class InvalidTableName(CatalogError, code=400):
-    """A table or view name holds characters that are not allowed."""
+    """The name of a table or view contains characters that are not allowed."""
 
 
 class TableIdentifierMismatch(CatalogError, code=400):
-    """The identifier in the body is not the one in the path."""
+    """The identifier in the body differs from the one in the path."""
 
 
 class TableIdentifierRequiredForCommitTransaction(CatalogError, code=400):
-    """A change of a transaction names no table."""
+    """A change of a transaction has no table identifier."""
 
 
 class TableIdentifiersNotUnique(CatalogError, code=400):
-    """A transaction names one table twice."""
+    """A transaction contains two changes of one table."""
 
 
 class SetLocationNotAllowed(CatalogError, code=400):
-    """A table's location never changes: credentials are scoped by it."""
+    """A commit changes a table's location. It is immutable, because credentials are scoped to it."""
 
 
 class AssignUuidNotAllowed(CatalogError, code=400):
-    """A table's UUID never changes after creation."""
+    """A commit changes a table's UUID, which is immutable after creation."""
 
 
 class ViewUuidMismatch(CatalogError, code=400):
-    """A view's UUID never changes after creation."""
+    """A commit changes a view's UUID, which is immutable after creation."""
 
 
 class EmptyView(CatalogError, code=400):
-    """A view version without any representation."""
+    """A view version has no representation."""
 
 
 class FormatVersionNotAllowed(CatalogError, code=400):
@@ -123,47 +123,47 @@ class FormatVersionNotAllowed(CatalogError, code=400):
 
 
 class UnsupportedCompressionCodec(CatalogError, code=400):
-    """`write.metadata.compression-codec` other than none or gzip."""
+    """`write.metadata.compression-codec` is neither none nor gzip."""
 
 
 class TooManyUpdatesInCommit(CatalogError, code=400):
-    """A commit holds more updates than the catalog takes at once."""
+    """A commit holds too many updates, or its updates scan too many entries."""
 
 
 class MetadataTooLarge(CatalogError, code=400):
-    """A table's or view's metadata exceeds a limit of this server, or would after the change."""
+    """The metadata of a table or view exceeds a limit of this server, or would exceed it after the change."""
 
 
 class ImmutablePropertyModification(CatalogError, code=400):
-    """A property that is chosen once is set to something else."""
+    """A request changes the value of an immutable property."""
 
 
 class ImmutablePropertyRemoval(CatalogError, code=400):
-    """A property that is chosen once is removed."""
+    """A request removes an immutable property."""
 
 
 class LocationCannotBeUpdated(CatalogError, code=400):
-    """A namespace's location is frozen at creation."""
+    """A request changes a namespace's location, which is immutable after creation."""
 
 
 class LocationCannotBeRemoved(CatalogError, code=400):
-    """A namespace's location is frozen at creation."""
+    """A request removes a namespace's location, which is immutable after creation."""
 
 
 class UnexpectedFilesInLocation(CatalogError, code=400):
-    """A new table's location already holds files."""
+    """The location of a new table already contains files."""
 
 
 class ReferencedByDepthExceeded(CatalogError, code=400):
-    """`referenced-by` names too long a chain of views."""
+    """The chain of views in `referenced-by` is too long."""
 
 
 class InvalidPaginationToken(CatalogError, code=400):
-    """A page token this catalog did not issue."""
+    """This catalog did not issue the page token."""
 
 
 class GetConfigNoWarehouseProvided(CatalogError, code=400):
-    """`/v1/config` without the `warehouse` parameter."""
+    """A request to `/v1/config` has no `warehouse` parameter."""
 
 
 class PrefixIsNotWarehouseID(CatalogError, code=400):
@@ -182,82 +182,82 @@ class DuplicateIdempotencyKey(CatalogError, code=400):
 
 
 class NotAuthorizedException(CatalogError, code=401):
-    """No valid identity came with the request."""
+    """The request carries no valid identity."""
 
 
 class ForbiddenException(CatalogError, code=403):
-    """The caller may see the object but not do this to it."""
+    """The caller may see the object but lacks the right for this action."""
 
 
 class TableActionForbidden(ForbiddenException):
-    """Refused action on a visible table."""
+    """The caller may see the table but lacks the right for this action."""
 
 
 class ViewActionForbidden(ForbiddenException):
-    """Refused action on a visible view."""
+    """The caller may see the view but lacks the right for this action."""
 
 
 class GenericTableActionForbidden(ForbiddenException):
-    """Refused on a generic table."""
+    """The caller may see the generic table but lacks the right for this action."""
 
 
 class NamespaceActionForbidden(ForbiddenException):
-    """Refused action on a visible namespace."""
+    """The caller may see the namespace but lacks the right for this action."""
 
 
 class WarehouseActionForbidden(ForbiddenException):
-    """Refused action on a visible warehouse."""
+    """The caller may see the warehouse but lacks the right for this action."""
 
 
 # ---- 404: absent, or invisible to the caller (same body) -----------------------------------------------------------
 
 
 class NotFoundException(CatalogError, code=404):
-    """A thing without an error type of its own, e.g. a missing metadata file."""
+    """An object without an error type of its own does not exist, for example a metadata file."""
 
 
 class NoSuchWarehouseException(CatalogError, code=404):
-    """No such warehouse, or none the caller may see."""
+    """The warehouse does not exist, or the caller may not see it."""
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """The error for the warehouse as the caller named it."""
+        """Return the error for the warehouse, with the name as the caller sent it."""
         return cls(f"Warehouse does not exist: {name}")
 
 
 class NoSuchNamespaceException(CatalogError, code=404):
-    """No such namespace, or none the caller may see."""
+    """The namespace does not exist, or the caller may not see it."""
 
     @classmethod
     def of(cls, namespace: Dotted) -> Self:
-        """`Namespace does not exist: a.b`."""
+        """Return the error `Namespace does not exist: a.b`."""
         return cls(f"Namespace does not exist: {namespace.dotted}")
 
 
 class NoSuchTableException(CatalogError, code=404):
-    """No such table, or none the caller may see."""
+    """The table does not exist, or the caller may not see it."""
 
     @classmethod
     def of(cls, identifier: Dotted) -> Self:
-        """`Table does not exist: ns.tbl`."""
+        """Return the error `Table does not exist: ns.tbl`."""
         return cls(f"Table does not exist: {identifier.dotted}")
 
 
 class NoSuchGenericTableException(CatalogError, code=404):
-    """No such generic table, or none the caller may see."""
+    """The generic table does not exist, or the caller may not see it."""
 
     @classmethod
     def of(cls, identifier: Dotted) -> Self:
-        """`Generic table does not exist: ns.t`."""
+        """Return the error `Generic table does not exist: ns.t`."""
         return cls(f"Generic table does not exist: {identifier.dotted}")
 
 
 class NoSuchViewException(CatalogError, code=404):
-    """No such view, or none the caller may see."""
+    """The view does not exist, or the caller may not see it."""
 
     @classmethod
     def of(cls, identifier: Dotted) -> Self:
-        """`View does not exist: ns.view`."""
+        """Return the error `View does not exist: ns.view`."""
         return cls(f"View does not exist: {identifier.dotted}")
 
 
@@ -265,110 +265,110 @@ class NoSuchViewException(CatalogError, code=404):
 
 
 class UnsupportedOperationException(CatalogError, code=406):
-    """The protocol knows the operation, this catalog does not offer it."""
+    """The protocol defines the operation, but this catalog does not support it."""
 
 
 class AlreadyExistsException(CatalogError, code=409):
-    """The name is taken, by the same or another kind of object."""
+    """An object of the same or another kind already has the name."""
 
     @classmethod
     def namespace(cls, namespace: Dotted) -> Self:
-        """`Namespace already exists: a.b`."""
+        """Return the error `Namespace already exists: a.b`."""
         return cls(f"Namespace already exists: {namespace.dotted}")
 
     @classmethod
     def table(cls, identifier: Dotted) -> Self:
-        """`Table already exists: ns.tbl`."""
+        """Return the error `Table already exists: ns.tbl`."""
         return cls(f"Table already exists: {identifier.dotted}")
 
     @classmethod
     def view(cls, identifier: Dotted) -> Self:
-        """`View already exists: ns.view`."""
+        """Return the error `View already exists: ns.view`."""
         return cls(f"View already exists: {identifier.dotted}")
 
     @classmethod
     def table_where_view_wanted(cls, identifier: Dotted) -> Self:
-        """A view is to be made under the name of a table."""
+        """Return the error for the creation of a view whose name a table already has."""
         return cls(f"Table with same name already exists: {identifier.dotted}")
 
     @classmethod
     def rename(cls, source: Dotted, destination: Dotted, *, taken_by: str) -> Self:
-        """A rename onto a taken name; `taken_by` is "Table" or "View", the kind found at the destination."""
+        """Return the error for a rename to a used name. `taken_by` is the kind of object there: Table or View."""
         return cls(f"Cannot rename {source.dotted} to {destination.dotted}. {taken_by} already exists")
 
 
 class CommitFailedException(CatalogError, code=409):
-    """The commit lost: a requirement no longer holds, or another commit came first. Clients refresh and try again."""
+    """A requirement does not hold, or a concurrent commit was first. The client must refresh and retry."""
 
 
 class RetryableValidation(CommitFailedException, type="CommitFailedException"):
-    """A rule that held when the client prepared the commit and no longer does; built anew, the commit may succeed."""
+    """A validation failed because the table changed after the client prepared the commit. A new attempt may succeed."""
 
     @classmethod
     def of(cls, reason: str) -> Self:
-        """`Validation failed, please retry: <reason>`."""
+        """Return the error `Validation failed, please retry: <reason>`."""
         return cls(f"Validation failed, please retry: {reason}")
 
 
 class NamespaceNotEmptyException(CatalogError, code=409):
-    """A namespace that still holds tables, views or namespaces."""
+    """A namespace still contains tables, views or namespaces."""
 
     @classmethod
     def of(cls, namespace: Dotted) -> Self:
-        """`Namespace a.b is not empty`."""
+        """Return the error `Namespace a.b is not empty`."""
         return cls(f"Namespace {namespace.dotted} is not empty")
 
 
 class NamespaceHasRunningTabularExpirations(CatalogError, code=409):
-    """A namespace with tables or views that were dropped and can still be brought back."""
+    """A namespace contains dropped tables or views that can still be restored."""
 
 
 class NamespaceProtected(CatalogError, code=409):
-    """The namespace must not be dropped without force."""
+    """The namespace is protected. A drop needs `force`."""
 
 
 class ChildNamespaceProtected(CatalogError, code=409):
-    """A namespace below must not be dropped without force."""
+    """A namespace below is protected. A drop needs `force`."""
 
 
 class ChildTabularProtected(CatalogError, code=409):
-    """A table or view below must not be dropped without force."""
+    """A table or view below is protected. A drop needs `force`."""
 
 
 class ProtectedTabularDeletionWithoutForce(CatalogError, code=409):
-    """The table or view must not be dropped without force."""
+    """The table or view is protected. A drop needs `force`."""
 
     @classmethod
     def of(cls, kind: str, name: Dotted) -> Self:
-        """`The table a.b is protected…`."""
+        """Return the error `The table a.b is protected…`."""
         return cls(f"The {kind} {name.dotted} is protected: take its protection away first, or drop it with force=true")
 
 
 class LocationAlreadyTaken(CatalogError, code=409):
-    """The location equals, contains or lies in another object's."""
+    """The location is equal to, above or below the location of another object."""
 
 
 class FailedToSetProperties(CatalogError, code=409):
-    """A table property that this catalog does not support."""
+    """This catalog does not support a table property of the request."""
 
 
 class RequestInProgress(CatalogError, code=409):
-    """A request with the same idempotency key is still running."""
+    """Another request with the same idempotency key is still running."""
 
 
 class UnprocessableEntityException(CatalogError, code=422):
-    """Understood but contradictory, e.g. one property both set and removed."""
+    """The request is well-formed but contradictory, for example one property both set and removed."""
 
 
 class PayloadTooLarge(CatalogError, code=413):
-    """The body exceeds the limit."""
+    """The request body exceeds a limit."""
 
 
-# ---- not now, or unknown -------------------------------------------------------------------------------------------
+# ---- 429, 500, 503 -------------------------------------------------------------------------------------------------
 
 
 class _RetryLater(CatalogError):
-    """Base of the refusals that tell when to try again."""
+    """Base of the errors that carry a delay until the next attempt, `retry_after_s` in seconds."""
 
     retry_after_s: int
 
@@ -378,17 +378,19 @@ class _RetryLater(CatalogError):
 
 
 class TooManyRequests(_RetryLater, code=429):
-    """Nothing was done; try again. Also the answer of a commit that could not be decided before it began, since
-    clients read a 5xx there as "state unknown" (specification, section on commit errors)."""
+    """The request had no effect and can be retried. Replaces 503 for changes of catalog objects.
+
+    Clients treat a 5xx status of a commit as "state unknown" (REST specification, commit errors).
+    """
 
 
 class ServiceUnavailableException(_RetryLater, code=503):
-    """A dependency is down; nothing was done. Never for commits once they may have been applied."""
+    """A dependency is down; the request had no effect. Catalog changes raise TooManyRequests instead."""
 
 
 class InternalServerError(CatalogError, code=500):
-    """A fault of the catalog; details go to the log only."""
+    """A fault of the catalog. Only the log has the details."""
 
 
 class CommitStateUnknownException(CatalogError, code=500):
-    """The commit may or may not have been applied; the client must not delete its files."""
+    """The commit may or may not have been applied. The client must not delete its files."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extract the part of a metadata document that decisions read. Pure.
 
-A document may take 64 MiB, most of it snapshots. Of a table, decisions read the schemas alone, of a view its
-properties. This part is stored beside the document, so that no decision reads a document.
+A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
+view. This part is stored beside the document, so that no decision reads the document.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def excerpt_of(kind: str, document: bytes) -> bytes | None:
-    """Return the schemas of a table's document or the properties of a view's, as JSON with the document's own member
-    names. Return None for other kinds, and for a document that is not a JSON object.
+    """Return the schemas of a table's document, or the properties of a view's, as JSON with the member names of the
+    document.
+
+    Returns None for other kinds and for a document that is not a JSON object.
     """
     if kind not in ("table", "view"):
         return None
@@ -48,5 +50,5 @@ def excerpt_of(kind: str, document: bytes) -> bytes | None:
 
 
 def properties_in(excerpt: bytes) -> Mapping[str, str]:
-    """Return the properties in a view's excerpt. Raises msgspec.DecodeError for what is no excerpt."""
+    """Return the properties in a view's excerpt. Raises msgspec.DecodeError for bytes that are not an excerpt."""
     return _PROPERTIES.decode(excerpt).properties

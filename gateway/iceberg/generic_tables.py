@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables: what is told of a table of another format, in bodies and as stored. Pure.
+"""Generic tables: tables of other formats, in request and response bodies and as stored documents. Pure.
 
-The catalog keeps what the creator tells and reads none of it: `format` is an opaque word, `schema` and `statistics` are
-any JSON.
+The catalog stores what the creator sends and interprets none of it, except for `gc.enabled`. `format` is any word,
+`schema` and `statistics` are any JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NULL = b"null"
 
 
 def _left_out() -> Raw:
-    """Left out, or sent as null: the same."""
+    """Return the default of a raw JSON member. A missing member is equal to one sent as null."""
     return Raw(_NULL)
 
 
@@ -42,7 +42,10 @@ class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=Tru
 
 
 class GenericTableDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is stored of it beside its row. `adopted`: its place held files when it was made: they are not its own."""
+    """The stored part of a generic table beside its row.
+
+    `adopted` is true if the location contained files when the table was created. The table does not own these files.
+    """
 
     doc: str | None = None
     properties: Properties = {}
@@ -52,7 +55,7 @@ class GenericTableDocument(Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GenericTable(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
-    """A generic table as answers tell it."""
+    """A generic table in responses."""
 
     name: str
     format: str
@@ -64,7 +67,7 @@ class GenericTable(Struct, frozen=True, rename="kebab", kw_only=True, omit_defau
 
 
 class LoadGenericTableResult(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
-    """A generic table created or loaded, with credentials for who may have them."""
+    """A created or loaded generic table, with credentials if the caller may have them."""
 
     table: GenericTable
     config: Properties = {}
@@ -72,7 +75,7 @@ class LoadGenericTableResult(Struct, frozen=True, rename="kebab", kw_only=True, 
 
 
 class GenericTableIdentifier(Struct, frozen=True, rename="kebab", kw_only=True):
-    """One row of a list."""
+    """One entry of a list of generic tables."""
 
     namespace: tuple[str, ...]
     name: str
@@ -81,7 +84,10 @@ class GenericTableIdentifier(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class ListGenericTablesResponse(Struct, frozen=True, rename="kebab", kw_only=True):
-    """The generic tables of a namespace. The last member is filled on request only, parallel to `identifiers`."""
+    """The generic tables of a namespace.
+
+    `protection_status` is present only on request, with one value per entry of `identifiers`.
+    """
 
     identifiers: tuple[GenericTableIdentifier, ...]
     next_page_token: str | None
@@ -96,9 +102,10 @@ class RenameGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=Tru
 
 
 def new_document(request: CreateGenericTableRequest, limits: Limits, *, adopted: bool) -> bytes:
-    """What is stored of a new generic table.
+    """Return the stored document of a new generic table.
 
-    Raises BadRequestException for a format that is no printable word, MetadataTooLarge.
+    Raises BadRequestException for a format that is not printable or has white space at its ends. Raises
+    MetadataTooLarge for too many properties or too large a document.
     """
     if not request.format.isprintable() or request.format != request.format.strip():
         raise BadRequestException("`format` is printable text without white space at its ends")
@@ -123,19 +130,20 @@ def new_document(request: CreateGenericTableRequest, limits: Limits, *, adopted:
 
 
 def read_document(document: bytes) -> GenericTableDocument:
-    """What `new_document` made."""
+    """Decode a document that `new_document` encoded."""
     return msgspec.json.decode(document, type=GenericTableDocument)
 
 
 def owns_its_files(document: GenericTableDocument) -> bool:
-    """Whether what lies at its place goes with it unless somebody says otherwise: not what lay there before it, nor
-    what `gc.enabled=false` says may be others' too, as of a table.
+    """Return True if a drop of the table deletes its files by default.
+
+    The files are kept if the table was created over existing files, or if its property `gc.enabled` is false.
     """
     return not document.adopted and flag(document.properties, GC_ENABLED, default=True)
 
 
 def told(identifier: TableIdentifier, format: str, location: str, document: GenericTableDocument) -> GenericTable:
-    """The table as an answer tells it, under the spelling of `identifier`."""
+    """Return the table for a response. The name has the spelling of `identifier`."""
     return GenericTable(
         name=identifier.name,
         format=format,

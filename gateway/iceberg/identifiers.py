@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of namespaces, tables and views: parsing, the case-blind key, and what a new name may contain."""
+"""Names of namespaces, tables and views: parsing, the case-insensitive key, and the rules for new names."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ from gateway.iceberg.errors import (
 )
 
 SEPARATOR: Final = "\x1f"
-"""Joins the levels of a namespace in paths, queries and keys (specification: `namespace-separator`, default %1F)."""
+"""Separator of namespace levels in paths, queries and keys (specification: `namespace-separator`, default %1F)."""
 
 MAX_NAME_BYTES: Final = 255
-"""Longest name of one level, table or view, in UTF-8 bytes."""
+"""Maximum length in UTF-8 bytes of the name of a new level, table or view."""
 
 MAX_ASKED_LEVELS: Final = 100
 MAX_ASKED_CHARACTERS: Final = 1024
-"""What may be asked about at all. Longer names can exist nowhere, and every record of a request repeats its names."""
+"""Maximum number of levels of a namespace, and of characters of a level or name, in any request.
+
+Longer names cannot exist, and every record of a request would repeat them.
+"""
 
 _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
-# Cc control, Cs unpaired surrogate (cannot be stored), Zl/Zp line and paragraph separators.
+# Unicode categories: Cc control, Cs unpaired surrogate (cannot be stored), Zl and Zp line and paragraph separators.
 _UNSTORABLE = frozenset({"Cc", "Cs"})
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Bidirectional overrides and the byte order mark make one name look like another.
+# Text direction controls and the byte order mark can make two different names look equal.
 _DECEPTIVE = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 def fold(name: str) -> str:
-    """The case-blind key of a name: case folding and NFC, idempotent.
+    """Return the case-insensitive key of a name: case-folded and in normalization form NFC. The function is idempotent.
 
-    Decomposed first (Unicode 3.13, D145): a combining iota folds to a letter of its own, and would stand at another
-    place in a composed spelling than in a decomposed one.
+    The name is decomposed first (Unicode standard 3.13, definition D145). A combining iota folds to a separate letter,
+    and its position would otherwise differ between a composed and a decomposed spelling.
     """
     if name.isascii():
         return name.lower()
@@ -51,7 +54,10 @@ def fold(name: str) -> str:
 
 
 class Namespace(Struct, frozen=True):
-    """One or more levels. Cannot be built from levels that are empty or cannot be stored, so a key is unambiguous."""
+    """A namespace of one or more levels.
+
+    The constructor rejects levels that are empty or cannot be stored, so keys are unambiguous.
+    """
 
     levels: tuple[str, ...]
 
@@ -68,10 +74,11 @@ class Namespace(Struct, frozen=True):
 
     @classmethod
     def parse(cls, raw: str, separator: str = SEPARATOR) -> Namespace:
-        """From the percent-decoded path segment or query value.
+        """Parse a percent-decoded path segment or query value.
 
-        The unit separator is understood whatever `separator` the catalog advertises; when `raw` holds it, the
-        advertised one is part of a name. Raises `NamespaceEmpty`, `NamespacePartEmpty` or `InvalidNamespace`.
+        U+001F separates levels even if the catalog advertises another `separator`. If `raw` contains U+001F, the
+        advertised separator is an ordinary character. Raises `NamespaceEmpty`, `NamespacePartEmpty`,
+        `NamespaceDepthExceeded` or `InvalidNamespace`.
         """
         if not raw:
             raise NamespaceEmpty("A namespace needs at least one level")
@@ -79,27 +86,27 @@ class Namespace(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """As error texts show it: `level1.level2`."""
+        """Return the form for error messages: `level1.level2`."""
         return ".".join(self.levels)
 
     @property
     def parent(self) -> Namespace | None:
-        """All levels but the last; None for a first-level namespace."""
+        """Return the namespace without its last level, or None for a first-level namespace."""
         return Namespace(self.levels[:-1]) if len(self.levels) > 1 else None
 
     @property
     def name(self) -> str:
-        """The last level."""
+        """Return the last level."""
         return self.levels[-1]
 
     @property
     def key(self) -> str:
-        """Folded levels joined by U+001F: equal for names that differ in case only."""
+        """Return the folded levels joined by U+001F. Names that differ only in case have equal keys."""
         return SEPARATOR.join(fold(level) for level in self.levels)
 
 
 class TableIdentifier(Struct, frozen=True):
-    """A table's or view's namespace and name."""
+    """The namespace and name of a table or view."""
 
     namespace: Namespace
     name: str
@@ -112,19 +119,19 @@ class TableIdentifier(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """As error texts show it: `level1.level2.name`."""
+        """Return the form for error messages: `level1.level2.name`."""
         return f"{self.namespace.dotted}.{self.name}"
 
     @property
     def key(self) -> str:
-        """The namespace's key and the folded name joined by U+001F."""
+        """Return the key of the namespace and the folded name, joined by U+001F."""
         return f"{self.namespace.key}{SEPARATOR}{fold(self.name)}"
 
 
 def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], max_depth: int = 5) -> None:
-    """Whether a namespace may be created under this name.
+    """Raise an error if a namespace must not be created with this name.
 
-    `reserved` are first-level names kept for engines, compared case-blind. Raises `NamespaceDepthExceeded`,
+    `reserved` are first-level names for engines, compared without case. Raises `NamespaceDepthExceeded`,
     `ReservedNamespace`, `NamespacePartContainsDot` or `InvalidNamespace`.
     """
     if len(namespace.levels) > max_depth:
@@ -140,9 +147,10 @@ def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], ma
 
 
 def validate_new_name(name: str, *, noun: str = "table") -> None:
-    """Whether a table or view (`noun`, for the message) may be created under this name.
+    """Raise an error if a table or view must not be created with this name.
 
-    Dots are allowed inside a name, but not as the whole of it. Raises `IdentifierNameEmpty` or `InvalidTableName`.
+    `noun` is the kind of object for the message. Dots are allowed, except for the names `.` and `..`. Raises
+    `IdentifierNameEmpty` or `InvalidTableName`.
     """
     subject = f"{noun.capitalize()} name"
     if not name:
@@ -153,10 +161,10 @@ def validate_new_name(name: str, *, noun: str = "table") -> None:
 
 
 def _check_new(name: str, error: type[CatalogError], subject: str) -> None:
-    """Rules shared by levels and names.
+    """Raise `error` if a level or name breaks a rule that applies to both.
 
-    `+` is refused because form-style and plain decoding of a path read it differently, `/` and `\\` because servers
-    split paths on them, `%41` forms because a second decoding anywhere would give another name.
+    `+` is rejected because form decoding and plain decoding of a path interpret it differently, `/` and `\\` because
+    servers split paths at them. Sequences like `%41` are rejected because a second decoding would change the name.
     """
     _refuse_categories(name, _UNPRINTABLE, error, subject)
     for character in "+/\\":
@@ -186,6 +194,6 @@ def _refuse_categories(text: str, categories: frozenset[str], error: type[Catalo
 
 
 def _shown(text: str) -> str:
-    """Printable and short, whatever the caller sent: error texts end up in logs and terminals."""
+    """Return the text quoted, printable and at most 80 characters long. Error messages appear in logs and terminals."""
     cut = text if len(text) <= 80 else f"{text[:80]}…"
     return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut) + "'"

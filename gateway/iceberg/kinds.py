@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a commit does, in the terms authorization decides on."""
+"""Classification of a commit's updates into the kinds of change that authorization distinguishes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,17 @@ from gateway.iceberg.updates import (
 )
 
 RUNS_AS: Final = "trino.run-as-owner"
-"""The property of a view that names whose rights Trino reads its tables by."""
+"""The view property with the user whose rights Trino uses to read the tables of the view."""
 
 PRIVILEGED_PROPERTIES: Final = frozenset({*PATH_PROPERTIES, "gc.enabled", "owner", RUNS_AS})
-"""Properties that move files, keep files from being cleaned up, or name whose rights an engine uses."""
+"""Properties that need more than the right to alter.
+
+They move files, prevent their cleanup, or name the user whose rights an engine uses.
+"""
 
 
 class UpdateKind(StrEnum):
-    """Kinds of change, from the section on authorization of the protocol notes; a commit usually has several."""
+    """A kind of change that authorization distinguishes. A commit usually has several."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -82,11 +85,12 @@ class _AddedSnapshot(msgspec.Struct, rename="kebab"):
 def update_kinds(
     updates: Sequence[TableUpdate | ViewUpdate], base: TableMetadata | None = None
 ) -> frozenset[UpdateKind]:
-    """The kinds of change a commit holds.
+    """Return the kinds of change in a commit.
 
-    A snapshot counts as what its summary declares; what is undeclared or not understood counts as an overwrite. With
-    `base` an append is believed only if it builds on the ref's current snapshot (one that does not makes existing rows
-    disappear) and its summary reports no removed files. Moving `main` to an older snapshot is an overwrite.
+    A snapshot has the kind that its summary declares. A missing or unknown declaration counts as overwrite. So does an
+    append whose summary reports removed files or rows. If `base` is given, moving an existing ref to an added snapshot
+    is also an overwrite, unless the snapshot's parent is the current snapshot of the ref: existing rows would
+    disappear. Removing `main`, or moving it to a snapshot that this commit did not add, is an overwrite.
     """
     kinds: set[UpdateKind] = set()
     added: dict[int, _AddedSnapshot] = {}
@@ -116,7 +120,7 @@ def update_kinds(
 
 
 def target_refs(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
-    """Branches and tags a commit creates, moves or removes."""
+    """Return the names of the branches and tags that a commit creates, moves or removes."""
     return frozenset(u.ref_name for u in updates if isinstance(u, SetSnapshotRef | RemoveSnapshotRef))
 
 
@@ -139,7 +143,7 @@ def _added(update: AddSnapshot) -> _AddedSnapshot:
     try:
         return msgspec.json.decode(update.snapshot, type=_AddedSnapshot)
     except msgspec.MsgspecError:
-        return _AddedSnapshot()  # malformed: judged as an overwrite here, refused with its reason when applied
+        return _AddedSnapshot()  # Malformed: counts as overwrite here, and applying it raises the error.
 
 
 def _declared(snapshot: _AddedSnapshot) -> UpdateKind:

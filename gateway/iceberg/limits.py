@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large what clients send may be, and how large tables and views may become. Pure: numbers and their checks.
+"""Limits for the size of requests and of table and view metadata. Pure: numbers and their checks.
 
-Everything is bounded before it costs: bytes before they are unpacked, values before they are parsed, entries before
-they are looked at. Counting commas and brackets is as fast as reading memory and never counts too few values.
+Each limit is checked before the work that it bounds: bytes before decompression, values before parsing, entries before
+a scan. Counting commas and brackets runs at memory speed and never returns fewer values than the text has.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import MetadataTooLarge, PayloadTooLarge
 
 MAX_COMPARISONS: Final = 2_000_000
-"""Entries of a table that the updates of one commit may look at in all: about a second of computing."""
+"""Maximum number of entries that the updates of one commit may scan in total: about one second of CPU time."""
 
 MAX_NAMESPACE_PROPERTY_BYTES: Final = 1024 * 1024
-"""Bytes in UTF-8 of the names and values of a namespace's properties."""
+"""Maximum size of a namespace's properties: the UTF-8 bytes of all names and values."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The limits of one process. Sizes in bytes; a value is anything between two commas or brackets of a JSON text."""
+    """The limits of one process. Sizes are in bytes. A value is an element of an array or a member of an object."""
 
     request_values: int = 200_000
     file_bytes: int = 64 * 1024 * 1024
@@ -35,8 +35,10 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """What of a table or view can grow: arrays with one entry for a snapshot or commit, those with one for a schema or
-    the like, and the properties.
+    """The parts of table or view metadata that can grow.
+
+    `histories` are the arrays with one entry per snapshot or commit, `structures` those with one entry per schema,
+    spec, sort order, key or view version. Their keys are the nouns of error messages. `refs` is the number of refs.
     """
 
     histories: Mapping[str, Parts[Any]]
@@ -46,23 +48,23 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About the bytes of the document, without making it."""
+        """Estimate the size of the document in bytes without encoding it."""
         arrays = (*self.histories.values(), *self.structures.values())
         return sum(parts.size for parts in arrays) + sum(len(k) + len(v) + 6 for k, v in self.properties.items())
 
 
 def property_bytes(properties: Mapping[str, str]) -> int:
-    """Return the bytes in UTF-8 of all names and values."""
+    """Return the UTF-8 bytes of all names and values."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 
 def count_values(text: bytes) -> int:
-    """At least the number of values in a JSON text; those in strings are counted too."""
+    """Return an upper bound of the number of values in a JSON text: commas and brackets, also those inside strings."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def refuse_many_values(body: bytes, limits: Limits) -> None:
-    """Raise PayloadTooLarge for a request body that would take long to read, however short its values are."""
+    """Raise PayloadTooLarge if a request body holds more values than `limits.request_values`."""
     if len(body) > limits.request_values and (found := count_values(body)) > limits.request_values:
         raise PayloadTooLarge(
             f"The request body holds about {found} values, at most {limits.request_values} are taken; "
@@ -71,7 +73,10 @@ def refuse_many_values(body: bytes, limits: Limits) -> None:
 
 
 def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
-    """Raise MetadataTooLarge for a document that is too large to be parsed."""
+    """Raise MetadataTooLarge if a document exceeds the limit of bytes or values. Parses nothing.
+
+    `noun` begins the message: "Table" or "View".
+    """
     if len(text) > limits.document_bytes:
         raise MetadataTooLarge(
             f"{noun} metadata takes {len(text)} bytes, at most {limits.document_bytes} bytes are allowed"
@@ -83,10 +88,10 @@ def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
 
 
 def refuse_growth(limits: Limits, now: Measured, before: Measured | None) -> None:
-    """Raise MetadataTooLarge when something is above its limit and above what it was.
+    """Raise MetadataTooLarge if an array, the properties, the refs or the size exceed a limit and have grown.
 
-    What is above a limit that was lowered later may stay and shrink: an expiry of snapshots must not fail by the size
-    it is there to reduce.
+    Metadata above a limit that was lowered later may stay and shrink. Otherwise an expiry of snapshots would fail
+    because of the size that it reduces.
     """
     for limit, of in ((limits.snapshots, "histories"), (limits.structures, "structures")):
         arrays: Mapping[str, Parts[Any]] = getattr(now, of)

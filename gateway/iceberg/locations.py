@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every place a document or commit points to, so that callers can demand that all lie within the table's own prefix.
+"""Collect all locations in a document or commit. Callers check that they lie within the table's own prefix.
 
-A vended credential, and the catalog's own writes and purges, follow these paths: each one is a way out of the prefix.
+Vended credentials, and the catalog's own writes and purges, follow these locations. An unchecked one would give access
+outside of the prefix.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ PATH_PROPERTIES: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-"""Properties whose value is a place writers put files in; the last two are old names engines still obey."""
+"""Properties with a location for new files. The last two are old names that engines still use."""
 
 
 class Place(NamedTuple):
-    """A location and what names it, for messages: a property, or a place in the document."""
+    """A location and its source for messages: the name of a property or a path in the document."""
 
     source: str
     location: str
@@ -41,7 +42,7 @@ class Place(NamedTuple):
 def location_properties(
     source: TableMetadata | Mapping[str, str] | Sequence[TableUpdate | ViewUpdate],
 ) -> tuple[Place, ...]:
-    """Path-like properties that are set: in a document, in plain properties, or by a commit's `set-properties`."""
+    """Return the path properties of a document, of plain properties, or of a commit's `set-properties` updates."""
     if isinstance(source, TableMetadata):
         return tuple(_path_properties(source.properties))
     if isinstance(source, Mapping):
@@ -50,7 +51,11 @@ def location_properties(
 
 
 def inner_locations(metadata: TableMetadata) -> tuple[Place, ...]:
-    """Every location inside a document except its own `location`: logs, manifest lists, statistics, path properties."""
+    """Return all locations inside a document except for its own `location`.
+
+    They are in the metadata log, manifest lists, manifests, statistics and path properties. Raises
+    `BadRequestException` for a malformed part.
+    """
     places = [*_path_properties(metadata.properties)]
     for i, entry in enumerate(metadata.metadata_log):
         places.append(Place(f"metadata-log[{i}].metadata-file", entry.metadata_file))
@@ -64,9 +69,10 @@ def inner_locations(metadata: TableMetadata) -> tuple[Place, ...]:
 
 
 def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Place, ...]:
-    """Every location a commit brings in: `set-location`, path properties, manifest lists, statistics files.
+    """Return all locations that a commit adds: `set-location`, path properties, manifest lists, manifests, statistics
+    files.
 
-    Raises `BadRequestException` when one of the documents inside is malformed.
+    Raises `BadRequestException` if a document inside an update is malformed.
     """
     places: list[Place] = []
     for i, update in enumerate(updates):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table metadata of format versions 1 to 3: the value, reading it, and writing it byte-stably.
+"""Table metadata of format versions 1 to 3: the value type, decoding, and byte-stable encoding.
 
-Arrays of the document are `Parts`: cut out as text when read, parsed when looked at. A commit that appends a snapshot
-to a table with thousands of them parses none. Members we do not know are kept, at the top (`extra`) and inside parts.
-Source of the member rules: Iceberg table specification, "Table Metadata Fields", and the Java library's writer.
+Arrays of the document are `Parts`. Decoding stores their text, and they are parsed on first access. A commit that
+appends a snapshot to a table with thousands of them parses none. Unknown members are kept, at the top level in `extra`
+and inside of parts. Sources: Iceberg table specification, "Table Metadata Fields", and the writer of the Java library.
 """
 
 from __future__ import annotations
@@ -45,14 +45,16 @@ from gateway.iceberg.snapshots import (
 SUPPORTED_FORMAT_VERSIONS: Final = frozenset({1, 2, 3})
 ROW_LINEAGE_FORMAT_VERSION: Final = 3
 NO_SNAPSHOT: Final = -1
-"""How versions 1 and 2 write "no current snapshot"."""
+"""The snapshot id with which versions 1 and 2 express "no current snapshot"."""
 
 P = TypeVar("P", bound=Part)
 PartT = TypeVar("PartT", bound=Part)
 
 
 class TableMetadata(Struct, frozen=True, kw_only=True):
-    """One version of a table. Times are milliseconds since the epoch. Write it with `encode_table_metadata` only."""
+    """One version of a table's metadata. Times are milliseconds since the epoch. Encode it only with
+    `encode_table_metadata`.
+    """
 
     format_version: int
     table_uuid: str
@@ -81,26 +83,28 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def uuid(self) -> UUID:
-        """The table's UUID as a value."""
+        """Return the table's UUID as a UUID object."""
         return UUID(self.table_uuid)
 
     @property
     def schema(self) -> Schema:
-        """The current schema; raises `BadRequestException` when the document has none of that id."""
+        """Return the current schema. Raises `BadRequestException` if the document does not contain it."""
         return _by_id(self.schemas, "schema_id", self.current_schema_id, "current-schema-id")
 
     @property
     def default_spec(self) -> PartitionSpec:
-        """The spec new data is written with."""
+        """Return the spec for new data. Raises `BadRequestException` if the document does not contain it."""
         return _by_id(self.partition_specs, "spec_id", self.default_spec_id, "default-spec-id")
 
     @property
     def default_sort_order(self) -> SortOrder:
-        """The order new data is written in."""
+        """Return the sort order for new data. Raises `BadRequestException` if the document does not contain it."""
         return _by_id(self.sort_orders, "order_id", self.default_sort_order_id, "default-sort-order-id")
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot with this id; scans once, and not at all for ids the document cannot hold."""
+        """Return the snapshot with this id, or None. Does not parse the snapshots if their text cannot contain the
+        id.
+        """
         for added in self.snapshots.appended_here:
             if added.snapshot_id == snapshot_id:
                 return added
@@ -110,7 +114,7 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def measured(self) -> Measured:
-        """What of it can grow."""
+        """Return the parts that can grow, for the check of limits."""
         return Measured(
             histories={
                 "snapshots": self.snapshots,
@@ -165,18 +169,18 @@ _KNOWN: Final = frozenset({*_SCALARS, *_ARRAYS, "schema", "partition-spec"})
 
 
 def decode_stored_table_metadata(data: bytes) -> TableMetadata:
-    """A document this catalog wrote itself: trusted to be consistent, read in the cheapest way.
+    """Decode a document that this catalog wrote. Its consistency is not checked, and arrays are not parsed.
 
-    Raises `BadRequestException` when it is no table metadata at all.
+    Raises `BadRequestException` if the document is not table metadata.
     """
     return _read(codec.decode(data, dict[str, Raw]))
 
 
 def encode_table_metadata(metadata: TableMetadata) -> bytes:
-    """The document as JSON, members in a fixed order, so that reading and writing again gives the same bytes.
+    """Encode the document as JSON with a fixed order of members. Decoding and encoding again returns the same bytes.
 
-    Version 1 also writes `schema` and `partition-spec`; `last-sequence-number` exists from version 2 and `next-row-id`
-    from version 3; no current snapshot is -1 before version 3 and null from there on.
+    Version 1 also has `schema` and `partition-spec`. `last-sequence-number` exists from version 2, `next-row-id` from
+    version 3. If there is no current snapshot, its id is -1 before version 3 and null from version 3.
     """
     m = metadata
     v1, lineage = m.format_version == 1, m.format_version >= ROW_LINEAGE_FORMAT_VERSION
@@ -217,7 +221,7 @@ def encode_table_metadata(metadata: TableMetadata) -> bytes:
 
 
 def _read(texts: Mapping[str, Raw]) -> TableMetadata:
-    # Decoding the few scalar members from their own text spares a second scan over all snapshots.
+    # Decoding the scalar members from their own text avoids a second scan of all snapshots.
     scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)
     if scalars.format_version not in SUPPORTED_FORMAT_VERSIONS:
         raise BadRequestException(
@@ -264,7 +268,10 @@ def _parts(kind: type[P], texts: Mapping[str, Raw], name: str, *, or_else: list[
 
 
 def _schemas(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Schema], int]:
-    """Early writers of version 1 have the one current `schema` only, perhaps without an id."""
+    """Return the schemas and the id of the current one.
+
+    Early writers of version 1 wrote only the current schema as `schema`, and some without an id.
+    """
     if (single := texts.get("schema")) is not None and "schemas" not in texts:
         schema = Schema.read(single, at="$.schema")
         schema = schema.with_id(schema.schema_id)
@@ -275,7 +282,10 @@ def _schemas(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Schema]
 
 
 def _specs(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[PartitionSpec], int]:
-    """Early writers of version 1 have the fields of the one spec only, counted from 1000 where they have no id."""
+    """Return the partition specs and the id of the default one.
+
+    Early writers of version 1 wrote only the fields of the one spec. Fields without an id get one, counted from 1000.
+    """
     if "partition-specs" in texts:
         return _parts(PartitionSpec, texts, "partition-specs", or_else=[UNPARTITIONED]), scalars.default_spec_id or 0
     if (single := texts.get("partition-spec", codec.ABSENT)) == codec.ABSENT:
@@ -287,7 +297,7 @@ def _specs(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Partition
 
 
 def _refs(texts: dict[str, Raw] | None, current: int | None) -> dict[str, SnapshotRef]:
-    """Documents from before refs existed have `main` at the current snapshot."""
+    """Return the branches and tags. Documents of old writers have none: there `main` is the current snapshot."""
     if texts is None:
         return {} if current is None else {MAIN: branch(current)}
     return {name: SnapshotRef.read(text, at=f"$.refs.{name}") for name, text in texts.items()}
@@ -301,10 +311,11 @@ def _by_id(parts: Parts[PartT], attribute: str, wanted: int, pointer: str) -> Pa
 
 
 def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> TableMetadata:
-    """A document from anywhere, checked whole: size, nesting, every part's form, and that its ids fit together.
+    """Decode and validate a document from any source: size, nesting, the form of every part, and the references between
+    ids.
 
-    Duplicate members are resolved and white space removed, so that what was checked is what every reader will see.
-    Raises `MetadataTooLarge` and `BadRequestException`.
+    Duplicate members are resolved and white space is removed, so all readers see the document that was checked. Raises
+    `MetadataTooLarge` and `BadRequestException`.
     """
     limits = limits or Limits()
     refuse_large_document(data, limits, "Table")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of metadata files, and their compression."""
+"""Names and compression of metadata files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _CHUNK: Final = 1024 * 1024
 def next_metadata_location(
     location: str, previous: str | None, *, uuid: UUID, gzip: bool, metadata_path: str | None = None
 ) -> str:
-    """Where the next metadata file goes: `<location>/metadata/%05d-<uuid>.metadata.json` (`.gz.metadata.json`).
+    """Return the location of the next metadata file: `<location>/metadata/%05d-<uuid>.metadata.json`
+    (`.gz.metadata.json`).
 
-    The number is that of the `previous` file plus one, 0 for the first file and after a name without number.
-    `metadata_path` is the value of `write.metadata.path`, which the caller has checked to lie within the table.
+    The number is that of the `previous` file plus one. It is 0 for the first file and after a name without number.
+    `metadata_path` is the value of `write.metadata.path`. The caller must check that it lies within the table.
     """
     folder = (metadata_path or f"{location.rstrip('/')}/metadata").rstrip("/")
     version = metadata_version(previous) + 1 if previous is not None else 0
@@ -36,13 +37,15 @@ def next_metadata_location(
 
 
 def metadata_version(location: str) -> int:
-    """The number in a metadata file's name (`00007-….metadata.json`, `v7.metadata.json`), -1 when it has none."""
+    """Return the number in the name of a metadata file (`00007-….metadata.json`, `v7.metadata.json`), or -1 without
+    one.
+    """
     match = _VERSION.match(location.rsplit("/", 1)[-1])
     return int(match[1]) if match else -1
 
 
 def uses_gzip(properties: Mapping[str, str], *, default: bool = False) -> bool:
-    """Whether the table's properties ask for compressed metadata; raises `UnsupportedCompressionCodec`."""
+    """Return True if the properties demand compressed metadata. Raises `UnsupportedCompressionCodec`."""
     codec = properties.get(COMPRESSION_PROPERTY)
     if codec is None:
         return default
@@ -52,16 +55,16 @@ def uses_gzip(properties: Mapping[str, str], *, default: bool = False) -> bool:
 
 
 def compress(document: bytes) -> bytes:
-    """Gzip without a time stamp, so that equal documents give equal files."""
+    """Compress with gzip without a timestamp. Equal documents give equal files."""
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     return packer.compress(document) + packer.flush()
 
 
 def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """The document in a metadata file, compressed or not (told by content: names of foreign files may lie).
+    """Return the document in a metadata file, which may be compressed. The content decides, because names can be wrong.
 
-    Stops unpacking as soon as the result exceeds `max_bytes`, and takes at most `MAX_MEMBERS` gzip members, so that
-    neither a bomb nor millions of empty members cost more than their limits. Raises `BadRequestException`.
+    Stops as soon as the result exceeds `max_bytes`, and accepts at most `MAX_MEMBERS` gzip members. A decompression
+    bomb or millions of empty members therefore cost no more than the limits. Raises `BadRequestException`.
     """
     if not data.startswith(_GZIP_MAGIC):
         return _within(data, max_bytes)
@@ -72,7 +75,9 @@ def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
 
 
 def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
-    """The unpacked chunks; input is fed in slices, so that no large rest is copied again and again."""
+    """Yield the decompressed chunks. The input is passed in slices, because zlib copies the unread rest after each
+    call.
+    """
     room = max_bytes
     members = 1
     unpacker = zlib.decompressobj(_GZIP_WINDOW)
@@ -88,7 +93,7 @@ def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
             pending = unpacker.unconsumed_tail or unpacker.unused_data
             room = _room_left(room, chunk, max_bytes)
             yield chunk
-    while not unpacker.eof:  # what the decoder still holds back after the last input
+    while not unpacker.eof:  # Flush the output that the decoder buffered.
         chunk = unpacker.decompress(b"", min(_CHUNK, room + 1))
         if not chunk and not unpacker.eof:
             raise BadRequestException("The metadata file is damaged: its gzip data ends early")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partition specs and sort orders: reading what clients send, binding it to a schema, and the rules for reusing ids."""
+"""Partition specs and sort orders: parsing, binding to a schema, and the rules for reusing ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Transform = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class PartitionField(Struct, frozen=True, rename="kebab", kw_only=True):
-    """One partition value; `field_id` may be left to the catalog."""
+    """One field of a partition spec. If `field_id` is None, the catalog assigns it."""
 
     source_id: Int
     name: str
@@ -32,28 +32,31 @@ class PartitionField(Struct, frozen=True, rename="kebab", kw_only=True):
 
     @property
     def content(self) -> tuple[int, str]:
-        """What the value is, apart from its name and id."""
+        """Return (source id, transform): the definition without name and field id."""
         return (self.source_id, self.transform)
 
 
 class PartitionSpec(Part, frozen=True, kw_only=True):
-    """How rows are partitioned."""
+    """One partition spec of a table."""
 
     spec_id: Int = 0
     fields: tuple[PartitionField, ...] = ()
 
     @property
     def last_field_id(self) -> int:
-        """Highest partition field id, 999 without fields."""
+        """Return the highest partition field id, or 999 if there are no fields."""
         return max((f.field_id for f in self.fields if f.field_id is not None), default=UNPARTITIONED_LAST_ID)
 
     def compatible_with(self, other: PartitionSpec) -> bool:
-        """Same sources, transforms and names in the same order, whatever the ids (the rule for reusing a spec id)."""
+        """Return True if the sources, transforms and names are equal and in the same order. Ids are ignored.
+
+        A new spec that is compatible with an existing one reuses its spec id.
+        """
         return [(f.content, f.name) for f in self.fields] == [(f.content, f.name) for f in other.fields]
 
 
 class SortField(Struct, frozen=True, rename="kebab", kw_only=True):
-    """One sort key."""
+    """One field of a sort order."""
 
     source_id: Int
     transform: Transform
@@ -62,7 +65,7 @@ class SortField(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class SortOrder(Part, frozen=True, kw_only=True):
-    """How rows are sorted within files; order 0 is always unsorted."""
+    """The order of rows within data files. Order 0 is always unsorted."""
 
     order_id: Int = 0
     fields: tuple[SortField, ...] = ()
@@ -75,7 +78,7 @@ P = TypeVar("P", PartitionSpec, SortOrder)
 
 
 def read_spec(text: Raw, *, at: str) -> PartitionSpec:
-    """A spec a client sent, not yet bound to a schema; raises `BadRequestException`."""
+    """Parse a partition spec of a client without binding it to a schema. Raises `BadRequestException`."""
     spec = PartitionSpec.of(codec.canonical_object(text, at=at), at=at)
     for field in spec.fields:
         check_transform(field.transform)
@@ -83,7 +86,7 @@ def read_spec(text: Raw, *, at: str) -> PartitionSpec:
 
 
 def read_order(text: Raw, *, at: str) -> SortOrder:
-    """An order a client sent, not yet bound to a schema; raises `BadRequestException`."""
+    """Parse a sort order of a client without binding it to a schema. Raises `BadRequestException`."""
     order = SortOrder.of(codec.canonical_object(text, at=at), at=at)
     for field in order.fields:
         check_transform(field.transform)
@@ -91,7 +94,10 @@ def read_order(text: Raw, *, at: str) -> SortOrder:
 
 
 def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionField]) -> PartitionSpec:
-    """The spec under another id and with rebound fields (as many as before); members we do not know are kept."""
+    """Return the spec with another id and other fields. Unknown members are kept.
+
+    There must be as many fields as before, in the same order.
+    """
     members = spec.members()
     old = members.get("fields", [])
     members["fields"] = [{**known, **_plain(field)} for known, field in zip(old, fields, strict=True)]
@@ -100,7 +106,7 @@ def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionFi
 
 
 def order_with(order: SortOrder, *, order_id: int, source_ids: Sequence[int] | None = None) -> SortOrder:
-    """The order under another id and, when given, with other source ids; members we do not know are kept."""
+    """Return the order with another id and, if given, other source ids. Unknown members are kept."""
     members = order.members()
     members.pop("order-id", None)
     if source_ids is not None:
@@ -109,7 +115,10 @@ def order_with(order: SortOrder, *, order_id: int, source_ids: Sequence[int] | N
 
 
 def check_spec(spec: PartitionSpec, schema: Schema) -> None:
-    """Whether a new spec can be used with a schema; raises `BadRequestException` in the reference's words."""
+    """Raise `BadRequestException` if a new spec cannot be used with a schema.
+
+    The messages are those of the Java reference implementation.
+    """
     names: set[str] = set()
     for field in spec.fields:
         if not field.name:
@@ -127,20 +136,26 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
 
 
 def check_spec_sources(spec: PartitionSpec, schema: Schema) -> None:
-    """Whether a spec's sources exist and fit their transforms; the source of a void field may have been dropped."""
+    """Raise `BadRequestException` unless the source column of each field exists and has a type that fits the transform.
+
+    Fields with the transform `void` are skipped, because their source column may have been dropped.
+    """
     for field in spec.fields:
         if type_name(field.transform) != "void":
             _check_source(schema, field, "partition")
 
 
 def check_order(order: SortOrder, schema: Schema) -> None:
-    """Whether an order can be used with a schema; raises `BadRequestException`."""
+    """Raise `BadRequestException` if a sort order cannot be used with a schema."""
     for field in order.fields:
         _check_source(schema, field, "sort")
 
 
 def check_sequential_ids(spec: PartitionSpec) -> None:
-    """Format version 1 has no partition field ids of its own: they must count from 1000."""
+    """Raise `BadRequestException` unless the partition field ids count up from 1000.
+
+    Format version 1 does not store these ids; readers derive them from the position.
+    """
     ids = [field.field_id for field in spec.fields]
     if ids != list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids))):
         raise BadRequestException(f"Spec does not use sequential IDs that are required in v1: {ids}")
@@ -149,11 +164,11 @@ def check_sequential_ids(spec: PartitionSpec) -> None:
 def assign_field_ids(
     spec: PartitionSpec, known: Iterable[PartitionSpec], *, last_id: int, format_version: int
 ) -> tuple[PartitionField, ...]:
-    """The spec's fields with every id set.
+    """Return the spec's fields, each with an id.
 
-    Missing ids: version 1 counts from 1000; later versions take the id an equal field (source and transform) had in
-    any spec before, or the next unused one, so that an id keeps one meaning in the table's life. Raises
-    `BadRequestException` when the client gives an id that already means something else.
+    In version 1 missing ids count up from 1000. In later versions a field reuses the id of a field with the same source
+    and transform in a spec of `known`. If there is none, it gets the next unused id. An id thus keeps one meaning
+    during the life of the table. Raises `BadRequestException` if the client reuses an id for another field.
     """
     if format_version == 1:
         return tuple(
@@ -185,7 +200,10 @@ def assign_field_ids(
 
 
 def _same_meaning(field: PartitionField, before: set[tuple[int, str]]) -> bool:
-    """Void fields stand in for dropped ones, in tables that began as version 1 under the same id."""
+    """Return True if an id may be used for this field.
+
+    A `void` field may have the id of any other field: it replaces a dropped one in tables that began with version 1.
+    """
     return field.content in before or field.transform == "void" or any(transform == "void" for _, transform in before)
 
 
@@ -203,7 +221,10 @@ def _check_source(schema: Schema, field: PartitionField | SortField, noun: str) 
 
 
 def _refuse_redundant(spec: PartitionSpec) -> None:
-    """Two fields of one source with the same transform (or two time transforms' equal names) partition nothing more."""
+    """Raise `BadRequestException` if two fields with different names have the same source and transform.
+
+    Fields with the transform `void` are skipped.
+    """
     seen: dict[tuple[int, str], str] = {}
     for field in spec.fields:
         if type_name(field.transform) == "void":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which table properties may be set and removed. Pure.
+"""Rules for setting and removing properties of tables and views. Pure.
 
-Settings of metadata files and of data paths that nothing here heeds are refused, because engines would take them for
-granted and write where no credential reaches. `write.data.path` and `write.metadata.path` are heeded: they may point
-inside the table's own prefix, which is checked where the prefix is known.
+The catalog rejects `write.metadata…` and `write.data.path…` settings that it does not implement. Engines would rely on
+them and write to locations that their credentials do not cover. It implements `write.data.path` and
+`write.metadata.path`. They must point inside the table's own prefix, which the use cases check.
 
-A value that this catalog itself acts upon must be one it understands: a misspelt `gc.enabled` must not decide about
-files. Values of tables that were registered with such a mistake are read for the safer meaning, and can be corrected.
+The value of a property that the catalog itself evaluates must be valid: a misspelt `gc.enabled` must not decide about
+files. Registered tables may have invalid values. They are interpreted in the safer sense and can be corrected.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ _COUNTS: Final = (
 _FLAGS: Final = (GC_ENABLED, DELETE_AFTER_COMMIT)
 _LARGEST_COUNT: Final = 2**31 - 1
 
-#: Data written under one key cannot be read under another, so it is chosen once.
+#: A key id is immutable, because data that was encrypted with one key cannot be read with another.
 IMMUTABLE_PROPERTIES: Final = frozenset({"encryption.key-id"})
 
 
 def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Raise FailedToSetProperties (409) for settings nothing heeds, ImmutablePropertyModification and, for values the
-    catalog acts upon and does not understand, BadRequestException or UnsupportedCompressionCodec (400); a value that is
-    there already may be said again.
+    """Raise an error if a table property must not be set. Values that `current` already has are accepted.
+
+    Raises FailedToSetProperties (409) for settings that the catalog does not implement. Raises
+    ImmutablePropertyModification, BadRequestException or UnsupportedCompressionCodec (400) for a changed immutable
+    property and for invalid values of properties that the catalog evaluates.
     """
     changed = {name: value for name, value in wanted.items() if current.get(name) != value}
     unheeded = sorted(name for name in changed if _is_unheeded(name))
@@ -77,7 +79,10 @@ def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> Non
 
 
 def check_settable_on_view(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """The same for a view's properties; raises BadRequestException or UnsupportedCompressionCodec (400)."""
+    """Raise BadRequestException or UnsupportedCompressionCodec (400) if a view property has an invalid value.
+
+    Values that `current` already has are accepted.
+    """
     changed = {name: value for name, value in wanted.items() if current.get(name) != value}
     if _count(changed.get(HISTORY_SIZE, "1")) in (None, 0):
         raise BadRequestException(f"{HISTORY_SIZE} must be positive but was {changed[HISTORY_SIZE][:80]}")
@@ -86,26 +91,31 @@ def check_settable_on_view(current: Mapping[str, str], wanted: Mapping[str, str]
 
 
 def previous_versions_kept(properties: Mapping[str, str]) -> int:
-    """How many metadata files before the current one a table's log names: at least 1 (as the reference has it)."""
+    """Return the number of previous metadata files that a table's log names.
+
+    It is at least 1, as in the Java reference implementation.
+    """
     count = _count(properties.get(PREVIOUS_VERSIONS_MAX, ""))
     return max(1, DEFAULT_PREVIOUS_VERSIONS if count is None else count)
 
 
 def view_versions_kept(properties: Mapping[str, str]) -> int:
-    """How many versions a view keeps: at least 1."""
+    """Return the number of versions that a view keeps: at least 1."""
     return _count(properties.get(HISTORY_SIZE, "")) or DEFAULT_HISTORY_SIZE
 
 
 def flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """A property as a truth value. What is neither true nor false is false, as in engines: each of these flags allows
-    something to be taken away.
+    """Return a property as a bool. A missing property has the default.
+
+    Values other than `true` and `false` are False, as in engines. Each of these flags permits a removal, so False is
+    the safer meaning.
     """
     text = properties.get(name)
     return default if text is None else text.strip().lower() == "true"
 
 
 def check_removable(current: Mapping[str, str], removals: Iterable[str]) -> None:
-    """Raise ImmutablePropertyRemoval (400)."""
+    """Raise ImmutablePropertyRemoval (400) if `current` has an immutable property that is in `removals`."""
     for name in removals:
         if name in IMMUTABLE_PROPERTIES and name in current:
             raise ImmutablePropertyRemoval(f"Property {name} cannot be removed once it is set")
@@ -132,7 +142,7 @@ def _require_flag(properties: Mapping[str, str], name: str, noun: str) -> None:
 
 
 def _count(text: str) -> int | None:
-    """A 32-bit number as engines read it: digits only."""
+    """Parse a 32-bit number as engines do, digits only. Returns None for any other text."""
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         return None
     return number if (number := int(text)) <= _LARGEST_COUNT else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reduced view of a table's metadata that a load with `snapshots=refs` asks for. Pure; never to be stored."""
+"""Reduce table metadata for a load with `snapshots=refs`. Pure. The result must never be stored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gateway.iceberg.errors import BadRequestException
 
 
 class SnapshotsMode(StrEnum):
-    """Which snapshots a load answers (`snapshots` of `loadTable` in the REST specification)."""
+    """The snapshots that the response to a load contains (`snapshots` of `loadTable` in the REST specification)."""
 
     ALL = "all"
     REFS = "refs"
 
     @classmethod
     def parse(cls, text: str | None) -> SnapshotsMode:
-        """From the query parameter; absent means all. Raises BadRequestException for any other value."""
+        """Parse the query parameter. None means all. Raises BadRequestException for an unknown value."""
         if text is None:
             return cls.ALL
         try:
@@ -39,7 +39,7 @@ class _Pointers(Struct, rename="kebab"):
     refs: dict[str, _OfSnapshot] | None = None
 
 
-#: The members whose elements belong to one snapshot each. The snapshot log stays whole, as the specification asks.
+#: Members whose elements belong to one snapshot each. The snapshot log is not reduced, as the specification demands.
 _REDUCED: Final = ("snapshots", "statistics", "partition-statistics")
 _pointers: Final = json.Decoder(_Pointers)
 _of_snapshot: Final = json.Decoder(_OfSnapshot)
@@ -47,10 +47,10 @@ _texts: Final = json.Decoder(list[Raw])
 
 
 def referenced_document(document: bytes) -> bytes:
-    """The stored metadata document with only the snapshots that a branch or tag names, and their statistics.
+    """Return the metadata document with only the snapshots that a branch or tag names, and their statistics.
 
-    Works on the text of the parts: of each snapshot only the id is read, so the cost follows the bytes of the document
-    and not what is in them. A document that loses nothing is given back as it is. `document` is one this catalog wrote.
+    Only the id of each snapshot is parsed, so the time depends on the size of the document and not on its content. A
+    document without other snapshots is returned unchanged. `document` must be one that this catalog wrote.
     """
     members = codec.decode(document, dict[str, Raw])
     keep = _keeper(members)
@@ -62,7 +62,7 @@ def referenced_document(document: bytes) -> bytes:
 
 def _keeper(members: dict[str, Raw]) -> Callable[[Raw], bool]:
     found = _pointers.decode(codec.encode({n: members[n] for n in ("current-snapshot-id", "refs") if n in members}))
-    # Documents from before refs existed have `main` at the current snapshot.
+    # Documents of old writers have no refs: there `main` is the current snapshot.
     named = {found.current_snapshot_id} if found.refs is None else {each.snapshot_id for each in found.refs.values()}
     return lambda text: _of_snapshot.decode(text).snapshot_id in named
 

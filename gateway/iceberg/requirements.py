@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client asserts about the state its commit was built on; one struct and check per kind.
+"""Requirements of a commit: the client's assertions about the base metadata. One struct with one check per kind.
 
-Texts are those of the reference implementation; several are asserted by the protocol's compatibility kit.
+The messages are those of the Java reference implementation. The compatibility kit of the protocol asserts several of
+them.
 """
 
 from __future__ import annotations
@@ -17,36 +18,41 @@ from gateway.iceberg.metadata import TableMetadata
 
 
 class _Requirement(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True, tag_field="type"):
-    """Base of all requirements; strict, since an ignored member would be an ignored condition."""
+    """Base of all requirements. Unknown members are rejected, because an ignored member would be an unchecked
+    condition.
+    """
 
 
 class AssertCreate(_Requirement, frozen=True, tag="assert-create"):
     """The table must not exist."""
 
     def check(self, metadata: TableMetadata) -> None:
-        """Always fails: there is metadata."""
+        """Raise `CommitFailedException`: the table has metadata, so it exists."""
         raise _failed("table already exists")
 
 
 class AssertTableUuid(_Requirement, frozen=True, tag="assert-table-uuid"):
-    """The table must still be the same one."""
+    """The UUID of the table must be this one."""
 
     uuid: str
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` for another UUID; letter case means nothing."""
+        """Raise `CommitFailedException` if the UUID differs. Letter case is ignored."""
         if self.uuid.lower() != metadata.table_uuid.lower():
             raise _failed(f"UUID does not match: expected {metadata.table_uuid} != {self.uuid}")
 
 
 class AssertRefSnapshotId(_Requirement, frozen=True, tag="assert-ref-snapshot-id"):
-    """A branch or tag must be at this snapshot; null, or left out as some clients do, means it must not exist."""
+    """A branch or tag must name this snapshot.
+
+    If the id is null or missing, the ref must not exist. Some clients leave the member out.
+    """
 
     ref: str
     snapshot_id: Long | None = None
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` for a ref that appeared, moved or vanished."""
+        """Raise `CommitFailedException` if the ref was created, moved or removed."""
         found = metadata.refs.get(self.ref)
         if found is None:
             if self.snapshot_id is not None:
@@ -58,62 +64,62 @@ class AssertRefSnapshotId(_Requirement, frozen=True, tag="assert-ref-snapshot-id
 
 
 class AssertLastAssignedFieldId(_Requirement, frozen=True, tag="assert-last-assigned-field-id"):
-    """No column was added meanwhile."""
+    """The highest column id must be this one: no column was added concurrently."""
 
     last_assigned_field_id: Int
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` when columns were added."""
+        """Raise `CommitFailedException` if the highest column id differs."""
         _equal("last assigned field id", self.last_assigned_field_id, metadata.last_column_id)
 
 
 class AssertCurrentSchemaId(_Requirement, frozen=True, tag="assert-current-schema-id"):
-    """The current schema is still this one."""
+    """The current schema must be this one."""
 
     current_schema_id: Int
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` when another schema is current."""
+        """Raise `CommitFailedException` if another schema is current."""
         _equal("current schema", self.current_schema_id, metadata.current_schema_id)
 
 
 class AssertLastAssignedPartitionId(_Requirement, frozen=True, tag="assert-last-assigned-partition-id"):
-    """No partition field was added meanwhile."""
+    """The highest partition field id must be this one: no partition field was added concurrently."""
 
     last_assigned_partition_id: Int
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` when partition fields were added."""
+        """Raise `CommitFailedException` if the highest partition field id differs."""
         _equal("last assigned partition id", self.last_assigned_partition_id, metadata.last_partition_id)
 
 
 class AssertDefaultSpecId(_Requirement, frozen=True, tag="assert-default-spec-id"):
-    """The default partition spec is still this one."""
+    """The default partition spec must be this one."""
 
     default_spec_id: Int
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` when another spec is the default."""
+        """Raise `CommitFailedException` if another spec is the default."""
         _equal("default partition spec", self.default_spec_id, metadata.default_spec_id)
 
 
 class AssertDefaultSortOrderId(_Requirement, frozen=True, tag="assert-default-sort-order-id"):
-    """The default sort order is still this one."""
+    """The default sort order must be this one."""
 
     default_sort_order_id: Int
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raises `CommitFailedException` when another order is the default."""
+        """Raise `CommitFailedException` if another sort order is the default."""
         _equal("default sort order", self.default_sort_order_id, metadata.default_sort_order_id)
 
 
 class AssertViewUuid(_Requirement, frozen=True, tag="assert-view-uuid"):
-    """The view must still be the same one."""
+    """The UUID of the view must be this one."""
 
     uuid: str
 
     def check_view(self, view_uuid: str) -> None:
-        """Raises `CommitFailedException` for another UUID; letter case means nothing."""
+        """Raise `CommitFailedException` if the UUID differs. Letter case is ignored."""
         if self.uuid.lower() != view_uuid.lower():
             raise _failed(f"view UUID does not match: expected {view_uuid} != {self.uuid}")
 
@@ -135,10 +141,10 @@ VIEW_REQUIREMENTS: Final[tuple[str, ...]] = (str(AssertViewUuid.__struct_config_
 
 
 def check_requirements(metadata: TableMetadata | None, requirements: Sequence[TableRequirement]) -> None:
-    """Check all requirements against the current metadata; None is a table that does not exist.
+    """Check all requirements against the current metadata. None means that the table does not exist.
 
-    Raises `CommitFailedException` for the first that does not hold (never retried by the server), and
-    `BadRequestException` when a table is to be created under anything but `assert-create`.
+    Raises `CommitFailedException` for the first requirement that does not hold; the server does not retry. Raises
+    `BadRequestException` if the table does not exist and the requirements are not only `assert-create`.
     """
     if metadata is None:
         check_create_requirements(requirements)
@@ -148,7 +154,7 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Ta
 
 
 def check_create_requirements(requirements: Sequence[TableRequirement]) -> None:
-    """A commit that creates a table asserts `assert-create` and nothing else."""
+    """Raise `BadRequestException` unless the requirements contain `assert-create` and no other kind."""
     kinds = [str(requirement.__struct_config__.tag) for requirement in requirements]
     if invalid := [kind for kind in kinds if kind != "assert-create"]:
         raise BadRequestException(f"Invalid create requirements: {', '.join(invalid)}")

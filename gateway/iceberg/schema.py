@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table schemas: reading, the rules a schema must keep, sameness, and fresh column ids."""
+"""Table and view schemas: parsing, validation, comparison, and assignment of new column ids."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ from gateway.iceberg.types import (
 
 DEFAULT_VALUES_MIN_FORMAT_VERSION: Final = 3
 MAX_FIELD_ID: Final = 2_147_483_447
-"""Ids above are reserved for metadata columns (table specification, "Reserved Field IDs")."""
+"""Highest allowed field id. Higher ids are reserved for metadata columns (table specification, "Reserved Field
+IDs").
+"""
 
 MAX_TYPE_DEPTH: Final = 60
-"""Deepest nesting of column types; keeps walks over types within the interpreter's stack."""
+"""Maximum nesting depth of column types. It keeps recursion over types within the interpreter's stack."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A field at any depth with its place: `path` holds names from the top (`element`, `key`, `value` inside lists and
-    maps), `parents` the enclosing types from the outside in, each with whether it is itself required."""
+    """A field at any depth and its position in the schema.
+
+    `path` has the names from the top level, with `element`, `key` and `value` inside lists and maps. `parents` are the
+    enclosing types from the outermost inwards, each as (type, is required).
+    """
 
     field: NestedField
     path: tuple[str, ...]
@@ -45,12 +50,12 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """The full name, `address.street`."""
+        """Return the full name, for example `address.street`."""
         return ".".join(self.path)
 
 
 class Schema(Part, frozen=True, dict=True, kw_only=True):
-    """One schema of a table or view. The columns are parsed when first asked for."""
+    """One schema of a table or view. The columns are parsed on first access."""
 
     schema_id: Int = 0
     identifier_field_ids: tuple[Int, ...] | None = None
@@ -58,18 +63,18 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def struct(self) -> StructType:
-        """The top-level struct; raises `BadRequestException` when the columns are malformed."""
+        """Return the top-level struct. Raises `BadRequestException` if the columns are malformed."""
         fields = codec.decode(self.fields_json, tuple[NestedField, ...], at="$.schema.fields")
         return StructType(fields=fields)
 
     @property
     def fields(self) -> tuple[NestedField, ...]:
-        """Top-level columns."""
+        """Return the top-level columns."""
         return self.struct.fields
 
     @cached_property
     def columns(self) -> Mapping[int, Column]:
-        """Every field at any depth by id. Raises `BadRequestException` for an id used twice or an illegal one."""
+        """Return all fields at any depth by id. Raises `BadRequestException` for a duplicate or invalid id."""
         columns: dict[int, Column] = {}
         for column in _walk(self.struct):
             if (other := columns.get(column.field.id)) is not None:
@@ -85,21 +90,21 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
 
     @property
     def identifiers(self) -> frozenset[int]:
-        """Ids of the identifier fields."""
+        """Return the ids of the identifier fields."""
         return frozenset(self.identifier_field_ids or ())
 
     @property
     def highest_field_id(self) -> int:
-        """Highest id at any depth; 0 without columns."""
+        """Return the highest field id at any depth, or 0 if there are no columns."""
         return max(self.columns, default=0)
 
     def name_of(self, field_id: int) -> str | None:
-        """Full dotted name of a field, None when the schema has no such id."""
+        """Return the full dotted name of a field, or None if the schema does not have the id."""
         column = self.columns.get(field_id)
         return column.dotted if column else None
 
     def named(self, name: str) -> Column | None:
-        """The field with this full dotted name, spelled exactly so."""
+        """Return the field with this full dotted name, or None. The comparison is case-sensitive."""
         return self._by_name.get(name)
 
     @cached_property
@@ -107,7 +112,7 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
         return {column.dotted: column for column in self.columns.values()}
 
     def with_id(self, schema_id: int) -> Schema:
-        """The same schema under another id; members we do not know are kept."""
+        """Return the schema with another id. Unknown members are kept."""
         if self.schema_id == schema_id and "schema-id" in self.members():
             return self
         members = self.members()
@@ -115,19 +120,29 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
         return Schema.of({"type": "struct", "schema-id": schema_id, **members})
 
     def same_as(self, other: Schema) -> bool:
-        """Equal columns and identifier fields, whatever the id (the rule for reusing an id)."""
+        """Return True if the columns and identifier fields are equal. The schema id is ignored.
+
+        A new schema that is the same as an existing one reuses its id.
+        """
         return self.struct == other.struct and self.identifiers == other.identifiers
 
 
 def read_schema(text: Raw | bytes, *, at: str) -> Schema:
-    """A schema a client sent, checked as far as the format version does not matter. Raises `BadRequestException`."""
+    """Parse a schema of a client and check the rules that do not depend on the format version.
+
+    Raises `BadRequestException`.
+    """
     schema = Schema.of(codec.canonical_object(text, at=at), at=at)
     check_structure(schema)
     return schema
 
 
 def check_structure(schema: Schema) -> None:
-    """Rules independent of the format version: unique ids and names, known types, valid identifier fields."""
+    """Check the rules that do not depend on the format version: unique ids and names, known types, valid identifier
+    fields.
+
+    Raises `BadRequestException`.
+    """
     names: dict[str, int] = {}
     for column in schema.columns.values():
         if (other := names.setdefault(column.dotted, column.field.id)) != column.field.id:
@@ -141,9 +156,9 @@ def check_structure(schema: Schema) -> None:
 
 
 def check_compatibility(schema: Schema, format_version: int) -> None:
-    """Whether a format version has the schema's types and defaults.
+    """Raise `BadRequestException` if a format version does not support the schema's types and default values.
 
-    Raises `BadRequestException` with one line per problem, e.g. "v: variant is not supported until v3".
+    The message has one line per problem, for example "v: variant is not supported until v3".
     """
     problems: list[str] = []
     for column in schema.columns.values():
@@ -158,8 +173,11 @@ def check_compatibility(schema: Schema, format_version: int) -> None:
 
 
 def assign_fresh_ids(schema: Schema, *, schema_id: int = 0) -> tuple[Schema, int]:
-    """The schema with column ids counted from 1 in the protocol's order (all fields of a struct before their insides),
-    identifier fields following, and the highest id given. Members we do not know are kept."""
+    """Return the schema with new column ids, and the highest new id.
+
+    Ids count from 1. All fields of a struct are numbered before the fields inside them, as in the Java reference
+    implementation. The identifier fields refer to the new ids. Unknown members are kept.
+    """
     given: dict[int, int] = {}
 
     def fresh(old: int) -> int:
@@ -201,7 +219,7 @@ def _walk(
 
 
 def _inner_fields(kind: Type) -> tuple[NestedField, ...]:
-    """The fields directly inside a type; elements, keys and values under the names the specification gives them."""
+    """Return the fields directly inside a type. Elements, keys and values have the names of the specification."""
     match kind:
         case StructType():
             return kind.fields

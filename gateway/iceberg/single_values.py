@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values in the single-value JSON form of the table specification (appendix D): which ones a type has.
+"""Validation of values in the single-value JSON form (Iceberg table specification, appendix D).
 
-A default that no engine can read makes its table unreadable, so it is refused where it is sent.
+A default value that engines cannot parse makes the table unreadable, so the catalog rejects it in the request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _PARAMETERS: Final = re.compile(r"\d+")
 
 
 def is_value_of(value: object, kind: Type) -> bool:
-    """Whether a JSON value is one of the type. Variants, unknowns, geometries and geographies have none but null."""
+    """Return True if a JSON value, other than null, is a value of the type.
+
+    Always False for variant, unknown, geometry and geography: their only default value is null. Values inside of
+    structs, lists and maps are not checked.
+    """
     name = type_name(kind)
     if not isinstance(kind, str):
         return isinstance(value, list if isinstance(kind, ListType) else dict)
@@ -55,7 +59,7 @@ def is_value_of(value: object, kind: Type) -> bool:
 
 
 def _is_day(text: str | None) -> bool:
-    """Years of more than four digits are left to the reader."""
+    """Return True if the text is a date of the calendar, is None, or has a year of more than four digits."""
     if text is None or len(text) != 10:
         return True
     try:

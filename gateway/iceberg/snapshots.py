@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots, the branches and tags that name them, and the files and logs kept beside them."""
+"""Snapshots, branches and tags, statistics files, encryption keys and log entries of a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 
 class Snapshot(Part, frozen=True, kw_only=True):
-    """One state of a table."""
+    """One snapshot of a table."""
 
     snapshot_id: Long
     timestamp_ms: Count
@@ -47,7 +47,7 @@ class Snapshot(Part, frozen=True, kw_only=True):
 
     @property
     def operation(self) -> str | None:
-        """`append`, `replace`, `overwrite` or `delete`, as the writer declared it."""
+        """Return `append`, `replace`, `overwrite` or `delete` as declared in the summary, or None."""
         return (self.summary or {}).get("operation")
 
 
@@ -61,19 +61,19 @@ class SnapshotRef(Part, frozen=True, kw_only=True):
     min_snapshots_to_keep: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
 
     def same_as(self, other: SnapshotRef) -> bool:
-        """Equal in everything we know, whatever the text."""
+        """Return True if all known members are equal. Unknown members and formatting are ignored."""
         return _ref_values(self) == _ref_values(other)
 
 
 class SnapshotLogEntry(Part, frozen=True, kw_only=True):
-    """When a snapshot became the current one."""
+    """The time at which a snapshot became the current one."""
 
     snapshot_id: Long
     timestamp_ms: Count
 
 
 class MetadataLogEntry(Part, frozen=True, kw_only=True):
-    """A metadata file the table had, and its last-updated time."""
+    """A previous metadata file of the table and its last-updated time."""
 
     metadata_file: str
     timestamp_ms: Count
@@ -108,7 +108,7 @@ class PartitionStatisticsFile(Part, frozen=True, kw_only=True):
 
 
 class EncryptedKey(Part, frozen=True, kw_only=True):
-    """A wrapped key; `encrypted_key_metadata` is base64."""
+    """A wrapped encryption key. `encrypted_key_metadata` is base64."""
 
     key_id: str
     encrypted_key_metadata: str
@@ -116,7 +116,10 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
     properties: dict[str, str] | None = None
 
     def require_base64(self, *, at: str) -> None:
-        """Raises `BadRequestException` when the wrapped key is no base64: no engine could read the table."""
+        """Raise `BadRequestException` if the wrapped key is not base64. Engines could not read the table.
+
+        `at` is the JSON path of the key for the message.
+        """
         try:
             base64.b64decode(self.encrypted_key_metadata, validate=True)
         except ValueError:
@@ -124,8 +127,10 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
 
 
 def read_snapshot(text: Raw, *, at: str) -> Snapshot:
-    """A snapshot a client sent, in the form it is stored: without nulls, without a sequence number of 0 (readers of
-    version 1 take its presence for version 2). Raises `BadRequestException`."""
+    """Parse a snapshot of a client and return it in the stored form. Raises `BadRequestException`.
+
+    The stored form has no null members. It has no sequence number of 0, because readers infer format version 2 from it.
+    """
     members = codec.canonical_object(text, at=at)
     for name in _OPTIONAL_MEMBERS:
         if name in members and members[name] is None:
@@ -141,17 +146,17 @@ def read_snapshot(text: Raw, *, at: str) -> Snapshot:
 
 
 def branch(snapshot_id: int) -> SnapshotRef:
-    """A plain branch at a snapshot."""
+    """Return a branch at a snapshot, without settings."""
     return SnapshotRef.of({"snapshot-id": snapshot_id, "type": "branch"})
 
 
 def log_entry(snapshot_id: int, timestamp_ms: int) -> SnapshotLogEntry:
-    """A new entry of the snapshot log."""
+    """Return a new entry of the snapshot log."""
     return SnapshotLogEntry.of({"timestamp-ms": timestamp_ms, "snapshot-id": snapshot_id})
 
 
 def metadata_log_entry(metadata_file: str, timestamp_ms: int) -> MetadataLogEntry:
-    """A new entry of the metadata log."""
+    """Return a new entry of the metadata log."""
     return MetadataLogEntry.of({"timestamp-ms": timestamp_ms, "metadata-file": metadata_file})
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iceberg's types as they stand in schema JSON, and what each format version and transform accepts.
+"""Iceberg types as written in schema JSON, and the types that each format version and transform accepts.
 
-Primitive types stay strings (`"long"`, `"decimal(9,2)"`); nested types are structs. Source: Iceberg table
+Primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types are structs. Sources: Iceberg table
 specification, "Schemas and Data Types" and appendix C, including format version 3.
 """
 
@@ -28,7 +28,7 @@ MIN_FORMAT_VERSION: Final = {
     "geometry": 3,
     "geography": 3,
 }
-"""First format version of the types that version 1 does not have."""
+"""The first format version that has the type. Types that are not listed exist since version 1."""
 
 _TIMESTAMPS: Final = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
@@ -44,7 +44,7 @@ _BARE: Final = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
 class NestedField(Struct, frozen=True, rename="kebab", kw_only=True):
-    """A column, or a member of a struct at any depth. Defaults stay JSON (Iceberg single-value form)."""
+    """A column, or a field of a struct at any depth. Default values stay JSON (single-value form)."""
 
     id: Int
     name: str
@@ -59,13 +59,13 @@ class NestedField(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class StructType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="struct"):
-    """A struct and its fields."""
+    """A struct with its fields."""
 
     fields: tuple[NestedField, ...]
 
 
 class ListType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="list"):
-    """A list; its element is a field without a name of its own."""
+    """A list. Its element is a field without a name."""
 
     element_id: Int
     element: Type
@@ -76,7 +76,7 @@ class ListType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="typ
 
 
 class MapType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="map"):
-    """A map; keys are always required."""
+    """A map. Keys are always required."""
 
     key_id: Int
     key: Type
@@ -93,26 +93,28 @@ Type: TypeAlias = str | StructType | ListType | MapType
 
 
 def _squeeze(node: Struct, attribute: str) -> None:
-    """White space inside `decimal(9, 2)` means nothing, and must not make two equal schemas differ."""
+    """Remove spaces from a primitive type. `decimal(9, 2)` and `decimal(9,2)` are the same type and must compare
+    equal.
+    """
     kind = getattr(node, attribute)
     if isinstance(kind, str) and " " in kind:
         msgspec.structs.force_setattr(node, attribute, kind.replace(" ", ""))
 
 
 def type_name(kind: Type) -> str:
-    """The type without parameters: `decimal`, `fixed`, `geometry`, `struct`, `long` …"""
+    """Return the name of the type without parameters: `decimal`, `fixed`, `geometry`, `struct`, `long`, …"""
     if isinstance(kind, str):
         return re.split(r"[\[(]", kind, maxsplit=1)[0].strip().lower()
     return {StructType: "struct", ListType: "list", MapType: "map"}[type(kind)]
 
 
 def is_primitive(kind: Type) -> bool:
-    """Whether the type has no fields inside. A variant is neither, by the specification."""
+    """Return True if the type is primitive. A variant is neither primitive nor nested, by the specification."""
     return isinstance(kind, str) and type_name(kind) != "variant"
 
 
 def check_primitive(kind: str, column: str) -> None:
-    """Refuse a primitive type no format version has; raises `BadRequestException` naming the column."""
+    """Raise `BadRequestException` for a primitive type that no format version has. `column` is named in the message."""
     if kind in PRIMITIVES or _FIXED.fullmatch(kind) or _GEOMETRY.fullmatch(kind) or _GEOGRAPHY.fullmatch(kind):
         return
     if decimal := _DECIMAL.fullmatch(kind):
@@ -127,10 +129,10 @@ def check_primitive(kind: str, column: str) -> None:
 
 
 def check_transform(transform: str) -> None:
-    """Refuse a transform that is no transform: a name, with one parameter in brackets if at all.
+    """Raise `BadRequestException` unless a transform is a name, optionally with one parameter in brackets.
 
-    Names we do not know are kept, as the specification asks (its "Partition Transforms"); the parameters of those we
-    know must be what engines can read, else none of them could open the table. Raises `BadRequestException`.
+    Unknown names are accepted, as the specification demands ("Partition Transforms"). The parameters of known
+    transforms must be valid, because engines could not open the table otherwise.
     """
     shape = _TRANSFORM.fullmatch(transform)
     if shape is None:
@@ -148,8 +150,10 @@ def _is_width(parameter: str) -> bool:
 
 
 def can_transform(transform: str, kind: Type) -> bool:
-    """Whether a partition or sort transform accepts a source type. Transforms we do not know are let through, as the
-    specification asks of readers."""
+    """Return True if a partition or sort transform accepts a source type.
+
+    Unknown transforms accept every primitive type: the specification demands that readers ignore them.
+    """
     name, transform_name = type_name(kind), type_name(transform)
     if transform_name == "void":
         return True

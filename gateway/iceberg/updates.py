@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of changes: one struct per `action` of a commit, for tables and views.
+"""Updates of a commit: one struct per `action`, for tables and views.
 
-Update objects are strict: an unknown member changes what the client meant, so it is refused rather than ignored. The
-documents inside them (schemas, snapshots, …) are kept as JSON, with members we do not know; `applying` reads them.
+Unknown members of an update are rejected, because ignoring them would change the meaning of the request. The documents
+inside (schemas, snapshots, …) stay JSON with their unknown members. The package `applying` parses them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gateway.iceberg.codec import Int, Long
 from gateway.iceberg.snapshots import Positive
 
 LAST_ADDED: Final = -1
-"""As an id: whatever this same commit added last."""
+"""The id -1: the object of this kind that the same commit added last."""
 
 
 class _Update(
@@ -38,13 +38,13 @@ class AssignUuid(_Update, frozen=True, tag="assign-uuid"):
 
 
 class UpgradeFormatVersion(_Update, frozen=True, tag="upgrade-format-version"):
-    """Move to a later format version."""
+    """Set a later format version."""
 
     format_version: Int
 
 
 class AddSchema(_Update, frozen=True, tag="add-schema"):
-    """Add a schema (a client's `schema-id` and `last-column-id` are not trusted)."""
+    """Add a schema. The client's `schema-id` and `last-column-id` are ignored."""
 
     schema: Raw
     last_column_id: Int | None = None
@@ -81,7 +81,7 @@ class SetDefaultSortOrder(_Update, frozen=True, tag="set-default-sort-order"):
 
 
 class AddSnapshot(_Update, frozen=True, tag="add-snapshot"):
-    """Add a snapshot; a ref must name it to make it visible."""
+    """Add a snapshot. It becomes visible when a ref names it."""
 
     snapshot: Raw
 
@@ -98,7 +98,7 @@ class SetSnapshotRef(_Update, frozen=True, tag="set-snapshot-ref"):
 
 
 class RemoveSnapshots(_Update, frozen=True, tag="remove-snapshots"):
-    """Forget snapshots."""
+    """Remove snapshots from the metadata."""
 
     snapshot_ids: tuple[Long, ...]
 
@@ -115,13 +115,13 @@ class SetLocation(_Update, frozen=True, tag="set-location"):
     location: str
 
 
-# Told apart from an empty value by identity.
+# Sentinels. They are compared by identity, because clients may send an empty value.
 _NOT_SENT: Final[dict[str, str]] = {}
 _NO_KEYS_SENT: Final = ("not sent",)
 
 
 class SetProperties(_Update, frozen=True, tag="set-properties"):
-    """Set properties. Old clients call the member `updated`; readers need `updates` only."""
+    """Set properties. Old clients name the member `updated`; its value is copied to `updates`."""
 
     updates: dict[str, str] = msgspec.field(default_factory=lambda: _NOT_SENT)
     updated: dict[str, str] | None = None
@@ -135,7 +135,7 @@ class SetProperties(_Update, frozen=True, tag="set-properties"):
 
 
 class RemoveProperties(_Update, frozen=True, tag="remove-properties"):
-    """Remove properties. Old clients call the member `removed`; readers need `removals` only."""
+    """Remove properties. Old clients name the member `removed`; its value is copied to `removals`."""
 
     removals: tuple[str, ...] = msgspec.field(default_factory=lambda: _NO_KEYS_SENT)
     removed: tuple[str, ...] | None = None
@@ -156,7 +156,7 @@ class SetStatistics(_Update, frozen=True, tag="set-statistics"):
 
 
 class RemoveStatistics(_Update, frozen=True, tag="remove-statistics"):
-    """Drop the statistics file of a snapshot."""
+    """Remove the statistics file of a snapshot."""
 
     snapshot_id: Long
 
@@ -168,31 +168,31 @@ class SetPartitionStatistics(_Update, frozen=True, tag="set-partition-statistics
 
 
 class RemovePartitionStatistics(_Update, frozen=True, tag="remove-partition-statistics"):
-    """Drop the partition statistics file of a snapshot."""
+    """Remove the partition statistics file of a snapshot."""
 
     snapshot_id: Long
 
 
 class RemovePartitionSpecs(_Update, frozen=True, tag="remove-partition-specs"):
-    """Forget specs no data uses."""
+    """Remove partition specs. The default spec cannot be removed."""
 
     spec_ids: tuple[Int, ...]
 
 
 class RemoveSchemas(_Update, frozen=True, tag="remove-schemas"):
-    """Forget schemas no data uses."""
+    """Remove schemas. The current schema cannot be removed."""
 
     schema_ids: tuple[Int, ...]
 
 
 class AddEncryptionKey(_Update, frozen=True, tag="add-encryption-key"):
-    """Add a wrapped key."""
+    """Add a wrapped encryption key."""
 
     encryption_key: Raw
 
 
 class RemoveEncryptionKey(_Update, frozen=True, tag="remove-encryption-key"):
-    """Forget a wrapped key."""
+    """Remove a wrapped encryption key."""
 
     key_id: str
 

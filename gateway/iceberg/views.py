@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""View metadata: the value, reading it, and writing it byte-stably. Source: Iceberg view specification, version 1."""
+"""View metadata: the value type, decoding, and byte-stable encoding. Source: Iceberg view specification, version 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUPPORTED_VIEW_VERSION: Final = 1
 
 
 class Representation(Struct, frozen=True, rename="kebab", kw_only=True):
-    """One way to compute a view; `sql` and `dialect` are set for the only type there is, `sql`."""
+    """One definition of the view's query. `sql` and `dialect` are set for the type `sql`, the only specified one."""
 
     type: str
     sql: str | None = None
@@ -30,7 +30,7 @@ class Representation(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class ViewVersion(Part, frozen=True, kw_only=True):
-    """One definition of a view."""
+    """One version of a view's definition."""
 
     version_id: Int
     timestamp_ms: Count
@@ -42,29 +42,29 @@ class ViewVersion(Part, frozen=True, kw_only=True):
 
     @property
     def dialects(self) -> frozenset[str]:
-        """SQL dialects the version has text for, lower-case."""
+        """Return the SQL dialects of the representations in lower case."""
         return frozenset(r.dialect.lower() for r in self.representations if r.dialect is not None)
 
     @property
     def content(self) -> dict[str, Any]:
-        """Everything but id and time: what makes two versions the same."""
+        """Return all members except for the id and the time. Versions with equal content are the same."""
         return {name: v for name, v in self.members().items() if name not in {"version-id", "timestamp-ms"}}
 
     def with_ids(self, *, version_id: int, schema_id: int) -> ViewVersion:
-        """The same definition under other ids; members we do not know are kept."""
+        """Return the version with other ids. Unknown members are kept."""
         members = {n: v for n, v in self.members().items() if n not in {"version-id", "schema-id"}}
         return ViewVersion.of({"version-id": version_id, "schema-id": schema_id, **members})
 
 
 class ViewHistoryEntry(Part, frozen=True, kw_only=True):
-    """When a version became the current one."""
+    """The time at which a version became the current one."""
 
     version_id: Int
     timestamp_ms: Count
 
 
 class ViewMetadata(Struct, frozen=True, kw_only=True):
-    """One state of a view. Write it with `encode_view_metadata` only."""
+    """One state of a view's metadata. Encode it only with `encode_view_metadata`."""
 
     view_uuid: str
     format_version: int
@@ -78,12 +78,12 @@ class ViewMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def uuid(self) -> UUID:
-        """The view's UUID as a value."""
+        """Return the view's UUID as a UUID object."""
         return UUID(self.view_uuid)
 
     @property
     def measured(self) -> Measured:
-        """What of it can grow."""
+        """Return the parts that can grow, for the check of limits."""
         return Measured(
             histories={"version-log entries": self.version_log},
             structures={"schemas": self.schemas, "versions": self.versions},
@@ -92,7 +92,7 @@ class ViewMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def current_version(self) -> ViewVersion:
-        """What the view means now; raises `BadRequestException` when the document has no version of that id."""
+        """Return the current version. Raises `BadRequestException` if the document does not contain it."""
         for version in self.versions:
             if version.version_id == self.current_version_id:
                 return version
@@ -114,7 +114,10 @@ _KNOWN: Final = frozenset({*_SCALARS, "schemas", "versions", "version-log"})
 
 
 def decode_stored_view_metadata(data: bytes) -> ViewMetadata:
-    """A document this catalog wrote itself. Raises `BadRequestException` when it is no view metadata at all."""
+    """Decode a document that this catalog wrote. Its consistency is not checked.
+
+    Raises `BadRequestException` if the document is not view metadata.
+    """
     texts = codec.decode(data, dict[str, Raw])
     scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)
     if scalars.format_version != SUPPORTED_VIEW_VERSION:
@@ -135,7 +138,7 @@ def decode_stored_view_metadata(data: bytes) -> ViewMetadata:
 
 
 def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMetadata:
-    """A document from anywhere, checked whole, duplicates resolved and white space removed.
+    """Decode and validate a document from any source. Duplicate members are resolved and white space is removed.
 
     Raises `MetadataTooLarge`, `BadRequestException`, `EmptyView` or `IllegalArgumentException`.
     """
@@ -156,13 +159,13 @@ def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMe
         check_representations(version)
         if version.schema_id not in schema_ids:
             raise BadRequestException(f"Cannot add version with unknown schema: {version.schema_id}")
-    # Reading both proves that they are well-formed.
+    # Both properties raise if the document is malformed.
     _ = (metadata.current_version, metadata.version_log.items)
     return metadata
 
 
 def encode_view_metadata(metadata: ViewMetadata) -> bytes:
-    """The document as JSON, members in a fixed order."""
+    """Encode the document as JSON with a fixed order of members."""
     m = metadata
     return codec.encode(
         {
@@ -180,7 +183,7 @@ def encode_view_metadata(metadata: ViewMetadata) -> bytes:
 
 
 def read_version(text: Raw, *, at: str) -> ViewVersion:
-    """A version a client sent; raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
+    """Parse a view version of a client. Raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
     members = codec.canonical_object(text, at=at)
     if members.get("default-catalog", "") is None:
         del members["default-catalog"]
@@ -190,7 +193,10 @@ def read_version(text: Raw, *, at: str) -> ViewVersion:
 
 
 def check_representations(version: ViewVersion) -> None:
-    """At least one, each SQL text with a dialect, no dialect twice whatever its letter case."""
+    """Check that a version has a representation, that each SQL text has a dialect, and that no dialect occurs twice.
+
+    Letter case of dialects is ignored. Raises `EmptyView`, `BadRequestException` or `IllegalArgumentException`.
+    """
     if not version.representations:
         raise EmptyView("Invalid view version: a view needs at least one representation")
     seen: set[str] = set()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request and response bodies of `/catalog/v1`, member for member as in the protocol's OpenAPI document.
+"""Request and response bodies of `/catalog/v1`, with the members of the protocol's OpenAPI document.
 
-Requests are strict at their top level, in updates and in requirements: an unknown member there is an instruction we
-would silently not follow, so it is a 400. The documents inside (schemas, specs, orders, snapshots, view versions) stay
-raw JSON here, with members of newer specifications, and are read by the functions that apply them. Members a client may
-leave out may also be null. `decode` turns what is wrong into a 400 that names the JSON path.
+Unknown members at the top level of a request, in an update or in a requirement are rejected with 400. The catalog would
+otherwise ignore an instruction. The documents inside (schemas, specs, orders, snapshots, view versions) stay raw JSON
+with the members of newer specifications. The functions that apply them parse them. Optional members may be null.
+`decode` reports errors as 400 with the JSON path.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """Decode a request body; a member sent as null counts as left out.
+    """Decode a request body. A top-level member that is null counts as missing.
 
-    Raises `BadRequestException` naming the JSON path of what is wrong, in the spelling of the wire.
+    Raises `BadRequestException`. The message names the JSON path in the spelling of the request.
     """
     codec.refuse_nul(data)
     try:
@@ -50,33 +50,33 @@ class _Request(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown
 
 
 class _Response(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
-    """Base of response bodies: members at their default are left out, those without one are always written."""
+    """Base of response bodies. Members at their default are left out; members without a default are always present."""
 
 
 class TableIdentifierBody(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A table or view by name, as it stands in bodies."""
+    """The namespace and name of a table or view in a request or response body."""
 
     namespace: tuple[str, ...]
     name: str
 
     @property
     def identifier(self) -> TableIdentifier:
-        """As a value; raises the 400 errors of `identifiers` for names that cannot exist."""
+        """Return the identifier. Raises the errors of `Namespace` and `TableIdentifier` (400) for invalid names."""
         return TableIdentifier(Namespace(self.namespace), self.name)
 
     @property
     def key(self) -> str:
-        """As `TableIdentifier.key`."""
+        """Return `TableIdentifier.key`. Raises the same errors as `identifier`."""
         return self.identifier.key
 
     @property
     def dotted(self) -> str:
-        """As `TableIdentifier.dotted`."""
+        """Return `TableIdentifier.dotted`. Raises the same errors as `identifier`."""
         return self.identifier.dotted
 
     @classmethod
     def of(cls, identifier: TableIdentifier) -> TableIdentifierBody:
-        """From the value."""
+        """Build the body from an identifier."""
         return cls(identifier.namespace.levels, identifier.name)
 
 
@@ -84,7 +84,10 @@ class TableIdentifierBody(Struct, frozen=True, rename="kebab", forbid_unknown_fi
 
 
 class CatalogConfig(_Response, frozen=True):
-    """`GET /v1/config`. `idempotency_key_lifetime` is an ISO 8601 duration; absent when not supported."""
+    """Response of `GET /v1/config`.
+
+    `idempotency_key_lifetime` is an ISO 8601 duration. It is absent if idempotency keys are not supported.
+    """
 
     defaults: Properties
     overrides: Properties
@@ -93,7 +96,7 @@ class CatalogConfig(_Response, frozen=True):
 
 
 class ErrorModel(_Response, frozen=True):
-    """The one form of every refusal."""
+    """The error of a response."""
 
     message: str
     type: str
@@ -102,7 +105,7 @@ class ErrorModel(_Response, frozen=True):
 
 
 class ErrorResponse(_Response, frozen=True):
-    """Wrapper of the error."""
+    """The body of every error response."""
 
     error: ErrorModel
 
@@ -118,19 +121,22 @@ class CreateNamespaceRequest(_Request, frozen=True):
 
     @property
     def identifier(self) -> Namespace:
-        """As a value; raises the 400 errors of `identifiers`."""
+        """Return the namespace. Raises the errors of `Namespace` (400) for an invalid name."""
         return Namespace(self.namespace)
 
 
 class NamespaceResponse(_Response, frozen=True):
-    """A namespace created or loaded."""
+    """A created or loaded namespace."""
 
     namespace: tuple[str, ...]
     properties: Properties
 
 
 class ListNamespacesResponse(_Response, frozen=True):
-    """Direct children. The last two members are filled on request only, parallel to `namespaces`."""
+    """The direct children of a namespace.
+
+    `namespace_uuids` and `protection_status` are present only on request, with one value per entry of `namespaces`.
+    """
 
     namespaces: tuple[tuple[str, ...], ...]
     next_page_token: str | None
@@ -139,14 +145,14 @@ class ListNamespacesResponse(_Response, frozen=True):
 
 
 class UpdateNamespacePropertiesRequest(_Request, frozen=True):
-    """`POST …/namespaces/{ns}/properties`; a key in both members is the caller's 422."""
+    """`POST …/namespaces/{ns}/properties`. A key in both members is an error (422)."""
 
     removals: tuple[str, ...] = ()
     updates: Properties = {}
 
 
 class UpdateNamespacePropertiesResponse(_Response, frozen=True):
-    """What changed; `missing` are keys to be removed that were not there."""
+    """The changed keys. `missing` are keys of `removals` that the namespace did not have."""
 
     updated: tuple[str, ...]
     removed: tuple[str, ...]
@@ -164,7 +170,7 @@ class StorageCredential(_Response, frozen=True):
 
 
 class RemoteSigningConfig(_Response, frozen=True):
-    """What a client must echo in every request to sign."""
+    """Properties and headers that a client must repeat in every signing request."""
 
     properties: Properties = {}
     headers: dict[str, tuple[str, ...]] = {}
@@ -191,7 +197,7 @@ class RegisterTableRequest(_Request, frozen=True):
 
 
 class LoadTableResult(_Response, frozen=True):
-    """A table loaded, created or registered; `metadata` is the stored document, spliced in as it is.
+    """A loaded, created or registered table. `metadata` is the stored document, inserted unchanged.
 
     `metadata_location` is None for a staged table. Members without a value are left out.
     """
@@ -212,7 +218,10 @@ class LoadCredentialsResponse(_Response, frozen=True):
 
 
 class ListTablesResponse(_Response, frozen=True):
-    """Tables or views of a namespace. The last two members are filled on request only, parallel to `identifiers`."""
+    """The tables or views of a namespace.
+
+    `table_uuids` and `protection_status` are present only on request, with one value per entry of `identifiers`.
+    """
 
     identifiers: tuple[TableIdentifierBody, ...]
     next_page_token: str | None
@@ -228,7 +237,7 @@ class RenameRequest(_Request, frozen=True):
 
 
 class UnregisterTableResult(_Response, frozen=True):
-    """The last state of a table that is no longer tracked."""
+    """The last state of a table that the catalog no longer tracks."""
 
     metadata_location: str
     metadata: Raw
@@ -238,7 +247,7 @@ class UnregisterTableResult(_Response, frozen=True):
 
 
 class CommitTableRequest(_Request, frozen=True):
-    """`POST …/tables/{t}`; in a transaction every change must carry its identifier."""
+    """`POST …/tables/{t}`. In a transaction, `identifier` is required for every change."""
 
     UPDATE_KINDS: ClassVar = TABLE_ACTIONS
     REQUIREMENT_KINDS: ClassVar = TABLE_REQUIREMENTS
@@ -249,14 +258,14 @@ class CommitTableRequest(_Request, frozen=True):
 
 
 class CommitTableResponse(_Response, frozen=True):
-    """The committed state."""
+    """The committed state of a table."""
 
     metadata_location: str
     metadata: Raw
 
 
 class CommitTransactionRequest(_Request, frozen=True):
-    """`POST /v1/{prefix}/transactions/commit`: all or nothing."""
+    """`POST /v1/{prefix}/transactions/commit`. Either all changes are committed or none."""
 
     UPDATE_KINDS: ClassVar = TABLE_ACTIONS
     REQUIREMENT_KINDS: ClassVar = TABLE_REQUIREMENTS
@@ -296,7 +305,7 @@ class RegisterViewRequest(_Request, frozen=True):
 
 
 class LoadViewResult(_Response, frozen=True):
-    """A view loaded, created, committed or registered."""
+    """A loaded, created, committed or registered view."""
 
     metadata_location: str
     metadata: Raw
@@ -309,7 +318,9 @@ class LoadViewResult(_Response, frozen=True):
 
 
 class _Report(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="report-type"):
-    """Base of the reports engines send; lenient, since they are only recorded and engines add to them freely."""
+    """Base of the metrics reports of engines. Unknown members are accepted: engines add some, and reports are only
+    recorded.
+    """
 
     table_name: str
     snapshot_id: Long
@@ -318,7 +329,7 @@ class _Report(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="repo
 
 
 class ScanReport(_Report, frozen=True, tag="scan-report"):
-    """What one scan read."""
+    """The metrics of one scan."""
 
     schema_id: Int
     filter: Any = None
@@ -327,7 +338,7 @@ class ScanReport(_Report, frozen=True, tag="scan-report"):
 
 
 class CommitReport(_Report, frozen=True, tag="commit-report"):
-    """What one commit wrote."""
+    """The metrics of one commit."""
 
     sequence_number: Long
     operation: str

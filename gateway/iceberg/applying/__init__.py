@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each update changes a document: a working copy per commit (`builder`, `view_builder`) and one named function per
-update, by theme. Only `commit` and `creation` use it; what leaves them is immutable again."""
+"""Apply updates to a document: a mutable copy per commit (`builder`, `view_builder`) and one function per update,
+grouped by topic.
+
+Each function takes the builder, the update, and `at`, the JSON path of the update for error messages. Only `commit` and
+`creation` use this package. They return immutable metadata.
+"""

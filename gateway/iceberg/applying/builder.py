@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The working copy of one table commit, and how it becomes metadata again."""
+"""The mutable copy of table metadata during one commit, and its conversion back to immutable metadata."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ from gateway.iceberg.snapshots import (
 )
 
 _CHEAP_SEARCHES: Final = 4
-"""Searches of a commit through the text of the snapshots before all of them are parsed once."""
+"""Number of text searches for snapshot ids per commit before all snapshots are parsed once."""
 
 CLOCK_TOLERANCE_MS: Final = 60_000
-"""How far a time in a log may lie before the one in front of it (the reference implementation's allowance)."""
+"""Milliseconds that a timestamp may lie before the latest log entry, as in the Java reference implementation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TableBuilder:
-    """Mutable copy of the metadata, plus what this commit did so far.
+    """A mutable copy of the metadata, and a record of the changes of this commit.
 
-    `schema_id` and its like are None until a create commit sets them. `updated_ms` is set by added snapshots; otherwise
-    the commit's own time is used.
+    `schema_id`, `spec_id`, `order_id`, `table_uuid` and `location` are None until a create commit sets them.
+    `updated_ms` is the timestamp of the snapshot that this commit added last, or of the added one that it set a ref to
+    last. If it is None, the time of the commit applies.
     """
 
     base: TableMetadata | None
@@ -94,14 +95,14 @@ class TableBuilder:
     def empty(
         cls, *, format_version: int, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
     ) -> TableBuilder:
-        """For a table that does not exist yet."""
+        """Return the builder for a table that does not exist yet."""
         return cls(base=None, now_ms=now_ms, format_version=format_version, allowed_format_versions=allowed)
 
     @classmethod
     def on(
         cls, base: TableMetadata, *, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
     ) -> TableBuilder:
-        """On top of existing metadata, which stays as it is."""
+        """Return a builder with the content of `base`. The base is not changed."""
         return cls(
             base=base,
             now_ms=now_ms,
@@ -132,14 +133,14 @@ class TableBuilder:
         )
 
     def schema(self) -> Schema:
-        """The current schema; raises `InvalidTableUpdate` before there is one."""
+        """Return the current schema. Raises `InvalidTableUpdate` if there is none yet."""
         for schema in self.schemas:
             if schema.schema_id == self.schema_id:
                 return schema
         raise InvalidTableUpdate("The table has no current schema: add-schema and set-current-schema must come first")
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """A snapshot by id; those added by this commit are found without parsing the others."""
+        """Return a snapshot by id, or None. Snapshots that this commit added are found without parsing the others."""
         if (added := self.added_snapshots.get(snapshot_id)) is not None:
             return added
         self.searches += 1
@@ -152,10 +153,10 @@ class TableBuilder:
         return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
 
     def finish(self, base_location: str | None) -> tuple[TableMetadata, tuple[str, ...]]:
-        """The new metadata, and the metadata files that fell out of the log.
+        """Return the new metadata, and the metadata files that its log no longer names.
 
-        `base_location` is the file `base` was read from; it joins the metadata log. Raises `BadRequestException` when
-        the result would not be a consistent table.
+        `base_location` is the file of `base`. It is added to the metadata log. Raises `InvalidTableUpdate` or
+        `BadRequestException` if the result is not a consistent table.
         """
         self._fill_create_defaults()
         schema = self.schema()
@@ -196,7 +197,7 @@ class TableBuilder:
         return metadata, expired
 
     def _fill_create_defaults(self) -> None:
-        """A create commit may leave out a spec and an order; then the table is unpartitioned and unsorted."""
+        """Make the table unpartitioned and unsorted if a create commit set no spec or no sort order."""
         if self.spec_id is None:
             self.spec_id = UNPARTITIONED.spec_id
             if not any(spec.spec_id == self.spec_id for spec in self.specs):
@@ -207,7 +208,10 @@ class TableBuilder:
                 self.orders = self.orders.append(UNSORTED)
 
     def _log_previous(self, location: str, timestamp_ms: int) -> tuple[str, ...]:
-        """Add the file the commit was built on to the log, and cut the log to its configured length."""
+        """Add the base file to the metadata log and shorten the log to its configured length.
+
+        Returns the files removed from the log, oldest first.
+        """
         keep = previous_versions_kept(self.properties)
         entries = self.metadata_log.items
         dropped, kept = (entries[: len(entries) - keep + 1], entries[len(entries) - keep + 1 :])
@@ -220,7 +224,10 @@ class TableBuilder:
 
 
 def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
-    """The spec and order new data will be written with must fit the current schema."""
+    """Raise an error of status 400 unless the default spec and sort order exist and fit the current schema.
+
+    The fit is checked only if the commit changed the current schema, the default spec or the default order.
+    """
     spec = next((s for s in builder.specs if s.spec_id == builder.spec_id), None)
     order = next((o for o in builder.orders if o.order_id == builder.order_id), None)
     if spec is None:
@@ -238,11 +245,12 @@ def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
 
 
 def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:
-    """The log without states nobody ever saw, and without history before a gap.
+    """Return the snapshot log without states that were never visible, and without entries before a gap.
 
-    A snapshot added by this commit that was current only between two of its updates was never visible. An entry whose
-    snapshot is gone takes all earlier ones with it: otherwise time travel would read the state before it as current
-    during its reign.
+    A snapshot that this commit added and that was current only between two of its updates was never visible. If the
+    commit removed snapshots, an entry with a missing snapshot also removes all earlier entries. Otherwise time travel
+    to the period of the missing snapshot would read the state before it. Raises `InvalidTableUpdate` if the last entry
+    is not the current snapshot.
     """
     unseen = {s for s in builder.main_moved_to if s in builder.added_snapshots and s != builder.current_snapshot_id}
     if not unseen and not builder.removed_snapshots:
@@ -263,10 +271,11 @@ def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:
 
 
 def _update_time(builder: TableBuilder) -> int:
-    """When the new version came to be.
+    """Return the time of the new version in milliseconds since the epoch.
 
-    A time given by an added snapshot must not lie more than a minute before the logs' latest entries. Our own clock is
-    never the reason to refuse: it is moved up to the latest entry, so that a fast clock elsewhere cannot block a table.
+    Raises `BadRequestException` if the time of an added snapshot is more than `CLOCK_TOLERANCE_MS` before the latest
+    log entry. The server's own clock never causes an error: the result is at least the time of the latest entry. The
+    fast clock of another machine therefore cannot block a table.
     """
     base = builder.base
     latest = max(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of a table's content and what is kept beside it: snapshots, refs, statistics, properties, keys."""
+"""Updates of a table's content and side data: snapshots, refs, statistics, properties, encryption keys."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ RESERVED_PROPERTIES: Final = frozenset(
         "default-sort-order",
     }
 )
-"""Names that describe the metadata itself; they are never stored as properties."""
+"""Names that describe the metadata itself. They are never stored as properties."""
 
 
 def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
-    """A new snapshot must be newer than all before it; one that is not was built on an outdated table (retryable).
+    """Add a snapshot.
 
-    A snapshot without parent starts the history anew (a replaced table), so its sequence number may lag behind.
+    Its sequence number must exceed that of the table. Otherwise the client used an outdated table:
+    `RetryableValidation` (409). A snapshot without parent may have a lower number, because it starts a new history (a
+    replaced table). Raises `InvalidTableUpdate` or `BadRequestException` for an invalid snapshot.
     """
     snapshot = read_snapshot(update.snapshot, at=f"{at}.snapshot")
     for parts, noun in ((builder.schemas, "schema"), (builder.specs, "partition spec"), (builder.orders, "sort order")):
@@ -75,7 +77,7 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
             f"older than last sequence number {builder.last_sequence_number}"
         )
     if builder.format_version == 1 and snapshot.sequence_number:
-        # Version 1 has no sequence numbers; one that stayed would contradict the table after an upgrade.
+        # Version 1 has no sequence numbers. A stored one would contradict the table after an upgrade.
         snapshot = Snapshot.of({n: v for n, v in snapshot.members().items() if n != "sequence-number"})
     if builder.format_version >= ROW_LINEAGE_FORMAT_VERSION:
         builder.next_row_id = _next_row_id(builder, snapshot)
@@ -87,7 +89,11 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
 
 
 def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
-    """The first row id no snapshot has used: behind the rows of this one, also when it left a gap."""
+    """Return the first row id that no snapshot uses: the one after the rows of this snapshot, which may leave a gap.
+
+    Raises `RetryableValidation` if the snapshot's row ids are already in use, and `InvalidTableUpdate` if the snapshot
+    has no row ids or they exceed 64 bits.
+    """
     if snapshot.first_row_id is None or snapshot.added_rows is None:
         raise InvalidTableUpdate("Cannot add a snapshot: first-row-id is null")
     if snapshot.first_row_id < builder.next_row_id:
@@ -102,7 +108,11 @@ def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
 
 
 def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> None:
-    """`main` is always a branch; moving it makes the snapshot current and adds to the log."""
+    """Create or move a branch or tag. Moving `main` makes the snapshot current and adds a log entry.
+
+    Raises `InvalidTableUpdate` for an unknown snapshot, for a tag with branch settings, and if `main` would be a tag.
+    Raises `BadRequestException` for an empty name.
+    """
     ref = _ref(update)
     if update.ref_name == MAIN and ref.type != "branch":
         raise InvalidTableUpdate("Cannot set main to a tag: main must be a branch")
@@ -129,7 +139,9 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
 
 
 def _own_time(builder: TableBuilder) -> int:
-    """Now, but not before what the table already records (see `builder._update_time`)."""
+    """Return the time of the commit, or the last update time of the table if that is later (see
+    `builder._update_time`).
+    """
     return max(builder.now_ms, builder.base.last_updated_ms if builder.base is not None else 0)
 
 
@@ -144,7 +156,10 @@ def _ref(update: SetSnapshotRef) -> SnapshotRef:
 
 
 def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) -> None:
-    """Takes their statistics and the refs that named them along; unknown ids are ignored, parents left as they are."""
+    """Remove snapshots with their statistics and the refs that name them. Unknown ids are ignored.
+
+    Parent ids in other snapshots are not changed.
+    """
     gone = frozenset(update.snapshot_ids)
     kept = builder.snapshots.only(lambda snapshot: snapshot.snapshot_id not in gone)
     if kept is builder.snapshots:
@@ -162,7 +177,7 @@ def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) ->
 
 
 def remove_snapshot_ref(builder: TableBuilder, update: RemoveSnapshotRef, at: str) -> None:
-    """A missing ref is no change; without `main` there is no current snapshot."""
+    """Remove a branch or tag. A missing ref is ignored. Without `main` there is no current snapshot."""
     if update.ref_name in builder.refs:
         _drop_ref(builder, update.ref_name)
         builder.changed = True
@@ -175,7 +190,7 @@ def _drop_ref(builder: TableBuilder, name: str) -> None:
 
 
 def set_statistics(builder: TableBuilder, update: SetStatistics, at: str) -> None:
-    """One file per snapshot; the last one set holds."""
+    """Set the statistics file of a snapshot. It replaces an earlier file of the same snapshot."""
     file = StatisticsFile.of(codec.canonical_object(update.statistics, at=f"{at}.statistics"), at=f"{at}.statistics")
     if update.snapshot_id is not None and update.snapshot_id != file.snapshot_id:
         raise BadRequestException(
@@ -189,14 +204,14 @@ def set_statistics(builder: TableBuilder, update: SetStatistics, at: str) -> Non
 
 
 def remove_statistics(builder: TableBuilder, update: RemoveStatistics, at: str) -> None:
-    """A snapshot without statistics is no change."""
+    """Remove the statistics file of a snapshot. A missing file is ignored."""
     kept = builder.statistics.only(lambda file: file.snapshot_id != update.snapshot_id)
     builder.changed = builder.changed or kept is not builder.statistics
     builder.statistics = kept
 
 
 def set_partition_statistics(builder: TableBuilder, update: SetPartitionStatistics, at: str) -> None:
-    """One file per snapshot; the last one set holds."""
+    """Set the partition statistics file of a snapshot. It replaces an earlier file of the same snapshot."""
     where = f"{at}.partition-statistics"
     file = PartitionStatisticsFile.of(codec.canonical_object(update.partition_statistics, at=where), at=where)
     if any(bytes(known.text) == bytes(file.text) for known in builder.partition_statistics):
@@ -207,14 +222,14 @@ def set_partition_statistics(builder: TableBuilder, update: SetPartitionStatisti
 
 
 def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionStatistics, at: str) -> None:
-    """A snapshot without partition statistics is no change."""
+    """Remove the partition statistics file of a snapshot. A missing file is ignored."""
     kept = builder.partition_statistics.only(lambda file: file.snapshot_id != update.snapshot_id)
     builder.changed = builder.changed or kept is not builder.partition_statistics
     builder.partition_statistics = kept
 
 
 def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
-    """Reserved names are dropped, values as they are already are no change."""
+    """Set properties. Reserved names are ignored. Equal values are not a change."""
     wanted = persisted_properties(update.updates)
     check_settable(builder.properties, wanted)
     if any(builder.properties.get(name) != value for name, value in wanted.items()):
@@ -223,7 +238,7 @@ def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> Non
 
 
 def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) -> None:
-    """Missing keys are ignored."""
+    """Remove properties. Missing names are ignored."""
     check_removable(builder.properties, update.removals)
     for name in update.removals:
         if builder.properties.pop(name, None) is not None:
@@ -231,7 +246,7 @@ def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) 
 
 
 def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str) -> None:
-    """A key id that exists is no change: keys are immutable."""
+    """Add a wrapped encryption key. A key whose id exists is ignored, because keys are immutable."""
     where = f"{at}.encryption-key"
     members = codec.canonical_object(update.encryption_key, at=where)
     key = EncryptedKey.of({name: value for name, value in members.items() if value is not None}, at=where)
@@ -243,12 +258,12 @@ def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str)
 
 
 def remove_encryption_key(builder: TableBuilder, update: RemoveEncryptionKey, at: str) -> None:
-    """A key id that does not exist is no change."""
+    """Remove a wrapped encryption key. An unknown id is ignored."""
     kept = builder.encryption_keys.only(lambda key: key.key_id != update.key_id)
     builder.changed = builder.changed or kept is not builder.encryption_keys
     builder.encryption_keys = kept
 
 
 def persisted_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Without the reserved names."""
+    """Return the properties without the reserved names."""
     return {name: value for name, value in properties.items() if name not in RESERVED_PROPERTIES}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of a table's structure: identity, format version, location, schemas, specs, sort orders."""
+"""Updates of a table's structure: UUID, format version, location, schemas, specs, sort orders."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ from gateway.iceberg.updates import (
 
 
 def assign_uuid(builder: TableBuilder, update: AssignUuid, at: str) -> None:
-    """At creation only; the same UUID again is no change."""
+    """Set the UUID of a new table. The UUID that the table has already is accepted and changes nothing.
+
+    Raises `AssignUuidNotAllowed` for another UUID on an existing table.
+    """
     try:
         UUID(update.uuid)
     except ValueError:
@@ -57,7 +60,10 @@ def assign_uuid(builder: TableBuilder, update: AssignUuid, at: str) -> None:
 
 
 def upgrade_format_version(builder: TableBuilder, update: UpgradeFormatVersion, at: str) -> None:
-    """Versions only go up; existing snapshots are left as they are."""
+    """Set a later format version. Existing snapshots are not changed.
+
+    Raises `InvalidTableUpdate` for a downgrade, and the errors of `check_format_version`.
+    """
     wanted = update.format_version
     check_format_version(wanted, builder.allowed_format_versions, current=builder.format_version)
     if wanted < builder.format_version:
@@ -68,9 +74,10 @@ def upgrade_format_version(builder: TableBuilder, update: UpgradeFormatVersion, 
 
 
 def check_format_version(wanted: int, allowed: frozenset[int], *, current: int | None = None) -> None:
-    """Raises `InvalidTableUpdate` for a version nobody supports, `FormatVersionNotAllowed` for one not permitted here.
+    """Raise an error of status 400 if a table must not get this format version.
 
-    A table that already has the version keeps it.
+    Raises `InvalidTableUpdate` for an unknown version, and `FormatVersionNotAllowed` for one that the warehouse does
+    not permit. A table that already has the version, `current`, keeps it.
     """
     highest = max(SUPPORTED_FORMAT_VERSIONS)
     if wanted > highest:
@@ -87,7 +94,10 @@ def check_format_version(wanted: int, allowed: frozenset[int], *, current: int |
 
 
 def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
-    """At creation only; a trailing slash means nothing."""
+    """Set the location of a new table. A trailing slash is ignored.
+
+    Raises `SetLocationNotAllowed` for another location on an existing table.
+    """
     location = strip_trailing_slash(update.location)
     if builder.base is not None and location != strip_trailing_slash(builder.base.location):
         raise SetLocationNotAllowed(f"Cannot move a table: its location stays {builder.base.location}")
@@ -97,17 +107,19 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
 
 
 def strip_trailing_slash(location: str) -> str:
-    """`scheme://b/t//` as `scheme://b/t`; a bare `scheme://` keeps its slashes."""
+    """Return the location without slashes at its end: `scheme://b/t` for `scheme://b/t//`. A bare `scheme://` is
+    kept.
+    """
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
     return location
 
 
 def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
-    """Reuses the id of an equal schema, else takes the highest plus one; the client's own id means nothing.
+    """Add a schema. An equal schema keeps its id; a new one gets the highest id plus one. The client's id is ignored.
 
-    Nor does its (deprecated) `last-column-id`: since 1.8 Java clients put the highest id of the schema they send there,
-    which is below the table's own after every dropped column. What may not shrink is the table's, and it does not.
+    The deprecated `last-column-id` of the update is ignored too. Java clients since 1.8 send the highest id of the
+    schema there, which is below the table's own value after a column was dropped. The table's value never decreases.
     """
     schema = read_schema(update.schema, at=f"{at}.schema")
     check_compatibility(schema, builder.format_version)
@@ -126,7 +138,10 @@ def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
 
 
 def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str) -> None:
-    """-1 is the schema this commit added last; the default spec and order are checked against it in the end."""
+    """Make a schema the current one. -1 is the schema that this commit added last.
+
+    `TableBuilder.finish` checks the default spec and sort order against it.
+    """
     schema_id = or_last_added(
         update.schema_id, builder.last_added_schema, "Cannot set last added schema: no schema has been added"
     )
@@ -139,7 +154,10 @@ def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str)
 
 
 def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
-    """Reuses the id of a spec with the same fields, else takes the highest plus one; missing field ids are assigned."""
+    """Add a partition spec. A spec with equal fields keeps its id; a new one gets the highest id plus one.
+
+    Missing field ids are assigned. Raises `BadRequestException` for a spec that does not fit the current schema.
+    """
     spec = read_spec(update.spec, at=f"{at}.spec")
     found = next((known.spec_id for known in builder.specs if known.compatible_with(spec)), None)
     if found is not None:
@@ -150,7 +168,7 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
     )
     spec_id = max((known.spec_id for known in builder.specs), default=-1) + 1
     bound = spec_with(spec, spec_id=spec_id, fields=fields)
-    if bound.fields:  # some clients make their schema current last, and an unpartitioned spec needs none
+    if bound.fields:  # Some clients set the current schema last. An unpartitioned spec needs none.
         check_spec(bound, builder.schema())
     if builder.format_version == 1:
         check_sequential_ids(bound)
@@ -162,7 +180,7 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
 
 
 def set_default_spec(builder: TableBuilder, update: SetDefaultSpec, at: str) -> None:
-    """-1 is the spec this commit added last."""
+    """Make a partition spec the default one. -1 is the spec that this commit added last."""
     spec_id = or_last_added(
         update.spec_id, builder.last_added_spec, "Cannot set last added spec: no spec has been added"
     )
@@ -175,7 +193,10 @@ def set_default_spec(builder: TableBuilder, update: SetDefaultSpec, at: str) -> 
 
 
 def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None:
-    """Unsorted is always order 0; others reuse the id of an equal order or take the highest plus one, from 1."""
+    """Add a sort order. Order 0 is always unsorted.
+
+    An order with equal fields keeps its id; a new one gets the highest id plus one, beginning with 1.
+    """
     order = read_order(update.sort_order, at=f"{at}.sort-order")
     if not order.fields:
         order = UNSORTED
@@ -195,7 +216,7 @@ def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None
 
 
 def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, at: str) -> None:
-    """-1 is the order this commit added last."""
+    """Make a sort order the default one. -1 is the order that this commit added last."""
     order_id = or_last_added(
         update.sort_order_id, builder.last_added_order, "Cannot set last added sort order: no sort order has been added"
     )
@@ -208,7 +229,10 @@ def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, a
 
 
 def or_last_added(asked: int, last_added: int | None, otherwise: str) -> int:
-    """The id asked for, with -1 standing for the last added; raises `InvalidTableUpdate` when nothing was added."""
+    """Return the requested id, or the id that was added last if the request has -1.
+
+    Raises `InvalidTableUpdate` with the message `otherwise` if -1 was requested and nothing was added.
+    """
     if asked != LAST_ADDED:
         return asked
     if last_added is None:
@@ -217,7 +241,7 @@ def or_last_added(asked: int, last_added: int | None, otherwise: str) -> int:
 
 
 def remove_partition_specs(builder: TableBuilder, update: RemovePartitionSpecs, at: str) -> None:
-    """Never the default one; unknown ids are ignored."""
+    """Remove partition specs. Unknown ids are ignored. Raises `InvalidTableUpdate` for the default spec."""
     if builder.spec_id in update.spec_ids:
         raise InvalidTableUpdate("Cannot remove the default partition spec")
     kept = builder.specs.only(lambda spec: spec.spec_id not in update.spec_ids)
@@ -226,7 +250,7 @@ def remove_partition_specs(builder: TableBuilder, update: RemovePartitionSpecs, 
 
 
 def remove_schemas(builder: TableBuilder, update: RemoveSchemas, at: str) -> None:
-    """Never the current one; unknown ids are ignored."""
+    """Remove schemas. Unknown ids are ignored. Raises `InvalidTableUpdate` for the current schema."""
     if builder.schema_id in update.schema_ids:
         raise InvalidTableUpdate("Cannot remove the current schema")
     kept = builder.schemas.only(lambda schema: schema.schema_id not in update.schema_ids)

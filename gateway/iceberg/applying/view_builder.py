@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The working copy of one view commit, and one function per update of a view."""
+"""The mutable copy of view metadata during one commit, and one function per update of a view."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ from gateway.iceberg.views import (
 
 @dataclass(slots=True, kw_only=True)
 class ViewBuilder:
-    """Mutable copy of the metadata, plus what this commit did so far."""
+    """A mutable copy of the metadata, and a record of the changes of this commit.
+
+    `became_current_ms` is the time for the log entry of a new current version, or None if the commit set none.
+    """
 
     base: ViewMetadata | None
     now_ms: int
@@ -55,7 +58,7 @@ class ViewBuilder:
 
     @classmethod
     def on(cls, base: ViewMetadata, *, now_ms: int) -> ViewBuilder:
-        """On top of existing metadata, which stays as it is."""
+        """Return a builder with the content of `base`. The base is not changed."""
         return cls(
             base=base,
             now_ms=now_ms,
@@ -70,11 +73,14 @@ class ViewBuilder:
         )
 
     def version(self, version_id: int) -> ViewVersion | None:
-        """A version by id."""
+        """Return a version by id, or None."""
         return next((v for v in self.versions if v.version_id == version_id), None)
 
     def finish(self) -> ViewMetadata:
-        """The new metadata, old versions expired. Raises errors of status 400 for what is not a consistent view."""
+        """Return the new metadata without expired versions.
+
+        Raises `InvalidTableUpdate` or `BadRequestException` if the result is not a consistent view.
+        """
         if self.view_uuid is None or self.location is None:
             raise InvalidTableUpdate("A new view needs a UUID and a location")
         current = self.version(self.version_id) if self.version_id is not None else None
@@ -98,7 +104,10 @@ class ViewBuilder:
         )
 
     def _refuse_lost_dialects(self, current: ViewVersion) -> None:
-        """Engines of a dialect that vanishes would find the view broken; a property allows it."""
+        """Raise `BadRequestException` if a new current version lacks a SQL dialect that the base version has.
+
+        Engines of that dialect could no longer read the view. The property `replace.drop-dialect.allowed` permits it.
+        """
         if self.base is None or self.base.current_version_id == current.version_id:
             return
         previous = self.base.current_version
@@ -110,7 +119,10 @@ class ViewBuilder:
             )
 
     def _expire(self, current: ViewVersion) -> None:
-        """Keep the newest versions, the current one always; the log forgets what led to an expired version."""
+        """Remove old versions beyond the configured number. The current version and the newest others are kept.
+
+        The log loses its entries up to the last one of a removed version.
+        """
         keep = max(len(self.added_versions), view_versions_kept(self.properties))
         if len(self.versions) <= keep:
             return
@@ -127,7 +139,10 @@ class ViewBuilder:
 
 
 def assign_uuid(builder: ViewBuilder, update: AssignUuid, at: str) -> None:
-    """At creation only; the same UUID again is no change."""
+    """Set the UUID of a new view. The UUID that the view has already is accepted and changes nothing.
+
+    Raises `ViewUuidMismatch` for another UUID.
+    """
     try:
         UUID(update.uuid)
     except ValueError:
@@ -140,7 +155,7 @@ def assign_uuid(builder: ViewBuilder, update: AssignUuid, at: str) -> None:
 
 
 def upgrade_format_version(builder: ViewBuilder, update: UpgradeFormatVersion, at: str) -> None:
-    """There is one version of the view format."""
+    """Raise `InvalidTableUpdate` for any format version but 1, the only one of views."""
     if update.format_version > SUPPORTED_VIEW_VERSION:
         raise InvalidTableUpdate(
             f"Cannot upgrade view to unsupported format version: v{update.format_version} "
@@ -151,7 +166,7 @@ def upgrade_format_version(builder: ViewBuilder, update: UpgradeFormatVersion, a
 
 
 def set_location(builder: ViewBuilder, update: SetLocation, at: str) -> None:
-    """A view may move: it has no data. The caller checks the new place."""
+    """Set the location. A view may move, because it has no data files. The caller must check the new location."""
     location = strip_trailing_slash(update.location)
     if location != builder.location:
         builder.location = location
@@ -159,7 +174,7 @@ def set_location(builder: ViewBuilder, update: SetLocation, at: str) -> None:
 
 
 def set_properties(builder: ViewBuilder, update: SetProperties, at: str) -> None:
-    """Values as they are already are no change."""
+    """Set properties. Equal values are not a change."""
     check_settable_on_view(builder.properties, update.updates)
     if any(builder.properties.get(name) != value for name, value in update.updates.items()):
         builder.properties.update(update.updates)
@@ -167,14 +182,14 @@ def set_properties(builder: ViewBuilder, update: SetProperties, at: str) -> None
 
 
 def remove_properties(builder: ViewBuilder, update: RemoveProperties, at: str) -> None:
-    """Missing keys are ignored."""
+    """Remove properties. Missing names are ignored."""
     for name in update.removals:
         if builder.properties.pop(name, None) is not None:
             builder.changed = True
 
 
 def add_schema(builder: ViewBuilder, update: AddSchema, at: str) -> None:
-    """Reuses the id of an equal schema, else takes the highest plus one, from 0."""
+    """Add a schema. An equal schema keeps its id; a new one gets the highest id plus one, beginning with 0."""
     schema = read_schema(update.schema, at=f"{at}.schema")
     found = next((known.schema_id for known in builder.schemas if known.same_as(schema)), None)
     if found is None:
@@ -185,7 +200,11 @@ def add_schema(builder: ViewBuilder, update: AddSchema, at: str) -> None:
 
 
 def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> None:
-    """Reuses the id of an equal version, else takes the highest plus one: of two writers the later is renumbered."""
+    """Add a version. An equal version keeps its id; a new one gets the highest id plus one.
+
+    The client's id is ignored: two concurrent writers may send the same one. Raises `InvalidTableUpdate` for an unknown
+    schema.
+    """
     version = read_version(update.view_version, at=f"{at}.view-version")
     schema_id = or_last_added(
         version.schema_id, builder.last_added_schema, "Cannot set last added schema: no schema has been added"
@@ -203,7 +222,10 @@ def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> N
 
 
 def set_current_view_version(builder: ViewBuilder, update: SetCurrentViewVersion, at: str) -> None:
-    """-1 is the version this commit added last; a version of this commit counts from its own time, others from now."""
+    """Make a version the current one. -1 is the version that this commit added last.
+
+    The log entry has the timestamp of the version if this commit added it, otherwise the time of the commit.
+    """
     version_id = or_last_added(
         update.view_version_id,
         builder.last_added_version,
