@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is calling: OIDC bearer tokens in, one `VerifiedToken` out.
+"""Authentication of callers: verifies a bearer token and returns a `VerifiedToken`.
 
-`bearer` takes the token out of the request, `tokens` verifies it, `keys` and `discovery` hold the provider's public
-keys, `claims` reads a person out of a claim set, `fetch` is the one way to the outside. The signatures are judged by
-joserfc, the successor of `authlib.jose` by the same author (Authlib 1.9 deprecates its own jose package in its
-favour). Nothing in this room decides what a caller may do.
+`bearer` reads the token from the request, and `router` selects the provider that verifies it. `tokens` verifies OpenID
+tokens, `kubernetes` those of service accounts, `delegated` the gateway's own. `keys` and `discovery` load the public
+keys of a provider, and `fetch` sends the requests for them. `claims` derives the user and the groups from the claims.
+
+joserfc verifies the signatures: Authlib 1.9 deprecates its own jose package in favour of joserfc. This room contains
+authentication only. Authorization is in `gateway/access`.
 """

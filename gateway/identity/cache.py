@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that were verified a moment ago, so that a signature is not checked again for each of a client's requests."""
+"""Cache of verified tokens: the signature of a token is not verified again for each request of a client."""
 
 import hashlib
 import time
@@ -13,26 +13,29 @@ from gateway.identity.tokens import VerifiedToken
 
 
 class TokenObserver(Protocol):
-    """Is told how often memory helps, for metrics."""
+    """Receives the hits and misses of a cache, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """So many tokens were known, and so many were not."""
+        """Count `hits` and `misses` of the cache that is named `memory`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """A cached token, the key generation that verified it, and its cache expiry (monotonic clock, in seconds)."""
+
     token: VerifiedToken
     generation: int
     forgotten_at: float
 
 
 class RememberedTokens:
-    """Verifies by `verify` and remembers what was good, under the token's SHA-256 and never the token itself.
+    """Verifies tokens with `verify` and caches the verified ones. The cache key is the SHA-256 of the token.
 
-    A token counts as verified until its own expiry (`exp`; the skew that is allowed for is left to the verifier), for
-    at most `seconds`, and only while the provider publishes the keys it was verified by (`generation`). What was
-    refused is not remembered: strangers could fill the memory with it.
+    A cached token is used until its own expiry (`exp`, without skew; the verifier applies the skew), and for at most
+    `seconds`. It is used only while `generation` returns the same number: the number changes with the provider's keys.
+    Rejected tokens are not cached, because unauthenticated clients could fill the cache with them. The cache holds at
+    most `entries` tokens.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class RememberedTokens:
         self._known: LRUCache[bytes, _Known] = LRUCache(maxsize=entries)
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What `token` proves. Raises what verifying raises."""
+        """Return the verified token, from the cache if possible. Raises the errors of the verifier."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(digest)
         if known is not None and self._holds(known):
@@ -64,7 +67,8 @@ class RememberedTokens:
         self._observer.remembered("tokens", hits=0, misses=1)
         generation = self._generation()
         verified = await self._verify(token)
-        # The keys may have been loaded, or exchanged, for this very token: it is remembered from the next time on.
+        # If the keys were loaded or replaced during this verification, the token cannot be assigned to a generation. It
+        # is cached at its next verification.
         if self._seconds > 0 and generation == self._generation():
             self._known[digest] = _Known(verified, generation, self._monotonic() + self._seconds)
         return verified

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: reads a person or a program out of the claims of a token whose signature, issuer and audience were already
-found good.
+"""Pure functions that derive the user, the actor and the groups from the claims of a token.
 
-Two kinds of rules live here. What identifies (subject, groups, actor) is strict: one odd character refuses the
-token, because two spellings of one identity are two identities. What only describes (name, email, kind) is lenient:
-an odd value is cleaned or left out, and decides nothing.
+The caller has verified the signature, the issuer and the audience already. `payload_of` is the exception: it reads a
+token before verification.
+
+Identifying claims (subject, groups, actor) are read strictly: an invalid character rejects the token, because two
+spellings of one identity would be two identities. Descriptive claims (name, email, kind) are read leniently: an invalid
+value is cleaned or left out. No decision depends on them.
 """
 
 import base64
@@ -20,7 +22,7 @@ Claims = Mapping[str, Any]
 UserKind = Literal["human", "application"]
 
 MAX_SUBJECT_CHARACTERS = 127
-#: Longest token that is looked at.
+#: Longest accepted token.
 MAX_TOKEN_BYTES = 16_384
 _MAX_TEXT_CHARACTERS = 255
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.(?P<payload>[A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+", re.ASCII)
@@ -29,13 +31,16 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NOT_AN_IDENTITY = frozenset(
     {"email", "preferred_username", "upn", "unique_name", "username", "name", "nickname", "phone_number"}
 )
-"""Claims that a person may change or that are given to the next person (OpenID Connect Core 5.7): never a user's id."""
+"""Claims that users can change, or that a provider can reassign to another user (OpenID Connect Core section 5.7). They
+never identify a user.
+"""
 
 
 def payload_of(token: str) -> bytes:
-    """The middle part of a signed JWT, unverified. Raises `AuthenticationFailed`.
+    """Return the decoded payload of a signed JWT without verifying it.
 
-    Opaque tokens are refused here: nobody is asked about them.
+    Raises `AuthenticationFailed` if the token is too long or no JWT. Opaque tokens are rejected, because the gateway
+    does not use token introspection.
     """
     if len(token) > MAX_TOKEN_BYTES:
         raise AuthenticationFailed(f"the token is longer than {MAX_TOKEN_BYTES} bytes")
@@ -53,8 +58,10 @@ def payload_of(token: str) -> bytes:
 
 
 def find(claims: Claims, path: str) -> Any:
-    """Value at `path`: a claim of exactly that name (they may contain dots), else `a.b.c` walked through objects;
-    None when absent.
+    """Return the value at `path`, or None if it is absent.
+
+    A claim with exactly this name takes precedence, since names may contain dots. Otherwise `a.b.c` is the path through
+    nested objects.
     """
     if path in claims:
         return claims[path]
@@ -67,8 +74,10 @@ def find(claims: Claims, path: str) -> Any:
 
 
 def subject_of(claims: Claims, subject_claims: Sequence[str]) -> str:
-    """The first of `subject_claims` that is present. A present one that is malformed refuses the token and is never
-    skipped, else a user could choose between two identities by breaking a claim. Raises `AuthenticationFailed`.
+    """Return the value of the first claim of `subject_claims` that is present.
+
+    Raises `AuthenticationFailed` if none is present, or if the first one is malformed. A malformed claim is not
+    skipped: otherwise a user could switch to a second identity by making a claim invalid.
     """
     for claim in subject_claims:
         if claims.get(claim) is not None:
@@ -77,8 +86,10 @@ def subject_of(claims: Claims, subject_claims: Sequence[str]) -> str:
 
 
 def checked_subject(value: object, where: str) -> str:
-    """`value` if it may be a subject: text of 1 to 127 characters, no control, format or separator characters, no
-    blank at either end.
+    """Return `value` if it is a valid subject. `where` names its source in the error message.
+
+    A subject is text of 1 to 127 characters without control, format or line separator characters, and without blanks at
+    its ends. Raises `AuthenticationFailed` for any other value.
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise AuthenticationFailed(f"{where} must be text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
@@ -88,7 +99,7 @@ def checked_subject(value: object, where: str) -> str:
 
 
 def _has_invisible(text: str) -> bool:
-    # Printable text has none of them, and a hundred groups are looked at for each new token.
+    # `isprintable` is the fast path: printable text has no invisible character, and a token can have many groups.
     return not text.isprintable() and any(_is_invisible(character) for character in text)
 
 
@@ -98,12 +109,11 @@ def _is_invisible(character: str) -> bool:
 
 
 def actor_of(claims: Claims, issuer: str) -> str | None:
-    """Subject of the party that uses the token on behalf of its subject (RFC 8693 section 4.1); None without an
-    `act` claim.
+    """Return the subject of the actor in the `act` claim (RFC 8693 section 4.1), or None without this claim.
 
-    Only the outermost actor counts; earlier links of a chain are history by that section. Raises
-    `AuthenticationFailed` when the claim is malformed or names an actor of another issuer, whose subjects are not
-    ours to tell apart.
+    An actor uses the token on behalf of its subject. Only the outermost actor is read: that section calls the nested
+    ones informational. Raises `AuthenticationFailed` if the claim is malformed, or if the actor has another issuer,
+    whose subjects may collide with those of `issuer`.
     """
     act = claims.get("act")
     if act is None:
@@ -116,10 +126,11 @@ def actor_of(claims: Claims, issuer: str) -> str | None:
 
 
 def may_act_of(claims: Claims, issuer: str) -> str | None:
-    """Subject of the only party that the provider lets act for the token's subject (RFC 8693 section 4.4); None without
-    a `may_act` claim, "" when it is nobody that could be known here.
+    """Return the subject of the only party that may act for the token's subject (RFC 8693 section 4.4).
 
-    It says nothing about the token itself, so a malformed one does not refuse it.
+    Returns None without a `may_act` claim: then the provider sets no limit. Returns "" if the claim is malformed or
+    names a party of another issuer: then no party may act. A malformed claim does not reject the token, because the
+    claim restricts only actors.
     """
     if "may_act" not in claims:
         return None
@@ -131,12 +142,13 @@ def may_act_of(claims: Claims, issuer: str) -> str | None:
 
 
 def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
-    """Groups at the configured `path`, sorted and without duplicates, letter case kept; () when no path is
-    configured or the claim is absent.
+    """Return the groups at the configured `path`, sorted, without duplicates, in their original letter case.
 
-    One string is one group. Raises `AuthenticationFailed` for anything that is no text, and when the provider left
-    the groups out because they were too many (`_claim_names`, `hasgroups`): a rule that denies by group would
-    silently not apply.
+    Returns () if no path is configured or the claim is absent. A single string is one group. Blank groups are left out.
+
+    Raises `AuthenticationFailed` if a group is not text or contains invisible characters. Raises it also if the
+    provider omitted the groups because there are too many (`_claim_names`, `hasgroups`): policies that deny by group
+    would not apply.
     """
     if path is None:
         return ()
@@ -158,8 +170,9 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
 
 
 def scopes_of(claims: Claims) -> frozenset[str]:
-    """Granted scopes from `scope` (RFC 8693 section 4.2: one text, blanks between) and `scp` (also a list with some
-    providers).
+    """Return the granted scopes of the claims `scope` and `scp`.
+
+    Each is text with scopes separated by blanks (RFC 8693 section 4.2), or a list of scopes.
     """
     scopes: set[str] = set()
     for claim in ("scope", "scp"):
@@ -172,13 +185,15 @@ def scopes_of(claims: Claims) -> frozenset[str]:
 
 
 def client_id_of(claims: Claims) -> str | None:
-    """The client the token was issued to, for the audit record and for policies; describes and identifies nobody."""
+    """Return the client that the token was issued to, for the audit record and for policies. It identifies no user."""
     return _first_text(claims, "azp", "client_id", "appid", "cid")
 
 
 def display_name_of(claims: Claims, subject: str, template: str | None) -> str:
-    """A name to show: `name`; given and family name; `app_displayname`; `preferred_username`; the configured
-    template; else the subject.
+    """Return the display name of the user, from the first source that has a value.
+
+    The sources in order: `name`, given and family name, `app_displayname`, `preferred_username`, the configured
+    `template`, and last a text with the subject.
     """
     first, last = _first_text(claims, "given_name", "first_name"), _first_text(claims, "family_name", "last_name")
     whole = " ".join(part for part in (first, last) if part) or None
@@ -187,7 +202,7 @@ def display_name_of(claims: Claims, subject: str, template: str | None) -> str:
 
 
 def _from_template(claims: Claims, template: str | None) -> str | None:
-    """`template` with each `{claim.path}` replaced; None as soon as one of them is missing."""
+    """Return `template` with each `{claim.path}` replaced by its claim, or None if one of the claims is missing."""
     if template is None:
         return None
     found = {path: _text(find(claims, path)) for path in _PLACEHOLDER.findall(template)}
@@ -197,10 +212,11 @@ def _from_template(claims: Claims, template: str | None) -> str | None:
 
 
 def email_of(claims: Claims) -> str | None:
-    """Return the claim `email` if the provider says by `email_verified` that it is verified, else None.
+    """Return the claim `email` if the claim `email_verified` is true, else None.
 
-    An administrator looks for a colleague by address and grants to what is found. An address that users may set
-    themselves would turn that into a grant to a stranger. `upn` and `preferred_username` are verified by nobody.
+    Administrators search for users by address and grant privileges to the user that they find. With an unverified
+    address, an attacker could receive a grant that was meant for another user. `upn` and `preferred_username` are not
+    used, because providers do not verify them.
     """
     text = _first_text(claims, "email")
     verified = claims.get("email_verified") in (True, "true")
@@ -208,11 +224,11 @@ def email_of(claims: Claims) -> str | None:
 
 
 def kind_of(claims: Claims, subject: str) -> UserKind:
-    """Guess whether a person or a program holds the token. Nothing may be decided by it: providers have no common
-    claim for this.
+    """Guess if the subject of a token is a human or an application. No decision may depend on the result.
 
-    A program: Entra's `idtyp: app`, Auth0's `gty: client-credentials`, Keycloak's `service-account-…` user, or a
-    subject that is the client itself. Otherwise whoever carries a person's claims is a person.
+    Providers have no common claim for it. These tokens belong to an application: Entra's `idtyp: app`, Auth0's
+    `gty: client-credentials`, Keycloak's `service-account-…` user, and tokens with the client as their subject. Any
+    other token with a name, an email address or a user name belongs to a human. One without belongs to an application.
     """
     if claims.get("idtyp") == "app" or claims.get("gty") == "client-credentials":
         return "application"
@@ -230,8 +246,9 @@ def _first_text(claims: Claims, *names: str) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """`value` as one line to show: invisible characters out, runs of blanks to one, at most 255 characters; None
-    when nothing is left.
+    """Return `value` as one line of at most 255 characters, or None if nothing visible remains.
+
+    Invisible characters are removed, and consecutive blanks become one.
     """
     if not isinstance(value, str):
         return None

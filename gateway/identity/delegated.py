@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that the gateway signs itself: an engine acting for a user (RFC 8693), good nowhere else.
+"""Delegated tokens: the gateway signs them for an engine that acts for a user (RFC 8693).
 
-They are told from a provider's tokens by their type, before any key is looked at (RFC 8725 section 3.11), and are for
-this server alone: issuer and audience are its own name. joserfc signs and verifies them, as it verifies those of
-providers; Authlib, whose author made joserfc out of Authlib's own JOSE part, has no grant for token exchange, and what
-it has for OAuth servers begins at a framework's request object.
+The header's `typ` distinguishes them from the tokens of providers before any key is selected (RFC 8725 section 3.11).
+They are valid for this server only: issuer and audience are its own name. joserfc signs and verifies them. Authlib is
+not used here: it has no grant for token exchange, and its server classes need the request object of a web framework.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from gateway.identity.tokens import VerifiedToken
 
 LIFE_SECONDS: Final = 900
 KEY_SIGNS_SECONDS: Final = 86_400
-"""For how long a key signs: then the next one is made."""
+"""Seconds for which a key signs. Then the next key is generated."""
 KEY_VERIFIES_SECONDS: Final = LIFE_SECONDS + 300
-"""For how long it verifies after that: until all that it signed has ended, whatever clocks differ by."""
+"""Seconds for which a key verifies after that. All its tokens have expired by then, with a margin for clock skew."""
 SCOPE: Final = "catalog"
 _TYPE: Final = "lakegate-delegated+jwt"
 _MAX_BYTES: Final = 8_192
@@ -39,8 +38,11 @@ _UserId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+~.", max_length=512)]
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """`sub_proven` stands here and not among the claims: earlier versions refuse unknown claims, and may serve beside
-    this one. The header is signed as well. A token of theirs has none, and counts as asserted.
+    """The protected header of a delegated token.
+
+    `sub_proven` is True if a token of the user was verified, and False if the engine asserted the user. It is a header
+    parameter and not a claim, because earlier versions reject unknown claims and may run beside this one. The signature
+    covers the header too. Tokens of earlier versions lack the parameter, so it is False for them.
     """
 
     typ: str
@@ -54,7 +56,10 @@ class _Actor(msgspec.Struct, frozen=True):
 
 
 class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """RFC 8693 section 4. `sub` and `act` hold whole user ids, since several providers may have one subject."""
+    """The claims of a delegated token (RFC 8693 section 4).
+
+    `sub` and `act` contain user ids with the id of the provider, since several providers may use the same subject.
+    """
 
     iss: str
     aud: str
@@ -73,7 +78,7 @@ class TooMuchToCarry(Exception):
 
 
 class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that was signed, its id, and for how many seconds it is good."""
+    """A signed token, its id (`jti`), and its remaining lifetime in seconds."""
 
     token: str
     token_id: str
@@ -81,7 +86,7 @@ class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelegatedTokens:
-    """Issues and verifies them for the server of this id."""
+    """Issues and verifies the delegated tokens of the server `server_id`."""
 
     def __init__(self, server_id: UUID, keys: OwnKeys, *, clock: Callable[[], float] = time.time) -> None:
         self._name = f"urn:lakegate:{server_id}"
@@ -90,8 +95,9 @@ class DelegatedTokens:
 
     @staticmethod
     def claims_to_be_one(token: str) -> bool:
-        """Whether the token says of itself that it is of this kind; whoever made it. Then it is judged as one, and
-        nothing else, whatever comes of that.
+        """Return True if the header names the type of delegated tokens. The signature is not verified.
+
+        The caller must then verify the token as a delegated token, and must not offer it to a provider.
         """
         header = token.partition(".")[0]
         try:
@@ -109,10 +115,13 @@ class DelegatedTokens:
         not_after: float | None,
         subject_proven: bool,
     ) -> IssuedToken:
-        """A token of the engine for the user, for fifteen minutes, and no longer than `not_after` (seconds since 1970).
-        `subject_proven` says that a token of the user was verified; otherwise the engine asserted the user.
+        """Issue a token with which the engine acts for the user, valid for fifteen minutes.
 
-        Raises TooMuchToCarry, and what reading keys raises.
+        `not_after` (seconds since 1970) can shorten the lifetime. `project_id` limits the token to one project, and
+        `groups` are those of the user. `subject_proven` is True if a token of the user was verified, and False if the
+        engine asserted the user.
+
+        Raises TooMuchToCarry if the groups make the token too long, and the errors of reading keys.
         """
         now = int(self._clock())
         expires_at = now + LIFE_SECONDS if not_after is None else min(now + LIFE_SECONDS, int(not_after))
@@ -136,14 +145,14 @@ class DelegatedTokens:
         return IssuedToken(token=token, token_id=claims.jti, seconds=max(0, expires_at - now))
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What the token proves. Raises `AuthenticationFailed`, and what reading keys raises."""
+        """Verify a delegated token. Raises `AuthenticationFailed`, and the errors of reading keys."""
         if len(token) > _MAX_BYTES or _COMPACT.fullmatch(token) is None:
             raise AuthenticationFailed("the token is not one of this server's")
         claims, subject_proven = await self._signed_claims(token)
         now = self._clock()
         if claims.iss != self._name or claims.aud != self._name or claims.scope != SCOPE:
             raise AuthenticationFailed("the token was issued by or for another server than this one")
-        # Issued by a process of this server: clocks may differ, but a life is never longer than it was given.
+        # Another process may have issued the token, so its clock may be ahead. The lifetime never exceeds LIFE_SECONDS.
         if now >= claims.exp or claims.exp - claims.iat > LIFE_SECONDS or now < claims.iat - _MAX_SKEW_SECONDS:
             raise AuthenticationFailed("the token has expired")
         idp_id, _, subject = claims.sub.partition("~")
@@ -169,7 +178,7 @@ class DelegatedTokens:
         )
 
     async def _signed_claims(self, token: str) -> tuple[_Claims, bool]:
-        """Return (the claims, True if the subject was proven)."""
+        """Verify the signature and return (claims, `sub_proven` of the header). Raises `AuthenticationFailed`."""
         try:
             signed = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
             header = msgspec.convert(signed.protected, _Header)
@@ -189,7 +198,7 @@ class DelegatedTokens:
 
 
 def _b64(text: str) -> bytes:
-    """base64url without padding (RFC 7515 section 2). Raises ValueError."""
+    """Decode base64url without padding (RFC 7515 section 2). Raises ValueError."""
     if len(text) > _MAX_BYTES:
         raise ValueError("too long")
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging in from a command line: the device authorization grant (RFC 8628) against a configured provider.
+"""Login from a command line: the device authorization grant (RFC 8628) against a configured provider.
 
-Nothing is typed into this program: people open the provider's page in any browser and enter a short code there.
-Addresses and codes come from the provider and go to a terminal, so they are shown only when they are what they should
-be. The device code is bound to this process by PKCE (RFC 7636) as well: providers that know nothing of that here pass
-it over (RFC 6749 section 3.1), and Keycloak insists on it where a client does in a browser.
+The user opens the provider's page in any browser and enters a short code there. No password is typed into this program.
+Addresses and codes from the provider are validated before they are printed to a terminal.
+
+PKCE (RFC 7636) binds the device code to this process. Providers that do not support PKCE for this grant ignore its
+parameters (RFC 6749 section 3.1). Keycloak requires PKCE here if the client requires it in the browser.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _SLOWER: Final = 5.0
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """What people are told (RFC 8628 section 3.2), and what the client asks with."""
+    """The device authorization response (RFC 8628 section 3.2). `expires_in` and `interval` are seconds.
+
+    The user sees `user_code` and the two addresses. The client sends `device_code` to request the token.
+    """
 
     device_code: str
     user_code: str
@@ -47,7 +51,7 @@ class DeviceCode(msgspec.Struct, frozen=True):
 
 
 class DeviceLogin:
-    """One login at one provider, as the public client of `oauth`. Close `oauth` yourself."""
+    """One login at the provider `issuer`, as the public client of `oauth`. The caller closes `oauth`."""
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class DeviceLogin:
         self._clock = clock
 
     async def run(self, show: Callable[[DeviceCode], None]) -> Tokens:
-        """Ask for a code, `show` it, and wait until somebody has entered it. Raises LoginFailed."""
+        """Request a device code, pass it to `show`, and wait until the user has entered it. Raises LoginFailed."""
         provider = await self._provider()
         token_endpoint, device_endpoint = self._endpoints(provider)
         if device_endpoint is None:
@@ -86,7 +90,10 @@ class DeviceLogin:
         return await self._wait(code, token_endpoint, verifier)
 
     async def _wait(self, code: DeviceCode, token_endpoint: str, verifier: str) -> Tokens:
-        """Ask for the token until it is there, or the code has ended (RFC 8628 section 3.5)."""
+        """Poll for the token until the provider issues it or the code expires (RFC 8628 section 3.5).
+
+        Raises LoginFailed.
+        """
         ends = self._clock() + min(code.expires_in, _MAX_WAIT)
         interval = max(1.0, code.interval)
         while self._clock() + interval < ends:
@@ -96,7 +103,7 @@ class DeviceLogin:
                     token_endpoint, DEVICE, device_code=code.device_code, code_verifier=verifier
                 )
             except ProviderSilent:
-                # When the connection times out, ask less often; the code is good still.
+                # RFC 8628 section 3.5: after a connection timeout, poll less often. The code is still valid.
                 interval += _SLOWER
             except TokenRefused as refused:
                 match refused.error:
@@ -116,7 +123,7 @@ class DeviceLogin:
         raise LoginFailed("nobody entered the code in time; log in again")
 
     async def refresh(self, refresh_token: str) -> Tokens:
-        """New tokens without anybody's doing (RFC 6749 section 6). Raises LoginFailed."""
+        """Renew the tokens without the user (RFC 6749 section 6). Raises LoginFailed."""
         token_endpoint, _ = self._endpoints(await self._provider())
         try:
             return await self._oauth.refresh_token(token_endpoint, refresh_token)
@@ -134,7 +141,7 @@ class DeviceLogin:
             raise LoginFailed(str(error)) from None
 
     def _endpoints(self, provider: ProviderMetadata) -> tuple[str, str | None]:
-        """Return the provider's addresses for tokens and for device codes."""
+        """Return (token endpoint, device authorization endpoint or None). Raises LoginFailed."""
         try:
             device_endpoint = provider.optional_endpoint("device_authorization_endpoint")
             return provider.endpoint("token_endpoint"), device_endpoint
@@ -156,7 +163,10 @@ def _why(status: int, error: str | None) -> str:
 
 
 def _require_showable(code: DeviceCode) -> None:
-    """Raise LoginFailed for what would do something to a terminal, or send people to an unprotected page."""
+    """Raise LoginFailed if a text is not printable or too long, or if an address is not https.
+
+    Control characters could manipulate the terminal. Plain http is accepted for loopback addresses.
+    """
     shown = (code.user_code, code.verification_uri, code.verification_uri_complete or "")
     if not code.user_code or any(not text.isprintable() or len(text) > 500 for text in shown):
         raise LoginFailed("the provider's code cannot be shown")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
 
-Authlib knows where the documents are and what an issuer may be. The endpoints are checked here, more strictly than
-there: an https provider names no plain http address, not even one of this machine.
+Authlib builds the addresses of the documents and validates the issuer. This module validates the endpoints, more
+strictly than Authlib: an https provider must not name a plain http address, not even a loopback address.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def oauth_metadata_url(issuer: str) -> str:
 
 
 class ProviderMetadata:
-    """The document that a provider serves about itself at `url`, for exactly the configured `issuer`."""
+    """The metadata document of the configured `issuer`, read from `url`."""
 
     def __init__(self, issuer: str, url: str, document: dict[str, Any]) -> None:
-        """Raise `FetchFailed` if the document is another issuer's.
+        """Raise `FetchFailed` if the document belongs to another issuer, or if its issuer is not a valid one.
 
-        OpenID Connect Discovery 1.0 section 4.3 and RFC 8414 section 3.3 demand the identical string.
+        OpenID Connect Discovery 1.0 section 4.3 and RFC 8414 section 3.3 require the identical string as issuer.
         """
         self._issuer = issuer
         self._url = url
@@ -49,14 +49,16 @@ class ProviderMetadata:
             raise FetchFailed(f"{url}: {error}") from error
 
     def endpoint(self, name: str) -> str:
-        """Return the address of this name. Raise `FetchFailed` if it is missing or less protected than the issuer."""
+        """Return the endpoint `name`. Raises `FetchFailed` if it is missing, malformed, or http for an https issuer."""
         address = self.optional_endpoint(name)
         if address is None:
             raise FetchFailed(f"{self._url} is not a discovery document: it names no {name}")
         return address
 
     def optional_endpoint(self, name: str) -> str | None:
-        """Return the address of this name, None if the provider has none. Raise `FetchFailed` as `endpoint`."""
+        """Return the endpoint `name`, or None if it is missing. Raises `FetchFailed` if it is malformed or http for an
+        https issuer.
+        """
         address = self._document.get(name)
         if address is None:
             return None
@@ -66,16 +68,16 @@ class ProviderMetadata:
             check_endpoint(address, name)
         except ValueError as error:
             raise FetchFailed(f"{self._url}: {error}") from error
-        # An https provider that sends us to plain http on our own machine is an attempt to reach what listens there.
+        # An https issuer that names plain http on a loopback address may try to make the gateway call a local service.
         if self._issuer.startswith("https://") and not address.startswith("https://"):
             raise FetchFailed(f"{self._url}: {name} of an https issuer must be https")
         return address
 
 
 async def read_metadata(issuer: str, fetch: Fetcher) -> ProviderMetadata:
-    """Read the provider's document: OpenID Connect's, or OAuth's if the provider answers 404 for the first.
+    """Read the OpenID Connect document of the provider, or its OAuth document if the first request returns 404.
 
-    Raises `FetchFailed` when neither can be had, or the document is malformed or another issuer's.
+    Raises `FetchFailed` if neither can be fetched, if the document is malformed, or if it belongs to another issuer.
     """
     url = discovery_url(issuer)
     try:
@@ -91,9 +93,8 @@ async def read_metadata(issuer: str, fetch: Fetcher) -> ProviderMetadata:
 
 
 async def find_jwks_uri(issuer: str, fetch: Fetcher) -> str:
-    """Return the address of the keys of the provider at `issuer`.
+    """Return the address of the key set (`jwks_uri`) of the provider at `issuer`.
 
-    Raises `FetchFailed` when the document cannot be had, is malformed, speaks for another issuer or names an address
-    that is less protected than the issuer itself.
+    Raises `FetchFailed` as `read_metadata` does, and if the address is missing, malformed, or http for an https issuer.
     """
     return (await read_metadata(issuer, fetch)).endpoint("jwks_uri")

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of authentication.
 
-Messages are written for the client: they say which rule a token broke, and never repeat anything that came out of
-the token, because the text of a token that fails is either a secret or an attacker's.
+The messages are for the client. They name the rule that the token violates, and never repeat content of the token: it
+may be a secret, or text that an attacker chose.
 """
 
 from gateway.iceberg.errors import NotAuthorizedException, ServiceUnavailableException
 
 
 class NotAuthenticated(NotAuthorizedException, type="AuthenticationFailed"):
-    """The caller is not known (401). `challenge` is the value for `WWW-Authenticate` (RFC 6750 section 3)."""
+    """The caller is not authenticated (401). `challenge` is the value of `WWW-Authenticate` (RFC 6750 section 3)."""
 
     challenge = 'Bearer error="invalid_token"'
 
 
 class MissingAuthorizationHeader(NotAuthenticated):
-    """There was no `Authorization` header at all. RFC 6750 section 3.1: no error code in the challenge then."""
+    """The request has no `Authorization` header. RFC 6750 section 3.1: the challenge then has no error code."""
 
     challenge = "Bearer"
 
@@ -24,13 +24,13 @@ class MissingAuthorizationHeader(NotAuthenticated):
 
 
 class AuthenticationFailed(NotAuthenticated):
-    """The header or the token in it broke a rule; the message names the rule."""
+    """The header or its token violates a rule. The message names the rule."""
 
 
 class IdentityProviderUnavailable(ServiceUnavailableException):
-    """The keys of the identity provider are not to be had, so no token can be judged (503).
+    """The identity provider or its keys are not available, so the token cannot be verified (503).
 
-    `reason` is for the log: it names addresses of the provider, which the client has no business to know.
+    `reason` is for the log only, because it can contain internal addresses. `retry_after_s` is in seconds.
     """
 
     def __init__(self, reason: str, *, retry_after_s: int) -> None:

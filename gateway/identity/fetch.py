@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way this room talks to the network: a bounded GET of a JSON document from the configured identity
-provider.
-"""
+"""GET of a JSON document from the configured identity provider, with limits on time and size."""
 
 import ipaddress
 import ssl
@@ -11,32 +9,26 @@ from urllib.parse import urlsplit
 import aiohttp
 
 MAX_DOCUMENT_BYTES = 262_144
-"""A discovery document has about 6 KiB and a key set with certificates about 20 KiB; a provider that sends more is
-broken or hostile.
-"""
+"""Limit of a response. A discovery document has about 6 KiB, a key set with certificates about 20 KiB."""
 
 
 class FetchFailed(Exception):
-    """A document could not be had. The text names the address and the kind of failure and never the content of an
-    answer.
-    """
+    """A document could not be fetched. The text names the address and the kind of failure, never the response body."""
 
 
 class DocumentMissing(FetchFailed):
-    """The server answered 404."""
+    """The server returned 404."""
 
 
 class Fetcher(Protocol):
-    """Fetches one document; raises `FetchFailed` and nothing else. Tests give a table of documents instead of a
-    network.
-    """
+    """Fetches one document. Raises `FetchFailed` and no other error."""
 
     async def __call__(self, url: str) -> bytes:
-        """Return the body of a 200 answer to GET `url`."""
+        """GET `url` and return the body of the 200 response."""
 
 
 def is_loopback(url: str) -> bool:
-    """True when the host of `url` is `localhost` or a loopback address written as a number (no name is resolved)."""
+    """Return True if the host of `url` is `localhost` or a numeric loopback address. No name is resolved."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -47,10 +39,10 @@ def is_loopback(url: str) -> bool:
 
 
 def check_endpoint(url: str, what: str) -> None:
-    """Raise `ValueError` unless `url` is https, or plain http to this very machine, and carries no user, password,
-    query or fragment.
+    """Raise `ValueError` unless `url` is https, or plain http to a loopback address. `what` names it in the message.
 
-    Keys fetched in the clear could be replaced by anybody on the way, and with them every identity.
+    A user, a password, a fragment, blanks, control characters, backslashes and characters outside of ASCII are rejected
+    too. An attacker on the network could replace keys that are fetched over plain http, and impersonate every user.
     """
     try:
         parts = urlsplit(url)
@@ -66,9 +58,10 @@ def check_endpoint(url: str, what: str) -> None:
 
 
 class HttpFetcher:
-    """`Fetcher` over aiohttp: no redirects, no proxy from the environment, no cookies, bounded time and size.
+    """A `Fetcher` over aiohttp without redirects, cookies, or a proxy from the environment.
 
-    Make it inside the running loop: `async with HttpFetcher() as fetch`.
+    Create it inside the running event loop: `async with HttpFetcher() as fetch`. `timeout_seconds` limits a whole
+    request, `max_bytes` its response. `tls` has the certificates to trust; None means those of the system.
     """
 
     def __init__(
@@ -99,8 +92,9 @@ class HttpFetcher:
             self._session = None
 
     async def __call__(self, url: str) -> bytes:
-        """GET `url`. A redirect is a failure: following one would let a document name the host that vouches for
-        everybody.
+        """GET `url` and return the body. Raises `FetchFailed` for any status other than 200.
+
+        Redirects are not followed: a redirect could make another host the source of the keys.
         """
         if self._session is None:
             raise FetchFailed("the fetcher is not open")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process at a time, by an advisory lock of the operating system, which ends with its process however that ends."""
+"""Exclusive file lock between processes: an advisory lock of the operating system, released when its process ends."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 class StillBusy(Exception):
-    """Another process has not ended its turn in time."""
+    """The lock was not released within the timeout."""
 
 
 @contextmanager
 def turn(path: Path, *, seconds: float) -> Iterator[None]:
-    """No other process is in such a block for `path` meanwhile, nor another thread of this one.
+    """Context manager. Hold the exclusive lock of the file `path` against other processes and other threads.
 
-    The file stays, empty: one that was removed could be locked by two. Raises StillBusy after `seconds` of waiting, and
-    OSError when the file cannot be made or the file system knows no locks.
+    The file is created if it is missing, and stays as an empty file. After a removal, two processes could hold locks on
+    two files of the same path. Raises StillBusy if the lock is not available within `seconds`. Raises OSError if the
+    file cannot be created or the file system does not support locks.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o600)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a login's tokens are kept between commands: the system's keyring where there is one that takes them, else a
-file that only its owner can read.
+"""Storage of a login's tokens between commands.
+
+The tokens are in the keyring of the operating system, or in a file that only its owner can read if there is no usable
+keyring.
 """
 
 from __future__ import annotations
@@ -22,13 +24,11 @@ _SERVICE: Final = "lakegate"
 
 
 class KeyringRefused(Exception):
-    """The keyring does not do what it was asked for. The text names the kind of failure alone: what a backend says of
-    it may repeat what it was given.
-    """
+    """The keyring failed. The text names only the type of the error: a backend's message may contain the tokens."""
 
 
 class Keyring(Protocol):
-    """As much of a backend of the package `keyring` as is used. Each of them raises what it likes."""
+    """The methods that are used of a backend of the package `keyring`. A backend may raise any exception."""
 
     def set_password(self, service: str, username: str, password: str) -> None: ...
     def get_password(self, service: str, username: str) -> str | None: ...
@@ -36,17 +36,17 @@ class Keyring(Protocol):
 
 
 class KeptLogin:
-    """The tokens of one login: of one provider, for one of its clients.
+    """The stored tokens of one login: of one client at one provider.
 
-    What the keyring does not take (it is locked, or the tokens are longer than it can hold, 1,280 characters in that of
-    Windows) goes to the file, and `tell` is given a sentence that says so. There is a file only while it is what was
-    kept last.
+    If the keyring rejects the tokens, they are written to the file, and `tell` is called with a message. A keyring
+    rejects them if it is locked or if they are too long. The keyring of Windows holds 1,280 characters. The file exists
+    only while it contains the latest tokens.
     """
 
     def __init__(
         self, issuer: str, client_id: str, directory: Path, *, keyring: Keyring | None, tell: Callable[[str], None]
     ) -> None:
-        """`directory` is the user's own; it is made when it is needed."""
+        """Set the `directory` of the file and its lock. It is created when it is first needed, for this user only."""
         name = hashlib.sha256(f"{issuer}\n{client_id}".encode()).hexdigest()[:32]
         self._file = FileKeeper(directory / name)
         self._keyring = None if keyring is None else KeyringKeeper(keyring, name)
@@ -54,13 +54,15 @@ class KeptLogin:
         self._tell = tell
 
     def turn(self, *, seconds: float) -> AbstractContextManager[None]:
-        """For whoever replaces what is kept by something made of it, so that no two do at once: of two that renew by
-        the same token the second one is taken for a thief's (RFC 9700 section 4.14.2). Raises as `turns.turn`.
+        """Hold the lock of this login, for reading, renewing and storing its tokens without another process.
+
+        If two processes use the same refresh token, the provider treats the second use as theft (RFC 9700 section
+        4.14.2). Raises the errors of `file_lock.turn`.
         """
         return turn(self._lock, seconds=seconds)
 
     def keep(self, tokens: Tokens) -> None:
-        """In place of what was kept. Raises OSError when they can be kept nowhere."""
+        """Store the tokens and replace the previous ones. Raises OSError if the file cannot be written or deleted."""
         if self._keyring is not None:
             try:
                 self._keyring.keep(tokens)
@@ -75,38 +77,38 @@ class KeptLogin:
                 self._keyring.forget()
 
     def kept(self) -> Tokens | None:
-        """What was kept last; None when nothing was, or what cannot be read. Raises KeyringRefused and OSError."""
+        """Return the stored tokens, or None without any that are readable. Raises KeyringRefused and OSError."""
         found = self._file.kept()
         return found if found is not None or self._keyring is None else self._keyring.kept()
 
     def forget(self) -> bool:
-        """Whether there was anything to forget. Raises KeyringRefused when there may be something left, and OSError."""
+        """Delete the tokens and return True if there were any. Raises KeyringRefused or OSError if some may remain."""
         was_filed = self._file.forget()
         return (self._keyring is not None and self._keyring.forget()) or was_filed
 
 
 class KeyringKeeper:
-    """In the system's keyring. Everything raises KeyringRefused."""
+    """Stores tokens in the keyring of the operating system. Every method raises KeyringRefused."""
 
     def __init__(self, keyring: Keyring, name: str) -> None:
         self._keyring = keyring
         self._name = name
 
     def keep(self, tokens: Tokens) -> None:
-        """In place of what was kept."""
+        """Store the tokens and replace the previous ones."""
         text = msgspec.json.encode(tokens).decode()
         self._ask(lambda: self._keyring.set_password(_SERVICE, self._name, text))
-        # A backend may keep nothing (`null`) or the beginning.
+        # Some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
             raise KeyringRefused("the system's keyring does not give back what it was given")
 
     def kept(self) -> Tokens | None:
-        """What was kept last; None when nothing was, or when it cannot be read."""
+        """Return the stored tokens, or None if there are none or they cannot be decoded."""
         found = self._found()
         return None if found is None else _read(found.encode())
 
     def forget(self) -> bool:
-        """Whether there was anything to forget."""
+        """Delete the tokens and return True if there were any."""
         if self._found() is None:
             return False
         self._ask(lambda: self._keyring.delete_password(_SERVICE, self._name))
@@ -124,15 +126,15 @@ class KeyringKeeper:
 
 
 class FileKeeper:
-    """In a file of mode 0600, in a directory of mode 0700. Everything raises OSError."""
+    """Stores tokens in a file of mode 0600, in a directory of mode 0700. Every method raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def keep(self, tokens: Tokens) -> None:
-        """In place of what was kept."""
+        """Store the tokens and replace the previous ones."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made for its owner alone from the first moment (mkstemp), and whole or not at all.
+        # mkstemp creates the file readable for its owner only. The rename makes the replacement atomic.
         handle, part = tempfile.mkstemp(dir=self._path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -143,14 +145,14 @@ class FileKeeper:
             raise
 
     def kept(self) -> Tokens | None:
-        """What was kept last; None when nothing was, or when it cannot be read as tokens."""
+        """Return the stored tokens, or None if there are none or they cannot be decoded."""
         try:
             return _read(self._path.read_bytes())
         except FileNotFoundError:
             return None
 
     def forget(self) -> bool:
-        """Whether there was anything to forget."""
+        """Delete the tokens and return True if there were any."""
         try:
             self._path.unlink()
         except FileNotFoundError:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's public keys: loaded once, kept fresh, found by key id, and given up when they are too old to be
-believed.
+"""Cache of a provider's public keys: loads and refreshes them, and selects them by key id.
 
-Times, all in seconds of the monotonic clock, counted from the start of the load that brought the keys:
+The age of the keys is in seconds of the monotonic clock, from the start of the load that fetched them:
 
-* younger than `refresh_seconds`: used as they are;
-* older: used, while one load runs in the background;
-* older than `max_age_seconds`: not used any more; no answer from the provider means no authentication (fail closed);
-* at most one load per `refetch_seconds` whatever the requests ask for, and never two at once.
+* younger than `refresh_seconds`: the keys are used;
+* older: the keys are used, and one load runs in the background;
+* older than `max_age_seconds`: the keys are not used; if the provider does not respond, no token is accepted.
+
+At most one load starts per `refetch_seconds`, for any number of requests. Two loads never run at once.
 """
 
 import asyncio
@@ -29,18 +29,16 @@ _EC_ALGORITHMS = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 _OKP_CURVES = frozenset({"Ed25519", "Ed448"})
 
 ALGORITHMS = _RSA_ALGORITHMS | frozenset(_EC_ALGORITHMS.values()) | {"EdDSA"} | _OKP_CURVES
-"""All signature algorithms that are accepted (RFC 7518, 8037, 9864). Public keys only: with HMAC whoever can verify
-can also sign.
-"""
+"""Accepted signature algorithms (RFC 7518, 8037, 9864). HMAC is not accepted: its verification key can also sign."""
 
 MAX_KEYS = 100
-# 2048 is the floor of RFC 7518 section 3.3; the ceiling bounds what one verification may cost (about 0.3 ms).
+# RFC 7518 section 3.3 requires 2048 bits. The upper limit bounds the cost of one verification (about 0.3 ms).
 _RSA_BITS = range(2048, 8192 + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """One public key, and the algorithms that its type, its curve and its own `alg` leave to it."""
+    """One public key, and the algorithms that its type, its size or curve, and its `alg` parameter allow."""
 
     kid: str | None
     algorithms: frozenset[str]
@@ -48,9 +46,9 @@ class VerificationKey:
 
 
 def parse_jwks(document: bytes) -> tuple[VerificationKey, ...]:
-    """Read a JWK set (RFC 7517); keys that cannot verify a signature are left out, as section 5 asks.
+    """Read a JWK set (RFC 7517). Keys that cannot verify a signature are left out, as section 5 recommends.
 
-    Raises `ValueError` when it is no key set, has more than `MAX_KEYS` keys or none that is usable.
+    Raises `ValueError` if the document is not a key set, has more than `MAX_KEYS` keys, or has no usable key.
     """
     try:
         raw_keys = msgspec.json.decode(document, type=_KeySet).keys
@@ -69,7 +67,7 @@ class _KeySet(msgspec.Struct, frozen=True):
 
 
 def _usable(raw: dict[str, Any]) -> VerificationKey | None:
-    # A published private key ("d") is known to everybody: whatever it signed proves nothing.
+    # Anyone can sign with a published private key ("d"), so its signatures prove nothing.
     if raw.get("use", "sig") != "sig" or "d" in raw or raw.get("kty") not in ("RSA", "EC", "OKP"):
         return None
     try:
@@ -97,7 +95,7 @@ def _algorithms_of(key: Key) -> frozenset[str]:
 
 
 class KeyRing:
-    """The keys of one provider, for any number of concurrent requests on one event loop. Close it with `aclose`."""
+    """The keys of one provider, for concurrent requests on one event loop. Close it with `aclose`."""
 
     def __init__(
         self,
@@ -110,8 +108,10 @@ class KeyRing:
         jwks_uri: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`issuer` is the configured provider, which says where its keys are unless `jwks_uri` does. Raises
-        `ValueError` when its address may not be used or the times are not in order.
+        """Set the provider. Without `jwks_uri`, the metadata of `issuer` contains the address of the keys.
+
+        Raises `ValueError` if `issuer` is not an accepted address (`check_endpoint`), or unless
+        0 < refetch_seconds <= refresh_seconds <= max_age_seconds.
         """
         check_endpoint(issuer, "the identity provider's URI")
         if not 0 < refetch_seconds <= refresh_seconds <= max_age_seconds:
@@ -133,34 +133,36 @@ class KeyRing:
 
     @property
     def generation(self) -> int:
-        """Another number whenever the provider published other keys than before, and one of its own while the keys are
-        too old to be believed: what was verified by a key that is gone is verified no longer.
+        """Number that changes when the provider publishes different keys. It is -1 while `believable` is False.
+
+        Cached verifications of another generation are invalid, because their key may have been removed.
         """
         return self._generation if self.believable else -1
 
     @property
     def believable(self) -> bool:
-        """Whether there are keys that are not too old."""
+        """True if keys are loaded and younger than `max_age_seconds`."""
         age = self._age()
         return age is not None and age < self._max_age_seconds
 
     async def candidates(self, kid: str | None, algorithm: str) -> tuple[VerificationKey, ...]:
-        """The keys that may have signed a token whose header names `kid` and `algorithm`; never empty.
+        """Return the keys that fit the `kid` and `algorithm` of a token's header; at least one.
 
-        Raises `AuthenticationFailed` when the provider has no such key, `IdentityProviderUnavailable` when nobody
-        can tell.
+        Raises `AuthenticationFailed` if no published key fits, or if several fit a header without `kid`. Raises
+        `IdentityProviderUnavailable` if the keys are too old, or if none fits and the last load failed.
         """
         await self._ensure_believable()
         if not self._knows(kid, algorithm):
-            # Not known here may mean: rotated a moment ago.
+            # The provider may have published a new key since the last load.
             await self._reload()
             if not self._knows(kid, algorithm) and self._failure is not None:
                 raise self._unavailable(self._failure)
         return self._select(kid, algorithm)
 
     async def check(self) -> None:
-        """For health: load the keys when that is due; raises `IdentityProviderUnavailable` when the last attempt
-        failed.
+        """Check the provider for the health endpoint: load the keys if they are due or the last load failed.
+
+        Raises `IdentityProviderUnavailable` if the last load failed.
         """
         age = self._age()
         if age is None or age >= self._refresh_seconds or self._failure is not None:
@@ -169,7 +171,7 @@ class KeyRing:
             raise self._unavailable(self._failure)
 
     async def aclose(self) -> None:
-        """Stop a load that is under way."""
+        """Cancel a running load."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -197,14 +199,14 @@ class KeyRing:
                 "the token is signed with a key or an algorithm that the identity provider does not publish"
             )
         if kid is None and len(fitting) > 1:
-            # OpenID Connect Core 10.1: with several keys in the set the header has to say which.
+            # OpenID Connect Core section 10.1: if the set has several keys, the header must contain `kid`.
             raise AuthenticationFailed(
                 "the token's header names no key (kid), and the identity provider publishes several"
             )
         return fitting
 
     def _start_load(self) -> asyncio.Task[None] | None:
-        """The load under way, or a new one; None while the last attempt is too recent."""
+        """Return the running load or start one; None if the last one started less than `refetch_seconds` ago."""
         if self._loading is not None:
             return self._loading
         now = self._clock()
@@ -221,7 +223,7 @@ class KeyRing:
     async def _reload(self) -> None:
         task = self._start_load()
         if task is not None:
-            # Shielded: the request that started the load may be cancelled while others wait for the same load.
+            # Shielded: other requests may wait for this load when the request that started it is cancelled.
             await asyncio.shield(task)
 
     async def _load(self, started_at: float) -> None:

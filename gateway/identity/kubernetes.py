@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service accounts of a Kubernetes cluster: the cluster's own API server says whether a token is good (TokenReview of
-authentication.k8s.io/v1), so a token ends with its pod and not with its date.
+"""Authentication of the service accounts of a Kubernetes cluster.
 
-What can be told without asking is told without asking: form, issuer, audience, dates, and the signature where the
-cluster lets the gateway read its public keys. Tokens whose signature cannot be judged wait apart from those whose
-signature is good, so that nobody who makes tokens up keeps a pod out; and no more than a few questions are under way,
-so that a storm costs the API server little.
+The cluster's API server verifies each token (TokenReview of authentication.k8s.io/v1). So a token becomes invalid when
+its pod is deleted, and not only when it expires.
+
+The gateway first checks the token itself: form, issuer, audience and dates. It checks the signature too, if the cluster
+lets it read the public keys. Tokens with an unknown key have a review queue of their own, so forged tokens cannot block
+those of pods. The number of concurrent reviews is small, to limit the load on the API server.
 """
 
 from __future__ import annotations
@@ -36,23 +37,27 @@ from gateway.identity.tokens import KeySource, VerifiedToken, audiences_of, deco
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 _KEYS_PATH = "/openid/v1/jwks"
 _ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[a-z0-9-]{1,63}):(?P<name>[a-z0-9.-]{1,253})", re.ASCII)
-#: What tokens of service accounts were issued by before they had an end; they have no audience either.
+#: Issuer of the legacy tokens of service accounts. These tokens have no expiry and no audience.
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 _MAX_ANSWER_BYTES = 262_144
-#: How many reviews may be under way, and how many may wait or be under way.
+#: Limits for concurrent reviews, and for reviews that are running or waiting.
 _AT_ONCE, _WAITING = 8, 64
-#: The same for tokens under a key that the cluster does not publish, or not yet.
+#: The same limits for tokens whose key the cluster does not publish, or not yet.
 _UNKNOWN_AT_ONCE, _UNKNOWN_WAITING = 2, 16
 _REFUSED_ENTRIES, _REFUSED_SECONDS = 2_000, 10.0
 _RETRY_SECONDS = 5
 
 
 class ClusterRules(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster. Its service accounts are `<idp_id>~<uid>`, or `<idp_id>~system:serviceaccount:<namespace>:<name>`.
+    """Configuration of one cluster.
 
-    `issuers` are what its tokens name. `audiences` must not be empty: without one the API server takes tokens that were
-    made for itself, which are in every pod. A name is given again when an account of that name is made again, a uid
-    never. Raises `ValueError` for rules that would let others in.
+    `issuers` are the accepted values of `iss`. `audiences` must not be empty: without an audience the API server
+    accepts tokens for its own API, which every pod has. `accept_legacy` accepts tokens without expiry and audience.
+
+    `subject_source` selects the user ids: `<idp_id>~<uid>`, or `<idp_id>~system:serviceaccount:<namespace>:<name>`. If
+    an account is deleted and created again, it has the same name but another uid.
+
+    Raises `ValueError` without an issuer or an audience.
     """
 
     idp_id: str
@@ -88,21 +93,21 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Reviews(Protocol):
-    """Sends one TokenReview to the API server."""
+    """Sends TokenReviews to the API server."""
 
     async def __call__(self, review: bytes) -> bytes:
-        """The body of its answer. Raises `IdentityProviderUnavailable` when there is none to go by."""
+        """Send one review and return the response body. Raises `IdentityProviderUnavailable`."""
 
 
 class ClusterKeys(KeySource, Protocol):
-    """The keys that the cluster publishes: `KeyRing`."""
+    """The published keys of the cluster. `KeyRing` implements it."""
 
     @property
     def believable(self) -> bool: ...
 
 
 class _Lane:
-    """Where reviews wait for each other; `waiting` counts those under way, too."""
+    """Queue that limits reviews: `at_once` run concurrently, and `waiting` is the limit of running and waiting ones."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self._room = asyncio.Semaphore(at_once)
@@ -111,7 +116,7 @@ class _Lane:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """A turn. Raises `IdentityProviderUnavailable` when too many wait for one."""
+        """Wait for a slot and hold it. Raises `IdentityProviderUnavailable` if the queue is full."""
         if self._waiting >= self._most:
             raise unavailable("too many tokens wait to be reviewed")
         self._waiting += 1
@@ -123,7 +128,7 @@ class _Lane:
 
 
 class ServiceAccounts:
-    """A link of the router: the service accounts of one cluster."""
+    """Verifies the tokens of the service accounts of one cluster. Implements `router.Link`."""
 
     def __init__(
         self,
@@ -136,7 +141,10 @@ class ServiceAccounts:
         observer: TokenObserver,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """A token counts as reviewed for `seconds` at most: so long may one work whose pod or account is gone."""
+        """Set the limits of the cache: `entries` tokens, and `seconds` until a token is reviewed again.
+
+        A token of a deleted pod or account is accepted until its entry in the cache expires.
+        """
         self._rules = rules
         self._reviews = reviews
         self._keys = keys
@@ -152,25 +160,31 @@ class ServiceAccounts:
 
     @property
     def idp_id(self) -> str:
-        """The first part of its users' ids."""
+        """Prefix of the user ids of this cluster."""
         return self._rules.idp_id
 
     @property
     def issuers(self) -> frozenset[str]:
-        """What its tokens name as their issuer."""
+        """Accepted issuers of tokens."""
         return self._rules.issuers | ({LEGACY_ISSUER} if self._rules.accept_legacy else frozenset())
 
     @property
     def audiences(self) -> frozenset[str]:
-        """What its tokens have to be for."""
+        """Accepted audiences of tokens."""
         return self._rules.audiences
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What `token` proves. Raises `AuthenticationFailed` or `IdentityProviderUnavailable`."""
+        """Verify `token`, from the cache if possible.
+
+        Raises `AuthenticationFailed`, and `IdentityProviderUnavailable` if the API server cannot review it now.
+        """
         return await self._remembered.verify(token)
 
     async def check(self) -> None:
-        """For health: have a text reviewed that is no token. Raises `IdentityProviderUnavailable`."""
+        """Check the API server for the health endpoint, by the review of a text that is no token.
+
+        Raises `IdentityProviderUnavailable`.
+        """
         await self._review("no-token", self._lane)
 
     async def _verify(self, token: str) -> VerifiedToken:
@@ -188,14 +202,18 @@ class ServiceAccounts:
             raise
 
     def _worth_asking(self, claims: read.Claims) -> tuple[str, tuple[str, ...], float]:
-        """(issuer, audiences, end) of a token that could be good; nothing of it is believed yet."""
+        """Return the unverified (issuer, audiences, expiry in seconds since 1970) of a token that may be valid.
+
+        Raises `AuthenticationFailed` if the token needs no review, because its claims violate the rules.
+        """
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self.issuers:
             raise AuthenticationFailed("the token comes from an issuer that is not configured here")
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
-            # What names an audience is no such token, whatever its cluster calls itself: that audience would count.
+            # The review of a legacy token has no audience, so the API server accepts its own one. A token with an
+            # audience is no legacy token: it would be accepted here although it is for the API server.
             if "aud" in claims:
                 raise AuthenticationFailed("a token of this issuer names no audience")
             return issuer, (), now + self._seconds if expires_at is None else expires_at
@@ -209,32 +227,34 @@ class ServiceAccounts:
         return issuer, audiences, expires_at
 
     async def _lane_for(self, token: str) -> _Lane:
-        """Where the token's review waits. Raises `AuthenticationFailed` when the cluster cannot have signed it.
+        """Return the queue for the review of a token. Raises `AuthenticationFailed` if its signature is invalid.
 
-        That a key is not published proves nothing: API servers that are started anew one after the other publish a new
-        key one after the other.
+        A token with an unknown key is not rejected: during a rolling restart of the API servers, some of them do not
+        publish a new key yet.
         """
         try:
             if await signed_by(token, self._keys):
                 return self._lane
         except (AuthenticationFailed, IdentityProviderUnavailable):
-            # Without any keys all tokens are alike, and have the whole room.
+            # Without usable keys no signature can be verified, so all tokens use the larger queue.
             return self._lane_of_unknown if self._keys.believable else self._lane
         raise AuthenticationFailed("the token's signature is not valid")
 
     async def _reviewed(self, digest: bytes, token: str, lane: _Lane, *, legacy: bool) -> _Status:
-        """One review for all requests that come with the same token at the same time."""
+        """Share one review between all concurrent requests with the same token."""
         review = self._under_way.get(digest)
         if review is None:
             review = asyncio.create_task(self._review(token, lane, legacy=legacy), name="token-review")
             self._under_way[digest] = review
             review.add_done_callback(lambda _: self._under_way.pop(digest))
-        # The request that asked first may be cancelled while others wait for the same answer.
+        # Shielded: other requests may wait for this review when the request that started it is cancelled.
         return await asyncio.shield(review)
 
     async def _review(self, token: str, lane: _Lane, *, legacy: bool = False) -> _Status:
-        """What the API server says. It takes a token without an audience for its own audience alone, and refuses it
-        when another one is asked for; so for such a token it is asked for none.
+        """Send one review and return its status. Raises `IdentityProviderUnavailable`.
+
+        The API server treats a token without an audience as one for its own audience, and rejects it if the review
+        names another audience. Therefore the review of a legacy token names no audience.
         """
         spec: dict[str, Any] = {"token": token}
         if not legacy:
@@ -250,10 +270,13 @@ class ServiceAccounts:
     def _read(
         self, claims: read.Claims, status: _Status, issuer: str, audiences: tuple[str, ...], expires_at: float
     ) -> VerifiedToken:
-        """What a review says. Only accounts of services count: an API server knows people and machines, too."""
+        """Return the verified token of a review. Raises `AuthenticationFailed` if the review rejects the token.
+
+        API servers also authenticate human users and nodes. Only service accounts are accepted.
+        """
         if not status.authenticated:
             raise AuthenticationFailed("the cluster does not know the token, or it is over")
-        # An API server that does not know of audiences leaves them out, and then took the token for its own.
+        # An API server without support for audiences omits them. It then validated the token for its own API only.
         if issuer != LEGACY_ISSUER and self._rules.audiences.isdisjoint(status.audiences):
             raise AuthenticationFailed("the cluster did not confirm that the token is for this service")
         account = _ACCOUNT.fullmatch(status.user.username)
@@ -286,7 +309,7 @@ class ServiceAccounts:
 
 
 def unavailable(reason: str) -> IdentityProviderUnavailable:
-    """The 503 for a cluster that cannot be asked; `reason` is for the log."""
+    """Return the error (503) for a cluster that is not available. `reason` is for the log."""
     return IdentityProviderUnavailable(reason, retry_after_s=_RETRY_SECONDS)
 
 
@@ -295,7 +318,10 @@ def _unverified(token: str) -> read.Claims:
 
 
 def issuer_in(token: str) -> str | None:
-    """The issuer that a token names; None when it names none. The gateway's own token tells the cluster's issuer."""
+    """Return the unverified issuer of a token, or None if it has none or is no JWT.
+
+    The token of the gateway's own service account contains the issuer of the cluster.
+    """
     try:
         issuer = _unverified(token).get("iss")
     except AuthenticationFailed:
@@ -304,14 +330,15 @@ def issuer_in(token: str) -> str | None:
 
 
 class ApiServer:
-    """`Reviews`, and by `fetch` a `Fetcher` of the cluster's keys, over HTTPS as the gateway's own service account: no
-    redirects, no proxies, bounded time and size.
+    """Client of the API server. Implements `Reviews`, and with `fetch` the `Fetcher` of the cluster's keys.
 
-    Make it inside the running loop: `async with ApiServer(...) as reviews`. The token is read anew for each question:
-    the kubelet replaces it before it ends.
+    It uses HTTPS and the token of the gateway's own service account, without redirects or proxies. Time and size of
+    responses are limited. Create it inside the running event loop: `async with ApiServer(...) as reviews`. The token is
+    read from `token_file` for each request, because the kubelet replaces it before it expires.
     """
 
     def __init__(self, url: str, token_file: Path, *, tls: ssl.SSLContext, timeout_seconds: float = 5.0) -> None:
+        """Set the address of the API server. Raises ValueError if it is not https."""
         check_endpoint(url, "the address of the API server")
         if not url.startswith("https://"):
             raise ValueError("the address of the API server must be https: the gateway's own token is sent to it")
@@ -336,17 +363,18 @@ class ApiServer:
             self._session = None
 
     def key_ring(self) -> KeyRing:
-        """The keys its tokens are signed with, which it publishes. They are read here and not where the issuer says:
-        its address need not be reachable, and this is who is asked about tokens anyway.
+        """Return a `KeyRing` of the keys that sign the cluster's tokens.
+
+        The keys are read from the API server and not from the issuer's address, which may not be reachable from here.
         """
         return KeyRing(self._url, self.fetch, jwks_uri=self._url + _KEYS_PATH)
 
     async def __call__(self, review: bytes) -> bytes:
-        """The body of the answer to one review. Raises `IdentityProviderUnavailable`."""
+        """Send one review and return the response body. Raises `IdentityProviderUnavailable`."""
         return await self._ask("POST", self._url + _PATH, review)
 
     async def fetch(self, url: str) -> bytes:
-        """One of its documents. Raises `FetchFailed`."""
+        """GET a document of the API server. Raises `FetchFailed`."""
         try:
             return await self._ask("GET", url, None)
         except IdentityProviderUnavailable as error:
@@ -361,7 +389,7 @@ class ApiServer:
             async with self._session.request(method, url, data=body, headers=headers, allow_redirects=False) as answer:
                 found = await answer.content.read(_MAX_ANSWER_BYTES + 1)
                 if answer.status not in (200, 201):
-                    # 401 and 403 are about the gateway's own account: it lacks system:auth-delegator.
+                    # 401 and 403 concern the gateway's own account, for example if it lacks system:auth-delegator.
                     raise unavailable(f"the API server answered {answer.status} to {method} {urlsplit(url).path}")
                 while len(found) <= _MAX_ANSWER_BYTES and (more := await answer.content.read(_MAX_ANSWER_BYTES)):
                     found += more

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the OAuth client with which Lakegate itself gets tokens (Authlib), for a terminal and for the embedded stack.
+"""OAuth client that requests tokens for Lakegate itself: for the login from a terminal, and for the embedded stack.
 
-Authlib writes the requests: grants, client authentication and refreshing. It takes any JSON object below status 500 for
-a token, a redirect's too. So each answer is checked here first: its status, length and fields.
+Authlib builds the requests: grants, client authentication and refresh. It accepts any JSON object with a status below
+500 as a token, even that of a redirect. Therefore this module first checks the status, length and fields of each
+response.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 _MAX_ANSWER: Final = 65_536
 _LONGEST_LIFE: Final = 10.0 * 366 * 86_400
-#: RFC 6749 section A.12: a token is printed and goes into a header.
+#: Characters of an access token (RFC 6749 section A.12) without the blank: the token is printed and sent in a header.
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _ERROR_CODE: Final = re.compile(r"[a-z_]{1,40}", re.ASCII)
 Answer = TypeVar("Answer")
 
 
 class LoginFailed(Exception):
-    """There is no token; the text says why and never holds one."""
+    """No token was issued. The text gives the reason and never contains a token."""
 
 
 class ProviderSilent(LoginFailed):
-    """The provider did not answer; the same request may be sent again."""
+    """The provider did not respond. The same request may be sent again."""
 
 
 class TokenRefused(LoginFailed):
-    """The provider answered without a token: with this HTTP status, and this error code (RFC 6749 section 5.2) if the
-    answer has one.
+    """The provider rejected a token request. `status` is the HTTP status of the response.
+
+    `error` is its error code (RFC 6749 section 5.2), or None if the response has none.
     """
 
     def __init__(self, status: int, error: str | None) -> None:
@@ -46,7 +48,7 @@ class TokenRefused(LoginFailed):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """The tokens of a login; `expires_at` in seconds since 1970."""
+    """The tokens of a login. `expires_at` is the expiry of the access token in seconds since 1970."""
 
     access_token: str
     expires_at: float
@@ -65,9 +67,9 @@ class _Refused(msgspec.Struct, frozen=True):
 
 
 class OAuthClient:
-    """Token requests of one client. A client without a secret is a public one. Use it as `async with`.
+    """Sends the token requests of one client. Use it as `async with`. A client without a secret is a public client.
 
-    `tls` are the certificates to trust, `seconds` is the timeout of a request, `transport` replaces the network.
+    `tls` has the certificates to trust, `seconds` is the timeout of a request, and `transport` replaces the network.
     """
 
     def __init__(
@@ -82,13 +84,13 @@ class OAuthClient:
     ) -> None:
         self.client_id = client_id
         self._clock = clock
-        # RFC 6749 section 2.3.1: a public client sends its id in the form, another one its secret in a header.
+        # RFC 6749 section 2.3.1: a public client sends its id in the form, a confidential one its secret in a header.
         self._client = AsyncOAuth2Client(
             client_id=client_id,
             client_secret=client_secret,
             token_endpoint_auth_method="none" if client_secret is None else "client_secret_basic",
             timeout=seconds,
-            # A redirect could carry a code or a secret to another host; a proxy of the environment sees both.
+            # A redirect or a proxy from the environment could disclose a code or a secret to another host.
             follow_redirects=False,
             trust_env=False,
             verify=True if tls is None else tls,
@@ -105,25 +107,27 @@ class OAuthClient:
         await self._client.__aexit__(*exc)
 
     async def fetch_token(self, url: str, grant_type: str, **fields: str) -> Tokens:
-        """Request a token by this grant, with its further form fields.
+        """Request a token from `url` with the grant `grant_type` and its form `fields`.
 
-        Raises ProviderSilent, TokenRefused, and LoginFailed for an answer that cannot be used.
+        Raises ProviderSilent, TokenRefused, and LoginFailed for an invalid response.
         """
         return self._tokens(await _call(self._client.fetch_token(url, grant_type=grant_type, **fields)))
 
     async def refresh_token(self, url: str, refresh_token: str) -> Tokens:
-        """Request a new token (RFC 6749 section 6). A provider that sends no new refresh token keeps the old one good.
+        """Request a new token with a refresh token (RFC 6749 section 6).
 
-        Raises as `fetch_token`.
+        If the provider sends no new refresh token, the old one stays valid. Raises the errors of `fetch_token`.
         """
         return self._tokens(await _call(self._client.refresh_token(url, refresh_token=refresh_token)))
 
     async def get(self, url: str) -> httpx2.Response:
-        """GET without a token. Raises ProviderSilent."""
+        """GET `url` without a token. Raises ProviderSilent, or LoginFailed for an unreadable response."""
         return await _call(self._client.request("GET", url, withhold_token=True, headers=_JSON))
 
     async def post(self, url: str, form: dict[str, str]) -> httpx2.Response:
-        """POST a form with the id of the client, without a token. Raises ProviderSilent."""
+        """POST a form with the client id, without a token. Raises ProviderSilent, or LoginFailed for an unreadable
+        response.
+        """
         form = {"client_id": self.client_id, **form}
         return await _call(self._client.request("POST", url, data=form, withhold_token=True, headers=_JSON))
 
@@ -136,7 +140,7 @@ _JSON: Final = {"Accept": "application/json"}
 
 
 def read_answer(answer: httpx2.Response, kind: type[Answer]) -> Answer:
-    """Decode the body of an answer. Raises LoginFailed if it is too long or does not have this form."""
+    """Decode the body of a response as `kind`. Raises LoginFailed if it is too long or malformed."""
     if len(answer.content) > _MAX_ANSWER:
         raise LoginFailed("the provider's answer is too long")
     try:
@@ -146,7 +150,10 @@ def read_answer(answer: httpx2.Response, kind: type[Answer]) -> Answer:
 
 
 def error_code(answer: httpx2.Response) -> str | None:
-    """Return the error code of a refusal, where it is one; nothing else of an answer may be shown."""
+    """Return the error code of a rejected request, or None if it has no valid one.
+
+    No other part of such a response may be shown to the user.
+    """
     try:
         error = read_answer(answer, _Refused).error
     except LoginFailed:
@@ -155,7 +162,10 @@ def error_code(answer: httpx2.Response) -> str | None:
 
 
 def _require_token(answer: httpx2.Response) -> httpx2.Response:
-    """Raise unless the answer is a bearer token that can be sent (RFC 6749 section 5.1)."""
+    """Return the response if it contains a valid bearer token (RFC 6749 section 5.1).
+
+    Raises TokenRefused for any status other than 200, and LoginFailed for an invalid token.
+    """
     if answer.status_code != httpx2.codes.OK:
         raise TokenRefused(answer.status_code, error_code(answer))
     granted = read_answer(answer, _Granted)
@@ -171,6 +181,6 @@ async def _call(asked: Coroutine[Any, Any, Answer]) -> Answer:
         return await asked
     except httpx2.HTTPError as error:
         raise ProviderSilent(f"the provider does not answer: {type(error).__name__}") from None
-    # Authlib reads fields that nobody here asked for, such as `expires_at`, and raises what their conversion raises.
+    # Authlib also converts optional fields such as `expires_at`, and raises the error of a failed conversion.
     except (OAuthError, ValueError, TypeError, OverflowError, RecursionError):
         raise LoginFailed("the provider's answer cannot be read") from None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of the gateway's own tokens, as one process knows them: Ed25519 (RFC 8037), made when there is none.
+"""Cache of the keys of the gateway's own tokens in one process: Ed25519 (RFC 8037), generated if there is none.
 
-They lie in the database, so every process has the same. A process reads them again after `RELOAD_SECONDS`, so a key
-that was withdrawn counts for no longer than that; and for a key id that it does not know, since another process may
-have made that key a moment ago. Made-up key ids wait for that reading together, every `MISSED_SECONDS` at most.
+The keys are in the database, and all processes share them. A process reloads them after `RELOAD_SECONDS`, so a revoked
+key is accepted for no longer than that. It also reloads them for an unknown key id, because another process may have
+just generated that key. All requests with unknown key ids share these reloads, at most one per `MISSED_SECONDS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CURVE: Final = "Ed25519"
 
 
 class KeyRow(Protocol):
-    """The public half of a key, a JWK in JSON, and whether it still signs."""
+    """A public key (`public` is a JWK in JSON). `signs` is True while its private key signs new tokens."""
 
     @property
     def kid(self) -> str: ...
@@ -34,23 +34,23 @@ class KeyRow(Protocol):
 
 
 class KeyStore(Protocol):
-    """Where the keys of all processes are."""
+    """Storage of the keys that all processes share."""
 
     async def published(self) -> Sequence[KeyRow]:
-        """The keys that verify now, the newest first."""
+        """Return the keys that verify now, newest first."""
         ...
 
     async def private(self, kid: str) -> bytes:
-        """The private half of one."""
+        """Return the private key with the id `kid`, a JWK in JSON."""
         ...
 
     async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
-        """Let this key sign from now on, unless another one does."""
+        """Store a key that signs from now on, unless another key signs already."""
         ...
 
 
 class OwnKeys:
-    """For any number of concurrent requests on one event loop. Every method raises what the store raises."""
+    """The cached keys, for concurrent requests on one event loop. Every method raises the errors of the store."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class OwnKeys:
         self._turn = asyncio.Lock()
 
     async def verifying(self, kid: str) -> OKPKey | None:
-        """The key of this id, None when there is none, or none any more."""
+        """Return the public key with the id `kid`, or None if it does not exist or no longer verifies."""
         await self._refresh()
         if kid not in self._public:
             await self._look_again()
         return self._public.get(kid)
 
     async def signing(self) -> tuple[str, OKPKey]:
-        """(key id, private key) to sign with; made here when no process has made one."""
+        """Return the (key id, private key) for new signatures. Generates a key if no process has stored one."""
         await self._refresh()
         if self._signs is None:
             key = OKPKey.generate_key(CURVE)
@@ -97,7 +97,7 @@ class OwnKeys:
                 await self._read()
 
     async def _look_again(self) -> None:
-        """Read the keys as they are after this call began, with everybody who waits for the same."""
+        """Reload the keys at least once after the start of this call. Concurrent calls share one reload."""
         arrived = self._clock()
         async with self._turn:
             if self._read_at is not None:

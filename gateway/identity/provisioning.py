@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway's own tokens for directories that keep users here (SCIM).
+"""Provisioning tokens: the gateway's own tokens for directories that manage users with SCIM.
 
-Entra ID and Okta send one text with each request for months: no token of theirs that could be verified. So the gateway
-makes these texts itself: 256 random bits, kept as a digest, looked up for each request, so that a revoked one is over
-with the next. They open `/scim/v2` and nothing else.
+Entra ID and Okta send the same static token with each request, for months. It is not a JWT of theirs that could be
+verified. So the gateway generates these tokens from 256 random bits and stores only a digest. Each request reads the
+stored row, so a revocation applies to the next request. The tokens are valid for `/scim/v2` only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r"lgscim_(?P<id>[0-9a-f]{32})_[A-Za-z0-9_-]{43}", re.
 
 
 class TokenRow(Protocol):
-    """What is kept of a token."""
+    """The stored row of a provisioning token."""
 
     @property
     def provider_id(self) -> str: ...
@@ -36,33 +36,36 @@ class TokenRow(Protocol):
 
 
 class TokenStore(Protocol):
-    """Where tokens are known."""
+    """Storage of the provisioning tokens."""
 
     async def good(self, id: UUID) -> TokenRow | None:
-        """The token of this id if it is neither revoked nor over."""
+        """Return the token with this id, or None if it does not exist, is revoked or has expired."""
         ...
 
 
 class ProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token proves: the provider whose directory comes with it, and the project its groups are roles of."""
+    """A verified token: the identity provider of the directory, and the project in which its groups become roles."""
 
     provider_id: str
     project_id: str
 
 
 def made(id: UUID) -> tuple[str, bytes]:
-    """(a new token of this id, what is kept of it)."""
+    """Generate a token with this id and return (token, digest to store)."""
     text = f"{PREFIX}{id.hex}_{base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip('=')}"
     return text, _digest(text)
 
 
 def claims_to_be_one(token: str) -> bool:
-    """Whether the token says of itself that it is of this kind. Then it is judged as one and as nothing else."""
+    """Return True if the token has the prefix of provisioning tokens.
+
+    The caller must then verify it as a provisioning token only.
+    """
     return token.startswith(PREFIX)
 
 
 async def verify(token: str, store: TokenStore) -> ProvisioningToken:
-    """What the token proves. Raises AuthenticationFailed, and what the store raises."""
+    """Verify a provisioning token. Raises AuthenticationFailed, and the errors of the store."""
     matched = _TOKEN.fullmatch(token)
     row = None if matched is None else await store.good(UUID(matched["id"]))
     if row is None or not hmac.compare_digest(bytes(row.digest), _digest(token)):
@@ -71,5 +74,5 @@ async def verify(token: str, store: TokenStore) -> ProvisioningToken:
 
 
 def _digest(token: str) -> bytes:
-    # No salt and no slow hash: what is hashed is random and not chosen by anybody.
+    # No salt and no slow hash: the token has 256 random bits, so it cannot be guessed from its digest.
     return hashlib.sha256(token.encode()).digest()

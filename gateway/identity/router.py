@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several parties that vouch for callers: each token is judged by exactly one of them.
+"""Routing of tokens between several identity providers: exactly one of them verifies each token.
 
-A token is *routed* by what it says of itself (`iss`, and `aud` where several vouch for one issuer), which proves
-nothing, and is then verified in full by the link it was routed to. What that link says is final: a token that it
-refuses is offered to no other one, or the weakest of all would decide.
+The router selects the provider by the unverified `iss` of the token, and by its `aud` if several providers share an
+issuer. The selected provider then verifies the token completely. If it rejects the token, no other provider verifies
+it: otherwise the provider with the weakest rules would decide.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from gateway.identity.tokens import TokenRules, TokenVerifier, VerifiedToken
 
 
 class Judge(Protocol):
-    """Says what a token proves: a verifier, a memory before it, or the router before all of them."""
+    """Verifies tokens: a verifier, a cache in front of it, or the router in front of all providers."""
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What `token` proves. Raises `AuthenticationFailed` or `IdentityProviderUnavailable`."""
+        """Verify `token`. Raises `AuthenticationFailed` or `IdentityProviderUnavailable`."""
 
 
 class Link(Judge, Protocol):
-    """One party that vouches for callers; the users it names are `<idp_id>~<subject>`, and no other party's are.
+    """One identity provider. Only its users have ids of the form `<idp_id>~<subject>`.
 
-    `issuers` and `audiences` are what its tokens name; a token is routed to it by them and by nothing else.
+    The router selects it by the `issuers` and `audiences` of its tokens only.
     """
 
     @property
@@ -43,14 +43,17 @@ class Link(Judge, Protocol):
 
 
 class _Says(msgspec.Struct, frozen=True):
-    """What a token says of itself, unverified."""
+    """The unverified claims by which a token is routed."""
 
     iss: Any = None
     aud: Any = None
 
 
 class TokenRouter:
-    """All links of one process. Raises `ValueError` for links that could not be told apart."""
+    """Routes tokens to the identity providers of one process.
+
+    Raises `ValueError` if two providers have the same id, or share an issuer and an audience.
+    """
 
     def __init__(self, links: Sequence[Link]) -> None:
         self._by_issuer: dict[str, list[Link]] = {}
@@ -67,15 +70,15 @@ class TokenRouter:
                 self._by_issuer.setdefault(issuer, []).append(link)
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What `token` proves, by the one link it belongs to.
+        """Verify `token` with the provider that it is routed to.
 
-        Raises `AuthenticationFailed` (401) when it belongs to none or breaks a rule of its own one, and
-        `IdentityProviderUnavailable` (503) when that one cannot judge it now.
+        Raises `AuthenticationFailed` (401) if no provider fits or the provider rejects the token. Raises
+        `IdentityProviderUnavailable` (503) if the provider cannot verify it now.
         """
         return await self.route(token).verify(token)
 
     def route(self, token: str) -> Link:
-        """The link that `token` belongs to, found without asking anybody. Raises `AuthenticationFailed`."""
+        """Return the provider for `token`, without a network request. Raises `AuthenticationFailed`."""
         says = _read(token)
         fitting = self._by_issuer.get(says.iss, []) if isinstance(says.iss, str) else []
         if not fitting:
@@ -90,7 +93,7 @@ class TokenRouter:
         if not addressed:
             raise AuthenticationFailed("the token was issued for another audience than this service")
         if len(addressed) > 1:
-            # By either provider it would be somebody else: the order of settings must not choose who one is.
+            # Each provider would return another user id. The order of the settings must not select the identity.
             raise AuthenticationFailed("the token is for the audiences of several providers that share its issuer")
         return addressed[0]
 
@@ -103,16 +106,16 @@ def _read(token: str) -> _Says:
 
 
 class OpenIdLink:
-    """One OpenID provider: what its tokens have to look like, its keys, and what was verified a moment ago.
+    """One OpenID provider: its token rules, its keys, and its cache of verified tokens.
 
-    Nothing in it is shared with another provider, so that equal key ids, equal subjects, an outage and a storm of
-    unknown keys of the one mean nothing to the users of the other.
+    Providers share no state. Equal key ids or subjects, an outage, or many unknown key ids at one provider do not
+    affect the users of another.
     """
 
     def __init__(
         self, rules: TokenRules, keys: KeyRing, *, entries: int, seconds: float, observer: TokenObserver
     ) -> None:
-        """At most `entries` verified tokens are remembered, each for at most `seconds`."""
+        """Set the limits of the cache: at most `entries` verified tokens, each for at most `seconds`."""
         self._rules = rules
         self._remembered = RememberedTokens(
             TokenVerifier(rules, keys).verify,
@@ -124,19 +127,22 @@ class OpenIdLink:
 
     @property
     def idp_id(self) -> str:
-        """The first part of its users' ids."""
+        """Prefix of the user ids of this provider."""
         return self._rules.idp_id
 
     @property
     def issuers(self) -> frozenset[str]:
-        """The spellings of its issuer."""
+        """Accepted spellings of the issuer."""
         return self._rules.additional_issuers | {self._rules.issuer}
 
     @property
     def audiences(self) -> frozenset[str]:
-        """All audiences that its tokens may be for."""
+        """Accepted audiences, including those of single projects."""
         return self._rules.audiences | frozenset(self._rules.project_audiences)
 
     async def verify(self, token: str) -> VerifiedToken:
-        """What `token` proves. Raises `AuthenticationFailed` or `IdentityProviderUnavailable`."""
+        """Verify `token`, from the cache if possible.
+
+        Raises `AuthenticationFailed` or `IdentityProviderUnavailable`.
+        """
         return await self._remembered.verify(token)

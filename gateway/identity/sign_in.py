@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a page of ours has to know of the provider so that people can sign in there: authorization code with PKCE
-(RFC 7636, RFC 9700 section 2.1.1), as a public client, from the browser itself.
+"""Provider addresses for the sign-in on the gateway's web pages.
 
-The gateway takes no part in such a sign-in: it sees neither code nor password, only the token afterwards, as from
-everybody else. It only reads the provider's discovery document, so that the page need not and its
-Content-Security-Policy can name the one origin it may talk to.
+The browser itself signs in as a public client, with an authorization code and PKCE (RFC 7636, RFC 9700 section 2.1.1).
+The gateway receives neither the code nor a password, only the token in later requests, as from any client. It reads the
+provider's discovery document for the page, so the Content-Security-Policy can allow a single origin.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
 
 _FRESH_SECONDS: Final = 300.0
 _BETWEEN_TRIES: Final = 10.0
-#: Nothing that could end a source expression of a Content-Security-Policy.
+#: A host without characters that could end a source expression of a Content-Security-Policy.
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", re.ASCII)
 
 
 class SignIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where and as which public client people sign in; the addresses are the provider's own."""
+    """The public client for the sign-in, and the addresses of its provider."""
 
     issuer: str
     client_id: str
@@ -38,14 +37,17 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     end_session_endpoint: str | None = None
 
     def origins(self) -> tuple[str, ...]:
-        """What the page asks from its scripts: the origin of the token endpoint. The rest are places to go to."""
+        """Return the origins that scripts of the page send requests to: that of the token endpoint.
+
+        The browser navigates to the other addresses, so they need no permission.
+        """
         return (origin_of(self.token_endpoint),)
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, as a Content-Security-Policy names them.
+    """Return the scheme, host and port of an address, as a source expression of a Content-Security-Policy.
 
-    Raises ValueError for a host that could say more there than a host.
+    Raises ValueError if the host contains characters that could add other content to the policy.
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
@@ -56,7 +58,7 @@ def origin_of(url: str) -> str:
 
 
 class SignInPlace:
-    """The provider's addresses, read when they are asked for and kept for five minutes."""
+    """Cache of the provider's addresses: read on demand and reloaded after five minutes."""
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class SignInPlace:
         scope: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises ValueError when the issuer's address may not be used."""
+        """Set the provider and the client. Raises ValueError if `issuer` is not accepted by `check_endpoint`."""
         check_endpoint(issuer, "the identity provider's URI")
         self._fetch = fetch
         self._issuer = issuer
@@ -80,8 +82,10 @@ class SignInPlace:
         self._tried_at: float | None = None
 
     async def __call__(self) -> SignIn | None:
-        """Where to sign in; None while the provider has never told. A provider that is down now is where it was: the
-        addresses are no proof of anything, and the browser finds out by itself.
+        """Return the addresses for the sign-in, or None if the document could not be read yet.
+
+        If a reload fails, the last known addresses are returned. That is safe: no decision depends on them, and the
+        browser reports a provider that is down.
         """
         async with self._lock:
             now = self._clock()
@@ -97,8 +101,10 @@ class SignInPlace:
             return self._known
 
     async def _read(self) -> SignIn:
-        """Raise FetchFailed if the document cannot be had, is none, is of another issuer, or names addresses that a
-        browser should not be sent to.
+        """Read the addresses from the provider.
+
+        Raises FetchFailed if the document cannot be fetched, is malformed, belongs to another issuer, or contains an
+        address that is not allowed for a browser.
         """
         metadata = await read_metadata(self._issuer, self._fetch)
         found = SignIn(

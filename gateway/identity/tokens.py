@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies a bearer token: RFC 7519 (JWT) and RFC 9068 (access tokens) with the advice of RFC 8725.
+"""Verification of a bearer token: RFC 7519 (JWT) and RFC 9068 (access tokens), with the advice of RFC 8725.
 
-The order is chosen so that a stranger's token costs little: size and form, header, issuer — all without a key — then
-the key, the signature, and only then what the claims say. A token of another issuer never causes a request to
-anybody.
+The order of the checks makes invalid tokens cheap: first size, form, header and issuer, which need no key. Then follow
+the key, the signature, and at last the other claims. A token of another issuer never causes a network request.
 """
 
 import re
@@ -27,21 +26,25 @@ _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCI
 _IDP_ID = re.compile(r"[a-z0-9-]+", re.ASCII)
 _LATEST_DATE = 253_402_300_799  # the end of the year 9999, in seconds since 1970
 _ACCESS_TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-# Claims in which providers (Cognito, Keycloak and others) say what kind of token it is, and what an access token has
-# there.
+# Claims in which some providers (such as Cognito and Keycloak) name the kind of a token, and their values for access
+# tokens.
 _KIND_CLAIMS = ("token_use", "typ", "token_type")
 _ACCESS_KINDS = frozenset({"access", "bearer", "jwt", "at+jwt"})
-# Claims that only other kinds of tokens carry: ID tokens (OpenID Connect Core 3.3.2.11) and security events such as
-# logout tokens (RFC 8417).
+# Claims that access tokens never contain: those of ID tokens (OpenID Connect Core section 3.3.2.11) and of security
+# events such as logout tokens (RFC 8417).
 _CLAIMS_OF_OTHER_TOKENS = ("at_hash", "c_hash", "s_hash", "events")
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token of one provider has to look like. Raises `ValueError` for rules that would let anybody in.
+    """The rules for the tokens of one provider.
 
-    `issuer` and `additional_issuers` are compared as they are, `audiences` must not be empty, `skew_seconds` is what
-    clocks may differ by. `project_audiences` are further ones, each with the id of the project a token that names it is
-    valid for, and for nothing else.
+    `issuer` and `additional_issuers` are compared as identical strings. `audiences` must not be empty.
+    `project_audiences` maps further audiences to project ids: a token with such an audience is valid in that project
+    only. `subject_claims` are the claims that may identify the user, in order. `required_scope` is a scope that each
+    token must have. `skew_seconds` is the tolerated difference of clocks.
+
+    Raises `ValueError` for an invalid issuer, id or skew, without an audience or a subject claim, for a subject claim
+    that users can change, and for an audience that is both general and bound to a project.
     """
 
     issuer: str
@@ -75,11 +78,12 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a good token says. Holds nothing that could be used to act as its owner.
+    """The claims of a verified token. It does not contain the token itself or any other credential.
 
-    `user_id` is `<idp_id>~<subject>`, the only name of the user that counts. `actor_user_id` is who uses the token
-    on the user's behalf. `project_id` is the only project it is valid for, if it is for one. `expires_at` and
-    `issued_at` are seconds since 1970. `name`, `email` and `kind` describe and decide nothing.
+    `user_id` is `<idp_id>~<subject>`, the only identifier of the user. `actor_user_id` is the user id of the actor that
+    uses the token on behalf of the user, or None. `project_id` is the only project that the token is valid in, or None.
+    `expires_at` and `issued_at` are seconds since 1970. `name`, `email` and `kind` are descriptive: no decision depends
+    on them.
     """
 
     idp_id: str
@@ -99,30 +103,32 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...]
     scopes: frozenset[str]
     may_act: str | None = None
-    """The user id of the only one who may act for the subject, where the provider says so; "" for nobody known here."""
+    """User id of the only actor that the provider allows for the subject. None: no limit. "": no actor is allowed."""
     subject_proven: bool = True
-    """False when the engine asserted the subject, and no token of the subject's own proved it."""
+    """False if the engine asserted the subject without a token of the subject."""
     engine: str | None = None
-    """Who acts for the user by a token of this server's own (`delegated.py`). What a provider says in `act` is no
-    proof: some let their users choose what is in a token.
+    """User id of the engine that acts for the user with a delegated token (`delegated.py`), else None.
+
+    The `act` claim of a provider's token does not set it: some providers let users choose claims of their tokens.
     """
 
 
 class KeySource(Protocol):
-    """Where public keys come from: `KeyRing`, or a table in tests."""
+    """Source of public keys. `KeyRing` implements it."""
 
     async def candidates(self, kid: str | None, algorithm: str) -> tuple[VerificationKey, ...]:
-        """Keys that may have signed a token with this header; raises `AuthenticationFailed` or
-        `IdentityProviderUnavailable`.
+        """Return the keys that fit the `kid` and `algorithm` of a token's header.
+
+        Raises `AuthenticationFailed` or `IdentityProviderUnavailable`.
         """
 
 
 class _SignatureRegistry(jws.JWSRegistry):
-    """joserfc's algorithms behind our allow-list.
+    """joserfc's registry, restricted to the accepted algorithms.
 
-    Own class for two reasons: joserfc reads an empty list of algorithms as "the recommended ones", which include
-    HMAC, and it bounds headers at 512 bytes, which a certificate chain (ignored here) exceeds.
-    `TokenRules.max_token_bytes` bounds the whole.
+    The subclass has two reasons. joserfc reads an empty list of algorithms as its recommended ones, which include HMAC.
+    And it limits headers to 512 bytes, which a header with a certificate chain exceeds, although the chain is ignored.
+    `TokenRules.max_token_bytes` limits the whole token.
     """
 
     max_header_length = 16_384
@@ -138,10 +144,10 @@ _REGISTRY = _SignatureRegistry(algorithms=sorted(ALGORITHMS), strict_check_heade
 
 
 class TokenVerifier:
-    """Verifies tokens of one provider, on the event loop: the slowest accepted signature takes half a millisecond, less
-    than handing it to a thread and back would cost under load.
+    """Verifies the tokens of one provider, without a cache. `RememberedTokens` adds a cache.
 
-    Keeps nothing between calls: a cache, by digest of the token and until its expiry, belongs around it.
+    It runs on the event loop: the slowest accepted signature takes half a millisecond. Under load, a worker thread
+    would cost more.
     """
 
     def __init__(self, rules: TokenRules, keys: KeySource, *, clock: Callable[[], float] = time.time) -> None:
@@ -151,10 +157,10 @@ class TokenVerifier:
         self._issuers = rules.additional_issuers | {rules.issuer}
 
     async def verify(self, token: str) -> VerifiedToken:
-        """Return what `token` proves.
+        """Verify `token`.
 
-        Raises `AuthenticationFailed` (401) when it breaks a rule, `IdentityProviderUnavailable` (503) when its
-        signature cannot be judged.
+        Raises `AuthenticationFailed` (401) if it violates a rule, and `IdentityProviderUnavailable` (503) if the keys
+        to verify its signature are not available.
         """
         if len(token) > self._rules.max_token_bytes:
             raise AuthenticationFailed(f"the token is longer than {self._rules.max_token_bytes} bytes")
@@ -205,15 +211,20 @@ class TokenVerifier:
         )
 
     def _project_of(self, audiences: tuple[str, ...]) -> str | None:
-        """The project that the audiences bind the token to: one is enough, whatever others it names."""
+        """Return the project of the token, or None if no audience is bound to a project.
+
+        One such audience is enough to limit the token to its project, even if the token also has general audiences.
+        Raises `AuthenticationFailed` if the audiences belong to several projects.
+        """
         bound = {self._rules.project_audiences[each] for each in audiences if each in self._rules.project_audiences}
         if len(bound) > 1:
             raise AuthenticationFailed("the token is for several projects at once")
         return bound.pop() if bound else None
 
     def _checked_dates(self, claims: read.Claims) -> tuple[float, float | None]:
-        """RFC 7519 sections 4.1.4 to 4.1.6, with skew: valid while nbf - skew <= now < exp + skew, and not issued in
-        the future.
+        """Check the dates (RFC 7519 sections 4.1.4 to 4.1.6) and return (expiry, issue date or None).
+
+        A token is valid while nbf - skew <= now < exp + skew, and if iat - skew <= now. Raises `AuthenticationFailed`.
         """
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before, issued_at = (numeric_date(claims, name) for name in ("exp", "nbf", "iat"))
@@ -229,9 +240,10 @@ class TokenVerifier:
 
 
 async def signed_by(token: str, keys: KeySource) -> bool:
-    """Whether one of the keys that it names signed the token; nothing else is looked at.
+    """Return True if the signature of the token is valid. Its claims are not checked.
 
-    Raises `AuthenticationFailed` and `IdentityProviderUnavailable` when there is no such key to tell by.
+    Raises `AuthenticationFailed` if the token or its header is malformed, or if no key fits the header. Raises
+    `IdentityProviderUnavailable` if the keys are not available.
     """
     signed = _extract(token)
     algorithm, kid = _checked_header(signed)
@@ -253,8 +265,9 @@ def _extract(token: str) -> jws.CompactSignature:
 
 
 def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
-    """(algorithm, key id) of a header that breaks no rule. `jku`, `x5u`, `x5c` and `jwk` are never looked at: a
-    token cannot bring its own key.
+    """Check the header and return (algorithm, key id or None). Raises `AuthenticationFailed`.
+
+    `jku`, `x5u`, `x5c` and `jwk` are ignored, so a token cannot supply its own key.
     """
     header: object = signed.protected
     if not isinstance(header, dict):
@@ -262,8 +275,7 @@ def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise AuthenticationFailed(f"the token's signature algorithm is not one of {', '.join(sorted(ALGORITHMS))}")
-    # RFC 7515 section 4.1.11: an extension that must be understood and is not means reject; no extension is
-    # understood here.
+    # RFC 7515 section 4.1.11: a token with an unsupported critical extension must be rejected. None is supported here.
     if "crit" in header or "b64" in header:
         raise AuthenticationFailed("the token demands an extension (crit) that is not supported")
     if not isinstance(kind, str) or kind.lower() not in _ACCESS_TOKEN_TYPES:
@@ -274,7 +286,7 @@ def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
 
 
 def decode_claims(payload: bytes | None) -> read.Claims:
-    """The claims of a payload. Raises `AuthenticationFailed`."""
+    """Decode the claims of a payload. Raises `AuthenticationFailed` if it is not a JSON object."""
     try:
         return msgspec.json.decode(payload or b"", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -287,14 +299,15 @@ def _check_signature(signed: jws.CompactSignature, candidates: tuple[Verificatio
             if jws.validate_compact(signed, candidate.key, registry=_REGISTRY):
                 return
         except (JoseError, ValueError, TypeError):
-            # The next key may fit; a key that cannot even be tried has verified nothing.
+            # This key cannot verify the signature. Another candidate may.
             continue
     raise AuthenticationFailed("the token's signature is not valid")
 
 
 def numeric_date(claims: read.Claims, name: str) -> float | None:
-    """A NumericDate (RFC 7519 section 2): a JSON number of seconds. Text, true and dates past the year 9999 are
-    none.
+    """Return the NumericDate claim `name` (RFC 7519 section 2) in seconds since 1970, or None if it is absent.
+
+    Raises `AuthenticationFailed` unless the value is a JSON number from 1970 to the end of the year 9999.
     """
     value = claims.get(name)
     if value is None and name not in claims:
@@ -305,7 +318,7 @@ def numeric_date(claims: read.Claims, name: str) -> float | None:
 
 
 def audiences_of(claims: read.Claims) -> tuple[str, ...]:
-    """The audiences that a token names, one or several. Raises `AuthenticationFailed`."""
+    """Return the audiences of a token. Raises `AuthenticationFailed` if `aud` is absent or not text."""
     value = claims.get("aud")
     audiences = [value] if isinstance(value, str) else value
     if not isinstance(audiences, list) or not all(isinstance(audience, str) for audience in audiences):
@@ -314,8 +327,10 @@ def audiences_of(claims: read.Claims) -> tuple[str, ...]:
 
 
 def _check_is_access_token(claims: read.Claims) -> None:
-    """Refuse ID tokens, refresh tokens and the like, and tokens bound to a key of the client (RFC 8705, RFC 9449)
-    that came without its proof.
+    """Raise `AuthenticationFailed` for other kinds of tokens, such as ID tokens and refresh tokens.
+
+    Tokens that are bound to a key of the client (RFC 8705, RFC 9449) are rejected too, because proofs of possession are
+    not supported.
     """
     for claim in _KIND_CLAIMS:
         value = claims.get(claim)
