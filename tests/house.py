@@ -37,6 +37,7 @@ SMALL: Mapping[str, str] = {
     "gateway/api/header_values.py": "values of headers that handlers share",
     "gateway/catalog/containers.py": "namespaces and warehouses share it",
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",
+    "gateway/catalog/table_collection.py": "the constructor that tables and generic tables share",
     "gateway/db/audit_log.py": "statements of one table",
     "gateway/db/delegations.py": "statements of one table",
     "gateway/db/former_names.py": "statements of one table",

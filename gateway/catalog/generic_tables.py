@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.door import Door
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
     CreateGenericTable,
@@ -26,10 +25,9 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
-from gateway.catalog.credentials import Credentials, VendResult, require_vendable
+from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
-from gateway.catalog.lists import Lists
-from gateway.catalog.metadata_files import MetadataFiles
+from gateway.catalog.table_collection import TableCollection
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
@@ -41,9 +39,6 @@ from gateway.catalog.tabular_creation import (
     refuse_taken_name,
 )
 from gateway.db import tables
-from gateway.db.delivery import TupleDelivery
-from gateway.db.documents import Documents
-from gateway.db.engine import Database
 from gateway.iceberg.errors import AlreadyExistsException, UnexpectedFilesInLocation
 from gateway.iceberg.generic_tables import (
     GenericTableIdentifier,
@@ -62,27 +57,8 @@ from gateway.storage.registry import stored_profile
 _KIND = ObjectType.GENERIC_TABLE.value
 
 
-class GenericTables:
+class GenericTables(TableCollection):
     """Tables of other formats, of which the catalog stores name, format and location."""
-
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        credentials: Credentials,
-        lists: Lists,
-        documents: Documents,
-    ) -> None:
-        self._documents = documents
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._files = files
-        self._credentials = credentials
-        self._lists = lists
 
     async def list(self, permit: Permit[ListGenericTables]) -> ListGenericTablesResponse:
         """Return the generic tables that the caller can see, with the spelling of their creators."""

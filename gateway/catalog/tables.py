@@ -11,7 +11,6 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.authz_errors import unavailable
 from gateway.access.column_restrictions import restriction_under
-from gateway.access.door import Door
 from gateway.access.idempotency import Remembered
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
@@ -19,13 +18,12 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
-from gateway.catalog.credentials import Credentials, VendResult, require_vendable
+from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
-from gateway.catalog.lists import Lists
 from gateway.catalog.loads import creation_representation, load_representation, may_read_data
-from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.offloading import offload
+from gateway.catalog.table_collection import TableCollection
 from gateway.catalog.tabular_creation import (
     claim_location,
     creation_transaction,
@@ -36,9 +34,7 @@ from gateway.catalog.tabular_creation import (
     refuse_taken_name,
 )
 from gateway.db import pending_files, tables, tasks
-from gateway.db.delivery import TupleDelivery
-from gateway.db.documents import Document, Documents
-from gateway.db.engine import Database
+from gateway.db.documents import Document
 from gateway.db.outbox import Pending
 from gateway.db.tasks import Queue
 from gateway.iceberg.creation import new_table_metadata
@@ -59,27 +55,8 @@ from gateway.storage.registry import parse_location, stored_profile
 STAGED_SECONDS = 24 * 3600.0
 
 
-class Tables:
+class Tables(TableCollection):
     """Tables of a warehouse."""
-
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        credentials: Credentials,
-        lists: Lists,
-        documents: Documents,
-    ) -> None:
-        self._documents = documents
-        self._database = database
-        self._lists = lists
-        self._door = door
-        self._delivery = delivery
-        self._files = files
-        self._credentials = credentials
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
         """Return the tables that the caller can see, with the spelling of their creators."""
