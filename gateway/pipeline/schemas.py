@@ -60,7 +60,7 @@ def _columns(*columns: tuple[str, t.DataType], required: tuple[str, ...] = ()) -
 
 
 def delivered_schema(source: str) -> t.StructType:
-    """Return the schema to read a delivered file with: its columns in their order, all text, so that no value is lost."""
+    """Return the schema of a delivered file: its columns in their order, all text, so that no value is lost."""
     return _columns(*((name, t.StringType()) for name in DELIVERED[source]))
 
 

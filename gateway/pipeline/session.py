@@ -76,7 +76,7 @@ def catalog_options(catalog: Catalog) -> dict[str, str]:
 def _identity(catalog: RestCatalog) -> dict[str, str]:
     """Return the options of the identity.
 
-    A plain token needs the flag: without it, the client requests a new token from the catalog.
+    For a plain token, renewal is disabled. Otherwise the client would request a new token from the catalog.
     """
     if catalog.token is not None:
         return {"token": catalog.token, "token-refresh-enabled": "false"}

@@ -97,7 +97,10 @@ def merge(session: SparkSession, table: Table, candidate: DataFrame, at: datetim
 
 
 def _apply(table: Table, planned: DataFrame) -> None:
-    """`MERGE INTO` by its DataFrame form: a temporary view as its source is refused by Spark 4.1 over cached rows."""
+    """Execute `MERGE INTO` through the DataFrame API.
+
+    With SQL the source would be a temporary view, which Spark 4.1 refuses over cached rows.
+    """
     on = " AND ".join(f"`{table.name}`.`{name}` = change.`{name}`" for name in table.key)
     assignments = {name: f.col(f"change.{name}") for name in table.schema.names}
     (
@@ -114,7 +117,7 @@ def _apply(table: Table, planned: DataFrame) -> None:
 
 
 def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
-    """Creates the namespaces and tables that are missing; existing ones are left as they are."""
+    """Create the missing namespaces and tables; existing ones are not changed."""
     wanted = list(tables)
     existing = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
     for namespace in dict.fromkeys(table.namespace for table in wanted):
@@ -127,7 +130,7 @@ def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
 
 
 def fingerprint(session: SparkSession, table: Table) -> Fingerprint:
-    """The current metadata file and snapshot of a table, as the catalog answers them."""
+    """Return the current metadata file and snapshot of a table, from its metadata log."""
     log = session.table(f"{table.ident}.metadata_log_entries")
     row = log.orderBy(f.desc("timestamp"), f.desc("latest_sequence_number")).limit(1).collect()[0]
     return Fingerprint(metadata_location=row["file"], snapshot_id=row["latest_snapshot_id"])

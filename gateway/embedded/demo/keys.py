@@ -128,8 +128,9 @@ async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """Two objects of the store's owner: one in a sibling prefix that begins with the table's prefix, one inside the
-    table.
+    """Two objects of the store's owner, one of them inside the table.
+
+    The key of ``sibling`` begins like the table's prefix, but the object is outside of the table.
     """
 
     bucket: str

@@ -27,7 +27,7 @@ def _mean(name: str) -> Column:
 
 
 def route_punctuality(flights: DataFrame) -> DataFrame:
-    """Return per route the numbers of flights by outcome, the share on time, and delays (minutes; exact percentiles)."""
+    """Return per route the flights by outcome, the share on time, and delays (minutes; exact percentiles)."""
     delay = f.col("arrival_delay_minutes")
     arrived = f.col("outcome") == "arrived"
     grouped = flights.groupBy("origin", "destination").agg(
@@ -76,8 +76,7 @@ def carrier_delays_by_weather(flights: DataFrame) -> DataFrame:
 
 
 def aircraft_utilisation(flights: DataFrame) -> DataFrame:
-    """Return per aircraft and month the flights, days in service, minutes in the air, miles, and hours in the air per
-    day.
+    """Return per aircraft and month the flights, the days in service, and the hours in the air per day.
 
     The month is that of the local flight date. Only flights that arrived are counted.
     """

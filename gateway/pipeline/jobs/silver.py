@@ -20,7 +20,7 @@ def present(name: str) -> Column:
 
 
 def typed(name: str, kind: str) -> Column:
-    """Return a delivered column as `kind` (a SQL type); null if absent or not of that type (`rules` counts the latter)."""
+    """Return a delivered column as `kind` (a SQL type); null if absent or not convertible (`rules` counts the latter)."""
     return present(name).try_cast(kind)
 
 

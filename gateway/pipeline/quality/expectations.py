@@ -30,9 +30,7 @@ class Outcome(StrEnum):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectation of each row: `violated_by` (a SQL condition) is true for at most `tolerated_share` (0 to 1) of the
-    rows.
-    """
+    """Expectation of each row: at most `tolerated_share` (0 to 1) of the rows fulfil the SQL condition `violated_by`."""
 
     name: str
     description: str
