@@ -31,7 +31,7 @@ _DEFAULT_DATA = Path(".lakegate")
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Lakegate: an Iceberg REST catalog that decides about every operation."""
+    """Lakegate: an Iceberg REST catalog that authorizes every operation."""
 
 
 for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate migrate`` and ``wait-for-db``, and the checks of the database before ``serve`` starts
-workers.
-"""
+"""The commands ``lakegate migrate`` and ``wait-for-db``, and the checks of the database before ``serve``."""
 
 from __future__ import annotations
 

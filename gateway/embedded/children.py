@@ -111,7 +111,7 @@ class Children:
 
     @property
     def supervisor_pid(self) -> int:
-        """The process id of the supervisor."""
+        """Return the process id of the supervisor."""
         if self._process is None:
             raise StackError("the supervisor was not started")
         return self._process.pid

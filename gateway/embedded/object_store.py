@@ -32,8 +32,7 @@ _START_SECONDS = 30.0
 
 
 def program(setting: str | None) -> Path:
-    """Return the path of ``weed``: the setting, or the program that the wheel installed beside Python, or that on the
-    PATH.
+    """Return the path of ``weed``: the setting, else the program that the wheel installed, else the one on the PATH.
 
     Raises:
         ToolMissing: the program is missing there.

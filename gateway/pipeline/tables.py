@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of tables: create a table, compute what differs, and merge only that.
+"""Changes of tables: create a table, compute the differences, and merge only those.
 
 `plan_changes` compares natural keys and row hashes with the rows of the table. If nothing differs, nothing is written
 and no snapshot is created. An unchanged metadata location therefore means an unchanged table.

@@ -212,7 +212,11 @@ class Worker:
             return await self.answer()
 
     async def answer(self) -> Answer:
-        """Read the next answer of the engine. Raise as `ask`."""
+        """Read the next answer of the engine.
+
+        Raises:
+            ChildFailed: the engine has ended, or did not answer within ``STATEMENT_SECONDS``.
+        """
         if self._process.stdout is None:
             raise ChildFailed("spark", "has no standard output", self._log)
         try:

@@ -20,7 +20,10 @@ def present(name: str) -> Column:
 
 
 def typed(name: str, kind: str) -> Column:
-    """Return a delivered column as `kind` (a SQL type); null if absent or not convertible (`rules` counts the latter)."""
+    """Return a delivered column as `kind` (a SQL type); null if the value is absent or not convertible.
+
+    `rules` counts the values that are not convertible.
+    """
     return present(name).try_cast(kind)
 
 

@@ -30,7 +30,10 @@ class Outcome(StrEnum):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectation of each row: at most `tolerated_share` (0 to 1) of the rows fulfil the SQL condition `violated_by`."""
+    """Expectation of each row.
+
+    `violated_by`: SQL condition of a violation. `tolerated_share`: share of rows (0 to 1) that may violate it.
+    """
 
     name: str
     description: str
