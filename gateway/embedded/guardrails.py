@@ -89,7 +89,7 @@ def _parse(opa: Path, policies: Path) -> list[Module]:
 
 
 def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
-    """Yield faults of the package: below gateway.guardrails but not a guardrail, or read by no other module."""
+    """Yield the faults of a package: it is below gateway.guardrails but no guardrail, or no other module reads it."""
     name = ".".join(module.package)
     if module.package[:2] == _PREFIX:
         if module.is_test:

@@ -19,7 +19,7 @@ from gateway.embedded.errors import StackError
 
 LOOPBACK = "127.0.0.1"
 GRPC_OFFSET = 10_000
-"""SeaweedFS serves gRPC at its HTTP port plus this."""
+"""Difference between the gRPC port and the HTTP port of a SeaweedFS part."""
 
 _LOWEST, _HIGHEST = 11_000, 32_000
 _TRIES = 500

@@ -26,7 +26,7 @@ OPENFGA_ROLE = "openfga"
 _INIT_SECONDS = 60.0
 _START_SECONDS = 30.0
 
-# For tests, whose data need not survive a power failure: a commit does not wait for the disk.
+# For tests: a commit does not wait for the disk, since test data need not survive a power failure.
 _FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 

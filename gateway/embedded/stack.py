@@ -31,7 +31,7 @@ DEFAULT_PROJECT = "00000000-0000-0000-0000-000000000000"
 
 _STARTS = 3
 _LOCK_PATIENCE_SECONDS = 20.0
-_LONGEST_SOCKET_DIRECTORY = 60  # a socket's whole path may have 107 bytes, on macOS 103
+_LONGEST_SOCKET_DIRECTORY = 60  # the path of a Unix socket may have 107 bytes, on macOS 103
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,10 +46,10 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(stop_signal: int) -> Callable[[], None]:
-    """Return the function that a child runs before exec. It requests ``stop_signal`` for the end of this process.
+    """Return a function that a child runs before exec, so that the end of this process stops the child.
 
-    The kernel sends that signal, even if this process is killed. Only Linux supports this; elsewhere the function does
-    nothing.
+    The kernel then sends ``stop_signal`` to the child, even if this process is killed. Only Linux supports this;
+    elsewhere the function does nothing.
     """
     if not _LINUX:
         return lambda: None
@@ -140,7 +140,7 @@ class Supervisor:
         try:
             with open(order["log"], "ab") as log:
                 os.fchmod(log.fileno(), 0o600)
-                process = subprocess.Popen(  # the child outlives this call on purpose
+                process = subprocess.Popen(  # not closed here: the child runs on after this call
                     order["argv"],
                     env=order["env"],
                     cwd=order["cwd"],
@@ -172,7 +172,7 @@ class Supervisor:
             if pid == 0:
                 return
             child = self._children.pop(pid, None)
-            if child is not None:  # else a grandchild that this process adopted as subreaper
+            if child is not None:  # otherwise a grandchild, adopted as subreaper
                 code = os.waitstatus_to_exitcode(status)
                 child.process.returncode = code
                 self._tell({"event": "exited", "pid": pid, "code": code})

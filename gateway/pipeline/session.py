@@ -23,8 +23,8 @@ CATALOG = "lake"
 def engine_options(engine: Engine) -> dict[str, str]:
     """Return the options of the engine. They become part of the JVM's command line, so none may be a secret.
 
-    They are chosen for a small machine. In a run of some minutes the C1 compiler and the serial collector cost less
-    than others save. With C1 alone the code cache has 48 MB by default, which one run fills; from then on Java
+    They are chosen for a small machine. In a run of some minutes the C1 compiler and the serial collector save more
+    than they cost. With C1 alone the code cache has 48 MB by default, which one run fills; from then on Java
     interprets.
     """
     return {

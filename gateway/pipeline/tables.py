@@ -27,6 +27,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def any(self) -> bool:
+        """Return True if the write changed at least one row."""
         return (self.inserted + self.updated + self.deleted) > 0
 
 

@@ -2,8 +2,8 @@
 """Expectations of each dataset of this lakehouse, with the tolerated share of violations.
 
 Severity `fail` is for faults that would make the tables wrong: an unreadable value, contradictory times, a duplicate
-row. Severity `warn` is for gaps: a tail number that is not in the register, an hour without a weather observation. The
-tolerated shares of gaps are those of the known data, rounded up, so that a new gap causes a warning.
+row. Severity `warn` is for missing or implausible values, such as a tail number that is not in the register. The
+tolerated shares of missing values are those of the known data, rounded up, so that a new gap causes a warning.
 """
 
 from types import MappingProxyType
