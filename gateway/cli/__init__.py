@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``lakegate`` command: its subcommands, here and in the modules of this package.
+"""The command ``lakegate``: its subcommands, here and in the modules of this package.
 
-A subcommand imports the rooms that it needs when it runs, so that a small one starts fast.
+A subcommand imports the packages that it needs when it runs, so that a small subcommand starts fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEFAULT_DATA = Path(".lakegate")
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Lakegate: an Iceberg REST catalog in which every operation is decided."""
+    """Lakegate: an Iceberg REST catalog that authorizes every operation."""
 
 
 for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared parts of the subcommands: settings, certificates, and errors that end a subcommand with a message."""
+"""Shared code of the subcommands: settings, certificates, and errors that end a subcommand with a message."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
 
 
 def start_failures() -> tuple[type[Exception], ...]:
-    """Return the errors that keep a subcommand from starting its parts or passing the door, with messages for users."""
+    """Return the error classes that end a subcommand with their message: refusals, and outages of dependencies."""
     from gateway.access.dependency_errors import (
         AuditUnavailable,
         CommitUnknown,

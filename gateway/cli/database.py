@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate migrate``, ``wait-for-db``, and the checks of the database before `serve` starts workers."""
+"""The commands ``lakegate migrate`` and ``wait-for-db``, and the checks of the database before ``serve``."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ def wait_for_db(retries: int, backoff: float) -> None:
 
 
 async def require_our_database(settings: Settings) -> None:
-    """End the command if the database has another schema version, or was used with another encryption key. Each worker
-    would fail. An unreachable database does not end the command: the workers wait for it.
+    """End the command if the database has another schema version or encryption key, or was restored from a backup.
+
+    Each worker process would fail. An unreachable database does not end the command: the worker processes wait for it.
     """
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.db.credentials import StorageCredentials

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate login``, ``logout`` and ``token``: logins of users at a terminal, and their tokens for clients."""
+"""The commands ``lakegate login``, ``logout`` and ``token``: logins of users at a terminal, and tokens for clients."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _say(sentence: str) -> None:
 def _keyring() -> Keyring | None:
     """Return the backend that the package `keyring` selects, or None without the package or a recommended backend.
 
-    A recommended backend has priority 1 or more. The others store nothing, or use a file of their own.
+    A recommended backend has priority 1 or more. Backends of lower priority store nothing, or use a file of their own.
     """
     try:
         import keyring
@@ -172,7 +172,10 @@ def _at(
     *,
     seconds: float | None = None,
 ) -> Answer:
-    """Return the result of `ask` at the provider. An error, or no result within `seconds`, ends the command."""
+    """Return the result of `ask`, which calls the provider.
+
+    An error, or no result within `seconds`, ends the command.
+    """
     from gateway.identity.device import DeviceLogin
     from gateway.identity.oauth_client import LoginFailed, OAuthClient
 

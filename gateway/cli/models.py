@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate model``: the relationship model."""
+"""The commands ``lakegate model …``: tests, versions and activation of the relationship model."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
 
 
 def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the result of work on models. A refusal or an unreachable service ends the command with a message."""
+    """Return the result of `work` on models. A refusal or an unreachable service ends the command with a message."""
     from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.db.models import SwitchedMeanwhile
     from gateway.fga.model import ModelNotReady
@@ -132,7 +132,7 @@ def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 def operator() -> str:
-    """Return the account that runs the command, the default for the author in the record."""
+    """Return the account that runs the command: the default author of a record."""
     import getpass
 
     return getpass.getuser()

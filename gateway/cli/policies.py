@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate policy …`: check, test and bundle the policies."""
+"""The commands ``lakegate policy …``: check, test and bundle the policies."""
 
 from __future__ import annotations
 

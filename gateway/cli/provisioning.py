@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate secrets scim-token``: tokens with which identity providers write users and groups (SCIM)."""
+"""The commands ``lakegate secrets scim-token …``: tokens for identity providers that write users and groups (SCIM)."""
 
 from __future__ import annotations
 

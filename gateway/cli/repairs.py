@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: repairs of an installation.
+"""The commands ``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: repairs of an installation.
 
-Each is an operation that passes the door.
+Each command runs an operation, for which the door decides as for a request.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
 
 
 def _require_user(user_id: str) -> None:
-    """Raise click.UsageError if this is no user id: with it, no user could bootstrap the server."""
+    """Raise click.UsageError if this is no user id. Such an id would let no user bootstrap the server."""
     import msgspec
 
     from gateway.access.tuples import require_fitting

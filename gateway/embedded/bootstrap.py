@@ -38,14 +38,18 @@ class Management:
         await self._client.aclose()
 
     async def get(self, path: str) -> Any:
-        """Return the decoded answer of a GET."""
+        """Return the decoded answer of a GET.
+
+        Raises:
+            StackError: the gateway did not answer, or not with success.
+        """
         return (await self._call("GET", path, None)).json()
 
     async def post(self, path: str, body: dict[str, Any], *, already: int | None = None) -> Any:
         """Return the decoded answer of a POST, or None if it has no body or its status is ``already``.
 
         Raises:
-            StackError: any other status than success.
+            StackError: the gateway did not answer, or with another status.
         """
         answer = await self._call("POST", path, body, already)
         return answer.json() if answer.content and answer.is_success else None
@@ -63,9 +67,10 @@ class Management:
 
 
 async def run(stack: Stack) -> str:
-    """Bootstrap the server as ``admin``, register all users, make the warehouse and give the first grants.
+    """Bootstrap the server as ``admin``, register all users, create the warehouse, and make the first grants.
 
-    Returns the warehouse's name. ``alice`` may read everything in it, ``bob`` read and write, ``carol`` nothing.
+    Return the warehouse's name. In it ``alice`` may read everything, ``bob`` may also write, ``carol`` has no right. A
+    marker file makes further calls return at once.
 
     Raises:
         StackError: the gateway refused a step.
@@ -94,7 +99,7 @@ async def _register(stack: Stack, name: str) -> None:
 
 
 async def _warehouse(admin: Management, stack: Stack) -> str:
-    """Return the id of the demonstration's warehouse; create it if it is missing."""
+    """Return the id of the demonstration's warehouse. A missing warehouse is created."""
     known = await admin.get("warehouse")
     for warehouse in known["warehouses"]:
         if warehouse["name"] == WAREHOUSE:

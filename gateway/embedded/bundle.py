@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino as an OPA bundle: one file, the whole configuration of policies for an OPA beside Trino.
+"""The bridge to Trino as an OPA bundle: one file with all policies for an OPA beside Trino.
 
-The same policies give the same bytes, so that a server of bundles can compare and sign them.
+The same policies give the same bytes, so that bundles can be compared and signed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bridge_bundle(policies: Path) -> tuple[bytes, str]:
 
 
 def _archive(files: dict[str, bytes]) -> bytes:
-    """Return a compressed archive without times and owners."""
+    """Return a compressed archive without modification times and owners."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parent's side of the supervisor: send orders, await events."""
+"""Client of the supervisor process: it sends orders and receives events."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A process that was started: its name, pid, log, and a future with its exit code (negative: the signal).
+    """A started process: its name, pid, log, and a future with its exit code (negative: the number of the signal).
 
-    ``log_start``: offset in bytes of this process in the log, behind earlier processes of the same name.
+    ``log_start``: offset in bytes at which the output of this process begins in the log.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Child:
 
 
 class Children:
-    """All children of one stack: an async context manager that stops every one at its end.
+    """The children of one stack, as an async context manager that stops all of them at its end.
 
-    ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors the supervisor holds as long
-    as any child lives (the lock of the data directory). ``remove``: files and directories it removes at the end.
+    ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors that the supervisor holds
+    while a child lives (the lock of the data directory). ``remove``: files and directories that it removes at the end.
     """
 
     def __init__(self, logs: Path, *, keep_open: Sequence[int] = (), remove: Sequence[Path] = ()) -> None:
@@ -111,7 +111,7 @@ class Children:
 
     @property
     def supervisor_pid(self) -> int:
-        """The process id of the supervisor."""
+        """Return the process id of the supervisor."""
         if self._process is None:
             raise StackError("the supervisor was not started")
         return self._process.pid
@@ -120,7 +120,8 @@ class Children:
         """Start one child.
 
         Raises:
-            ChildFailed: it could not be executed (missing file, no permission).
+            ChildFailed: the program could not be executed (missing file, no permission).
+            StackError: the supervisor was not started.
         """
         if self._process is None or self._process.stdin is None:
             raise StackError("the supervisor was not started")
@@ -156,7 +157,7 @@ class Children:
         """Run one child to its end.
 
         Raises:
-            ChildFailed: it ended with another code than 0, or not within ``timeout`` seconds.
+            ChildFailed: the child ended with another code than 0, or not within ``timeout`` seconds.
         """
         child = await self.start(spec)
         try:
@@ -208,7 +209,7 @@ def log_tail(log: Path, start: int = 0) -> str:
 
 
 def failure_of(child: Child, code: int) -> ChildFailed:
-    """Return the error for a child that ended; ``port_taken`` is True if another program held its port."""
+    """Return the error for a child that ended. ``port_taken`` is True if its log reports a port in use."""
     tail = log_tail(child.log, child.log_start)
     how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)

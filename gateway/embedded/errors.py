@@ -13,13 +13,14 @@ class StackError(Exception):
 
 
 class ToolMissing(StackError):
-    """A program, a JDK or an archive that the stack needs is missing; the message tells how to get it."""
+    """A program, a JDK or an archive that the stack needs is missing; the message describes the installation."""
 
 
 class ChildFailed(StackError):
     """A child process failed.
 
-    ``log`` is its log file and ``said`` the end of that. ``port_taken``: a start with other ports may succeed.
+    ``log``: its log file. ``said``: the end of its output, for the message. ``port_taken``: a start with other ports
+    may succeed.
     """
 
     def __init__(self, name: str, how: str, log: Path, *, said: str = "", port_taken: bool = False) -> None:

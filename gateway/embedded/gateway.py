@@ -16,7 +16,7 @@ _START_SECONDS = 60.0
 
 
 class Gateway:
-    """One gateway. Its only configuration are the ``LAKEGATE__`` variables of its environment."""
+    """One gateway. It is configured only by the ``LAKEGATE__`` variables of its environment."""
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"

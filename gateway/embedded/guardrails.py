@@ -2,7 +2,7 @@
 """Check the rules of guardrails without evaluating them.
 
 `policies/gateway/main.rego` denies requests for which a guardrail returns an invalid value. It cannot detect a rule
-that is undefined for an input, or a package that nothing reads. This check finds those before deployment.
+that is undefined for an input, or a package that no rule reads. This check finds both before deployment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LITERALS = {"string", "number", "boolean", "null", "array", "set", "object"}
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One parsed file: `rules` are the rules of OPA's syntax tree, `package` the path without `data`."""
+    """One parsed file. `rules` are the rules of OPA's syntax tree; `package` is the path without `data`."""
 
     file: str
     package: tuple[str, ...]
@@ -36,12 +36,12 @@ class Module:
 
     @property
     def is_test(self) -> bool:
-        """True for a file that no deployment loads."""
+        """Return True for a test file, which no deployment loads."""
         return self.file.endswith("_test.rego")
 
     @property
     def is_guardrail(self) -> bool:
-        """True for a package below gateway.guardrails."""
+        """Return True for a package below gateway.guardrails."""
         return self.package[:2] == _PREFIX and len(self.package) > 2
 
 
@@ -89,7 +89,7 @@ def _parse(opa: Path, policies: Path) -> list[Module]:
 
 
 def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
-    """Yield packages in the place of guardrails that are none, and packages that nothing reads."""
+    """Yield the faults of a package: it is below gateway.guardrails but no guardrail, or no other module reads it."""
     name = ".".join(module.package)
     if module.package[:2] == _PREFIX:
         if module.is_test:
@@ -105,7 +105,7 @@ def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
 
 
 def _contract(modules: Sequence[Module]) -> Iterator[str]:
-    """Check one guardrail against its output schema. `modules` are the files of its package."""
+    """Yield the faults of one guardrail against the output schema. `modules` are the files of its package."""
     name = ".".join(modules[0].package)
     rules = [rule for module in modules for rule in module.rules]
     defined = {_name(rule) for rule in rules}
@@ -138,7 +138,7 @@ def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
 
 
 def _entries(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a rule that are literals in it."""
+    """Yield the objects that a rule adds to its set, if they are literals."""
     key = rule["head"]["key"]
     if key["type"] == "object":
         yield key

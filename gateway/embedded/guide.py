@@ -88,7 +88,10 @@ def _block(console: Console, title: str, text: str) -> None:
 
 
 def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print everything. No secret and no token is printed, only the file of a password."""
+    """Print the guide, and write the clients' files.
+
+    No secret and no token is printed, only the path of a password's file.
+    """
     clients = data / "clients"
     write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")

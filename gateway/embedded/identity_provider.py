@@ -43,7 +43,7 @@ class IdentityProvider:
         self.token_endpoint = f"{self.issuer}/token"
 
     async def start(self, children: Children) -> Child:
-        """Write its configuration and start it; returns when its discovery document is served."""
+        """Write the configuration and start the provider. Return when it serves its discovery document."""
         self._data.mkdir(mode=0o700, exist_ok=True)
         # JSON is YAML; each file is rewritten at each start, since the port is part of it.
         write_private(self._data / "settings.yaml", msgspec.json.encode(self._settings()))
@@ -60,7 +60,7 @@ class IdentityProvider:
         return server
 
     def _people(self) -> dict[str, object]:
-        """Return the users who are not programs, each with a password."""
+        """Return the configuration of the users that are no programs, each with a password."""
         people = {
             name: {"password": secret, "email": f"{name}@example.com"}
             for name, secret in self._secrets.clients.items()
@@ -79,7 +79,7 @@ class IdentityProvider:
         )
         return {
             "config_version": 1,
-            # The stricter profile allows ten tokens a minute, too few for this stack; what else it sets is below.
+            # The stricter profile allows ten tokens a minute, too few for this stack. Its other settings are below.
             "security_profile": "dev",
             "server": {"host": LOOPBACK, "port": self._port, "rate_limit_enabled": False},
             "session": {

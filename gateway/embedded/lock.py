@@ -19,7 +19,8 @@ _PAUSE_SECONDS = 0.1
 def held(data: Path, *, patience: float) -> Iterator[int]:
     """Context manager. Hold the lock of a data directory; yield its file descriptor.
 
-    ``patience``: seconds to wait. The children of a stack that was just killed need time to end.
+    ``patience``: seconds to wait for the lock. The supervisor of a killed stack holds it until the last child has
+    ended.
 
     Raises:
         StackError: another stack uses the directory.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SeaweedFS as the object store with temporary credentials, closed as far as it can be.
+"""SeaweedFS as the object store with temporary credentials, configured as restrictively as it allows.
 
-Three things open it when left out, each found by trying: a trust policy for everybody lets a vended credential assume
-the role again without its session policy; without the JWT keys in ``security.toml`` the filer's HTTP port serves and
-takes any object; and so do the other HTTP pages without ``-disableHttp``. Its gRPC ports stay open to local accounts:
-this store is for one's own machine, not for production.
+Three settings are necessary. A trust policy for all principals would let a vended credential assume the role again,
+without its session policy. Without the JWT keys in ``security.toml`` the HTTP port of the filer reads and writes every
+object without authentication. Without ``-disableHttp`` the other HTTP ports do so, too.
+
+The gRPC ports stay open to local accounts: this store is for a developer's machine, not for production.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _START_SECONDS = 30.0
 
 
 def program(setting: str | None) -> Path:
-    """The ``weed`` program: the setting, else the one the wheel put beside our Python, else the PATH.
+    """Return the path of ``weed``: the setting, else the program that the wheel installed, else the one on the PATH.
 
     Raises:
-        ToolMissing: there is none.
+        ToolMissing: the program is missing there.
     """
     if setting is not None:
         found: str | None = setting if Path(setting).is_file() else None
@@ -49,7 +50,10 @@ def program(setting: str | None) -> Path:
 
 
 def sockets_left_behind(ports: Ports) -> list[Path]:
-    """The sockets it makes beside its gRPC ports, where no option moves them; it does not remove them all."""
+    """Return the sockets that the store creates beside its gRPC ports.
+
+    No option moves them, and it does not remove all.
+    """
     by_part = {
         "s3": ports.s3,
         "master": ports.store_master,
@@ -57,12 +61,15 @@ def sockets_left_behind(ports: Ports) -> list[Path]:
         "filer": ports.store_filer,
         "admin": ports.store_admin,
     }
-    directory = Path("/tmp")  # noqa: S108 - the program's own choice; its file mode keeps others out
+    directory = Path("/tmp")  # noqa: S108 - the program's choice; its file mode excludes other accounts
     return [directory / f"seaweedfs-{part}-grpc-{port + GRPC_OFFSET}.sock" for part, port in by_part.items()]
 
 
 class ObjectStore:
-    """One SeaweedFS with one bucket, the gateway's user and the role whose session policies fence vended keys."""
+    """One SeaweedFS server with one bucket, the gateway's user, and the role for vended keys.
+
+    Session policies confine vended keys to a part of the role's rights.
+    """
 
     def __init__(self, binary: Path, data: Path, sockets: Path, ports: Ports, secrets: Secrets) -> None:
         self._binary = binary
@@ -74,7 +81,7 @@ class ObjectStore:
         self.url = f"http://{LOOPBACK}:{ports.s3}"
 
     async def start(self, children: Children) -> Child:
-        """Write its configuration, start it and make the bucket; returns when it serves."""
+        """Write the configuration, start the store and create the bucket. Return when the store serves."""
         for directory in (self._data, self._configuration, self._data / "files"):
             directory.mkdir(mode=0o700, exist_ok=True)
         self._write_configuration()
@@ -98,7 +105,7 @@ class ObjectStore:
             "master.port": ports.store_master,
             "volume.port": ports.store_volume,
             "filer.port": ports.store_filer,
-            "admin.port": ports.store_admin,  # its gRPC is served even without its pages
+            "admin.port": ports.store_admin,  # its gRPC port is open even without its pages
             "filer.localSocket": self._sockets / "filer.sock",
         }
         arguments = [f"-{name}={value}" for name, value in options.items()]
@@ -121,7 +128,7 @@ class ObjectStore:
         return server
 
     def profile(self) -> dict[str, str | bool]:
-        """What a warehouse's storage profile for this store needs besides ``bucket`` and ``key-prefix``."""
+        """Return the storage profile of a warehouse in this store, without ``bucket`` and ``key-prefix``."""
         return {
             "type": "s3",
             "region": REGION,
@@ -146,7 +153,7 @@ class ObjectStore:
 
 
 def _iam(signing_key: str) -> dict[str, Any]:
-    """The store's IAM: one role, which the gateway's user alone may assume and whose reach is the bucket."""
+    """Return the store's IAM configuration: one role, for the gateway's user only, with rights on the bucket only."""
     trust = {"Effect": "Allow", "Principal": {"AWS": [GATEWAY_USER]}, "Action": ["sts:AssumeRole"]}
     reach = {
         "Effect": "Allow",

@@ -33,7 +33,7 @@ class Opa:
         self.url = f"http://{LOOPBACK}:{port}"
 
     async def start(self, children: Children) -> Child:
-        """Start it and return when it answers. It answers only after it has compiled every policy.
+        """Start OPA and return when it answers. It answers only after it has compiled every policy.
 
         Raises:
             ToolMissing: the authorization policy for OPA itself is missing; OPA would refuse every request.

@@ -22,7 +22,7 @@ _CALL_SECONDS = 5.0
 
 
 class OpenFga:
-    """One OpenFGA server; its tuples live in a PostgreSQL database of its own."""
+    """One OpenFGA server. Its tuples are stored in a PostgreSQL database of its own."""
 
     def __init__(self, binary: Path, ports: Ports, secrets: Secrets) -> None:
         self._binary = binary
@@ -31,7 +31,7 @@ class OpenFga:
         self.url = f"http://{LOOPBACK}:{ports.openfga_http}"
 
     async def start(self, children: Children) -> Child:
-        """Migrate its tables and start it; return when it answers. PostgreSQL must be running."""
+        """Migrate its tables, start the server, and return when it answers. PostgreSQL must be running."""
         environment = {
             "OPENFGA_DATASTORE_ENGINE": "postgres",
             "OPENFGA_DATASTORE_URI": self._database_url(),

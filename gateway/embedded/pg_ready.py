@@ -12,9 +12,10 @@ _AUTHENTICATION = b"R"
 
 
 async def accepts_connections(host: str, port: int, *, timeout: float) -> bool:
-    """Return True if the server answers a start-up packet with an authentication request.
+    """Return True if the server answers a start-up packet with an authentication request within ``timeout`` seconds.
 
-    A server that is starting, recovering or shutting down listens already, but answers with an error (SQLSTATE 57P03).
+    A server that is starting, recovering or shutting down accepts the TCP connection, but answers with an error
+    (SQLSTATE 57P03).
     """
     parameters = b"user\0lakegate\0database\0lakegate\0\0"
     try:

@@ -92,7 +92,7 @@ def test_model() -> int:
 def _model_test(checkout: Path, fga: Path) -> list[str]:
     if not list(checkout.glob(MODEL_TESTS)):
         raise StackError(f"no relationship model tests found at {checkout / MODEL_TESTS}")
-    # The tests refer to the model outside of their folder, an external file for the program.
+    # The tests refer to the model outside of their folder, which `fga` treats as an external file.
     return [str(fga), "model", "test", "--allow-external-files", "--tests", MODEL_TESTS]
 
 

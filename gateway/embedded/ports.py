@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selection of free loopback ports.
 
-The ports are below 32768, outside of the range that common systems use for outgoing connections. A client can take a
-port from "bind to 0" before the child binds it. Two stacks can still select the same port at the same moment; the
-stack then starts again with other ports.
+The ports are below 32768, outside of the range that common systems use for outgoing connections. A port from "bind to
+0" is inside that range, where an outgoing connection can take it before the child binds it. Two stacks can still select
+the same port at the same moment; the stack then starts again with other ports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.embedded.errors import StackError
 
 LOOPBACK = "127.0.0.1"
 GRPC_OFFSET = 10_000
-"""SeaweedFS serves gRPC at its HTTP port plus this."""
+"""Difference between the gRPC port and the HTTP port of a SeaweedFS part."""
 
 _LOWEST, _HIGHEST = 11_000, 32_000
 _TRIES = 500
@@ -62,10 +62,10 @@ def _fits(name: str, port: int) -> bool:
 
 
 def pick(kept: Ports | None = None) -> Ports:
-    """Pick free ports, those of ``kept`` first where they are still free.
+    """Return free ports. Ports of ``kept`` are preferred while they are free.
 
     Raises:
-        StackError: no free port is left in the range.
+        StackError: no free port was found in the range.
     """
     taken: set[int] = set()
     chosen: dict[str, int] = {}
@@ -101,5 +101,5 @@ def load(path: Path) -> Ports | None:
 
 
 def save(path: Path, ports: Ports) -> None:
-    """Store the ports with the data."""
+    """Write the ports to the file ``path``."""
     path.write_bytes(msgspec.json.encode(ports))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL, with the programs of its wheel.
 
-The Python wrapper of the wheel is not used: it listens only on a socket, and its server survives a killed process.
-The server listens on TCP at the loopback address and on no socket, whose path has a limited length. The
-gateway and OpenFGA have a role and a database each; neither can read the other's.
+The Python wrapper of the wheel is not used: it listens only on a Unix socket, and its server survives a killed parent.
+The server of this module listens on TCP at the loopback address only, because the path of a Unix socket has a limited
+length. The gateway and OpenFGA have a role and a database each; neither can read the other's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPENFGA_ROLE = "openfga"
 _INIT_SECONDS = 60.0
 _START_SECONDS = 30.0
 
-# For tests, whose data need not survive a power failure: a commit does not wait for the disk.
+# For tests: a commit does not wait for the disk, since test data need not survive a power failure.
 _FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ready file: everything another program needs to use a running stack. It holds secrets and is written 0600."""
+"""The ready file: addresses and secrets with which another program can use a running stack. Its mode is 0600."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.embedded.secrets import write_private
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """A demonstration user: catalog id, a token good for one hour, and the client to get more tokens with."""
+    """A demonstration user: catalog id, a token valid for one hour, and the client with which to get more tokens."""
 
     id: str
     token: str
@@ -23,7 +23,10 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectStoreAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """The store with the gateway's own keys; ``profile`` is what a warehouse needs besides bucket and key prefix."""
+    """The object store, with the gateway's own keys.
+
+    ``profile``: storage profile of a warehouse, without bucket and key prefix.
+    """
 
     endpoint: str
     region: str
@@ -49,7 +52,7 @@ class OpenFgaAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpaAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """OPA with the operator's token, which may change policy data and ask no decisions."""
+    """OPA with the operator's token, which may change policy data but not query decisions."""
 
     url: str
     token: str
@@ -59,7 +62,10 @@ class OpaAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """A running stack. ``warehouse`` is null when the stack was started empty; ``postgres`` is the gateway's URL."""
+    """A running stack.
+
+    ``warehouse`` is null if the stack was started empty. ``postgres`` is the URL for the gateway's role.
+    """
 
     catalog_uri: str
     management_uri: str
@@ -80,7 +86,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, ready: Ready) -> None:
-    """Write the file in one step: whoever sees it sees all of it."""
+    """Write the file atomically: a reader sees the whole file or none."""
     write_private(path, msgspec.json.format(msgspec.json.encode(ready)) + b"\n")
 
 

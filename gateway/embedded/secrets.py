@@ -41,7 +41,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def generate() -> Secrets:
-    """Generate a new set. Every value has at least 128 random bits from the operating system."""
+    """Generate new secrets. Every value has at least 128 random bits from the operating system."""
     token = secrets.token_urlsafe
     return Secrets(
         postgres_superuser=token(24),
@@ -62,7 +62,7 @@ def generate() -> Secrets:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file atomically; only its owner can read it, at any moment."""
+    """Write a file atomically. Its mode is 0600 from its creation on."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

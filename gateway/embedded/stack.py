@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All parts of the stack, started together in the order their needs allow."""
+"""The stack as a whole: it starts all parts in the order of their dependencies, and describes the running stack."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ DEFAULT_PROJECT = "00000000-0000-0000-0000-000000000000"
 
 _STARTS = 3
 _LOCK_PATIENCE_SECONDS = 20.0
-_LONGEST_SOCKET_DIRECTORY = 60  # a socket's whole path may have 107 bytes, on macOS 103
+_LONGEST_SOCKET_DIRECTORY = 60  # the path of a Unix socket may have 107 bytes, on macOS 103
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to start: the data directory, the programs, and two switches.
+    """The configuration of a stack: data directory, programs, and settings.
 
     ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
-    other parts.
+    other parts. ``gateway_settings``: settings of the gateway without the prefix ``LAKEGATE__``; they have precedence.
     """
 
     data: Path
@@ -51,7 +51,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Stack:
-    """A running stack: its parts, their addresses and how to describe them to others."""
+    """A stack: its parts, their ports and secrets. ``running``: the started processes by name."""
 
     plan: Plan
     ports: Ports
@@ -66,10 +66,12 @@ class Stack:
     running: dict[str, Child] = field(default_factory=dict)
 
     async def start(self) -> None:
-        """Start every part, side by side where one does not need the other.
+        """Start every part. Parts that do not depend on each other start at the same time.
+
+        The caller stops the started parts by closing ``children``.
 
         Raises:
-            ChildFailed: a part did not come up. The caller stops the rest by leaving ``children``.
+            StackError: a part did not start. Errors of parts that start at the same time are in an ExceptionGroup.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._start_data())
@@ -91,7 +93,10 @@ class Stack:
         self.running[child.name] = child
 
     async def ready(self, warehouse: str | None) -> Ready:
-        """Describe the stack, with a fresh token for each user; ``warehouse`` is the name of the one it has."""
+        """Return the description of the stack, with a new token for each user.
+
+        ``warehouse``: name of its warehouse, if any.
+        """
         store, model = await self.openfga.store_and_model() if self.plan.with_gateway else ("", "")
         tokens = await asyncio.gather(*map(self.identity_provider.token, self.secrets.clients))
         users = {
@@ -123,7 +128,7 @@ class Stack:
 
 
 def _with_workers(child: Child) -> list[int]:
-    """The pid of a part; for the gateway also those of its workers."""
+    """Return the process id of a part; for the gateway also those of its worker processes."""
     if child.name != "gateway":
         return [child.pid]
     return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]
@@ -176,10 +181,10 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
 
 
 def _choose_ports(data: Path) -> Ports:
-    """Ports for this start: those of the last one wherever they are free.
+    """Select the ports for this start, and store them. Those of the previous start are preferred while they are free.
 
     Raises:
-        StackError: the object store's port is taken. Tables of earlier starts are found at that address.
+        StackError: another program uses the object store's port. Existing warehouses contain that address.
     """
     kept = ports.load(data / "ports.json")
     chosen = ports.pick(kept)
@@ -201,10 +206,13 @@ def _socket_directory() -> Path:
 
 @asynccontextmanager
 async def running(plan: Plan) -> AsyncIterator[Stack]:
-    """Run a stack as long as the block lasts; nothing of it is left afterwards, whether it came up or not.
+    """Context manager. Run a stack during the block, and stop it at the end.
+
+    If a part failed because another program took its port, the start is repeated with other ports, up to three times in
+    all.
 
     Raises:
-        StackError: it could not be started; when another program took a port in between, only after three tries.
+        StackError: the stack could not be started.
     """
     plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = plan.data / "logs"
@@ -235,7 +243,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure to report of several at once: one that is worth another start comes first."""
+    """Return the error to report of a group. An error for which the start can be repeated has precedence."""
     failures: list[BaseException] = []
     pending: list[BaseException] = [group]
     while pending:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that owns every child of the embedded stack and outlives nobody.
+"""The supervisor process: it owns every child of the embedded stack, and stops them when its parent ends.
 
-It is started as ``python -m gateway.embedded.supervisor [PATH...]`` with a pipe as standard input. Each line that
-arrives is one JSON order, each line it writes one JSON event (shapes: :class:`Supervisor`). The end of the input means
-that the parent is gone, by whatever cause: a clean exit, a signal, SIGKILL. Then, as on SIGTERM, every child is
-stopped, gracefully first, whatever is left after that is killed, and the files and directories named on its command
-line are removed.
+It is started as ``python -m gateway.embedded.supervisor [PATH...]`` with a pipe as standard input. Each line of input
+is one order and each line of output one event, both as JSON (fields: :class:`Supervisor`). The input ends when the
+parent has ended for any reason: a clean exit, a signal, SIGKILL. Then, and on SIGTERM, the supervisor stops every child
+gracefully and kills the remaining processes. At last it removes the files and directories named on its command line.
 
-Only the standard library is imported, so the process is up in a few hundredths of a second. It has one thread, which
-makes running code between fork and exec safe.
+Only the standard library is imported, so the process starts in a few hundredths of a second. It has one thread, because
+code between fork and exec is safe only in a process with one thread.
 """
 
 from __future__ import annotations
@@ -47,9 +46,10 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(stop_signal: int) -> Callable[[], None]:
-    """Return what a child runs before exec, so that it hears of this process being killed outright.
+    """Return a function that a child runs before exec, so that the end of this process stops the child.
 
-    Only Linux can do that; elsewhere the returned function does nothing.
+    The kernel then sends ``stop_signal`` to the child, even if this process is killed. Only Linux supports this;
+    elsewhere the function does nothing.
     """
     if not _LINUX:
         return lambda: None
@@ -68,8 +68,8 @@ class Supervisor:
     "order"}`` and ``{"op": "stop-all"}``. Events: ``{"event": "spawned", "id", "pid"}``, ``{"event": "refused", "id",
     "error"}``, ``{"event": "exited", "pid", "code"}`` and, last, ``{"event": "stopped"}``.
 
-    ``order`` says when a child is stopped: the highest first, all of one order together. ``grace`` is the time in
-    seconds it gets before SIGKILL.
+    ``order``: children with the highest order are stopped first, those with the same order together. ``grace``: seconds
+    from the stop signal to SIGKILL.
     """
 
     def __init__(self, orders: int, events: int, remove: Sequence[str] = ()) -> None:
@@ -81,14 +81,14 @@ class Supervisor:
         self._pending = b""
 
     def run(self) -> None:
-        """Serve until the input ends, an order or a signal says stop; returns when no child is left."""
+        """Serve until the input ends, or an order or a signal requests the stop. Return when no child is left."""
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         os.set_blocking(wake_read, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._on_stop_signal)
-        # The parent alone decides what these mean. Handlers instead of SIG_IGN, which children would inherit.
+        # Only the parent reacts to these. Handlers are used, because children would inherit SIG_IGN.
         for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(ignored, lambda *_: None)
         if _LINUX:
@@ -116,7 +116,7 @@ class Supervisor:
         self._stopping = True
 
     def _tell(self, event: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # nobody listens any more: stopping goes on all the same
+        with contextlib.suppress(OSError):  # the parent has ended: stopping continues
             os.write(self._events, json.dumps(event).encode() + b"\n")
 
     def _read_orders(self) -> None:
@@ -140,7 +140,7 @@ class Supervisor:
         try:
             with open(order["log"], "ab") as log:
                 os.fchmod(log.fileno(), 0o600)
-                process = subprocess.Popen(  # the child outlives this call on purpose
+                process = subprocess.Popen(  # not closed here: the child runs on after this call
                     order["argv"],
                     env=order["env"],
                     cwd=order["cwd"],
@@ -172,7 +172,7 @@ class Supervisor:
             if pid == 0:
                 return
             child = self._children.pop(pid, None)
-            if child is not None:  # others are grandchildren that were handed to this process as sub-reaper
+            if child is not None:  # otherwise a grandchild, adopted as subreaper
                 code = os.waitstatus_to_exitcode(status)
                 child.process.returncode = code
                 self._tell({"event": "exited", "pid": pid, "code": code})
@@ -191,7 +191,7 @@ class Supervisor:
         started = time.monotonic()
         for child in alive():
             _send(child.process.pid, child.stop_signal)
-            # A stopped (SIGSTOP) child hears nothing until it goes on.
+            # A child that SIGSTOP has stopped handles the signal only after SIGCONT.
             _send(child.process.pid, signal.SIGCONT)
         while remaining := alive():
             for child in remaining:
@@ -202,7 +202,7 @@ class Supervisor:
     def _kill_leftovers(self, groups: list[int]) -> None:
         for group in groups:
             _send_group(group, signal.SIGKILL)
-        # Orphans of orphans appear here one generation at a time; each round kills the present one.
+        # The children of a killed orphan become children of this process, so each round kills one generation.
         while _LINUX and (orphans := _own_children()):
             for pid in orphans:
                 _send(pid, signal.SIGKILL)
@@ -221,7 +221,7 @@ def _send_group(group: int, number: int) -> None:
 
 
 def _own_children() -> list[int]:
-    """The live children of this process by the kernel's list, those adopted from dead children included."""
+    """Return the pids of the live children of this process, adopted ones included. Source: ``/proc``."""
     own = os.getpid()
     found = []
     for entry in os.listdir("/proc"):
@@ -229,7 +229,7 @@ def _own_children() -> list[int]:
             continue
         try:
             with open(f"/proc/{entry}/stat", encoding="latin-1") as stat:
-                # The second field, the command, may hold anything; the fields after its last parenthesis do not.
+                # The second field, the command in parentheses, can contain spaces and parentheses; later fields cannot.
                 fields = stat.read().rpartition(")")[2].split()
         except OSError:
             continue

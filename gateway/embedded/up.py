@@ -21,11 +21,11 @@ from gateway.settings import Settings
 async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty: bool) -> None:
     """Run the stack until SIGINT, SIGTERM or SIGHUP.
 
-    ``data``: directory of all data. ``ready_file``: written once everything is ready, removed at the end.
-    ``empty``: leave the server un-bootstrapped.
+    ``data``: directory of all data. ``ready_file``: written when the stack is ready, removed at the end. ``empty``:
+    leave the server un-bootstrapped.
 
     Raises:
-        StackError: it could not be started, or received a signal before it was ready.
+        StackError: the stack could not be started, or a signal arrived before it was ready.
     """
     directories = ",".join(settings.storage_local_directories)
     plan = Plan(
@@ -44,9 +44,9 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
 
 
 async def until_signal(work: Coroutine[None, None, None]) -> bool:
-    """Do ``work``; on SIGINT, SIGTERM or SIGHUP cancel it and wait for its clean-up. True if it was not cancelled.
+    """Run ``work``. On SIGINT, SIGTERM or SIGHUP cancel it and wait for its cleanup. Return True if no signal ended it.
 
-    A second signal does not interrupt the clean-up, which stops every child.
+    A second signal does not interrupt the cleanup, which stops every child.
     """
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
@@ -93,7 +93,11 @@ async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Ev
 
 
 async def _watch(running: Stack, console: Console) -> None:
-    """Print each part that ends by itself. The other parts stay, so that users can observe an outage."""
+    """Print a line for each part that ends. The other parts keep running, so that users can observe an outage.
+
+    Raises:
+        StackError: every part has ended.
+    """
 
     async def tell(child: Child) -> None:
         code = await asyncio.shield(child.exited)

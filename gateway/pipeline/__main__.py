@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m gateway.pipeline`."""
+"""Entry point of `python -m gateway.pipeline`."""
 
 from gateway.pipeline.main import main
 

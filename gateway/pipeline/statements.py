@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL for several principals in one engine: a line of JSON in, a line of JSON out.
+"""SQL for several principals in one engine. Each request and each answer is one line of JSON.
 
-A question carries its own token and gets a session of its own, used for this one statement only, so what a principal
-may do is decided anew each time: the way to watch a grant or a revocation take effect without an engine start each.
-Tokens travel through the pipe, never on a command line.
+Each request has its own token and gets a new session for its one statement. The catalog therefore decides anew about
+each statement, and a grant or revocation is visible without the start of another engine. Tokens are passed through the
+pipe, never on a command line.
 """
 
 import shutil
@@ -24,14 +24,14 @@ _MAX_MESSAGE = 2000
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One statement as the holder of `token`."""
+    """A request: one statement, to be run as the holder of `token`."""
 
     token: str
     statement: str
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Rows as text (at most `MAX_ROWS`), or the error: the innermost cause Java names, and its message."""
+    """Rows as text (at most `MAX_ROWS`), or an error: class and message of the innermost Java cause."""
 
     seconds: float
     rows: list[list[str | None]] = []
@@ -40,12 +40,12 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def ask(root: SparkSession, config: StatementsConfig, question: Question) -> Answer:
-    """Runs one statement in a session of its own."""
+    """Run one statement in a new session. An error of the statement is returned, not raised."""
     started = time.monotonic()
     principal = RestCatalog(uri=config.uri, warehouse=config.warehouse, token=question.token)
     try:
         rows = as_principal(root, principal).sql(question.statement).take(MAX_ROWS)
-    # Whatever the statement runs into is the answer, be it Spark's, Java's or the catalog client's error.
+    # The error of a statement is its answer: an error of Spark, of Java or of the catalog client.
     except Exception as error:
         name, message = cause_of(error)
         return Answer(seconds=_since(started), error=name, message=message.replace(question.token, "…")[:_MAX_MESSAGE])
@@ -58,7 +58,10 @@ def _since(started: float) -> float:
 
 
 def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> int:
-    """Answers questions until `questions` ends. The first line out is `{"seconds": …}`: the engine is ready."""
+    """Answer requests until the end of `questions`. Return 0.
+
+    The first line of output is `{"seconds": …}`, the start time of the engine, and shows that it is ready.
+    """
     work_dir = Path(config.engine.work_dir)
     work_dir.mkdir(parents=True, exist_ok=True)
     scratch = tempfile.mkdtemp(prefix="statements-", dir=work_dir)

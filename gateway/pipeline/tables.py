@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What touches a table: creating it, finding out what has changed, and merging exactly that.
+"""Changes of tables: create a table, compute the differences, and merge only those.
 
-A write that changes nothing is not made. `plan_changes` compares natural keys and row hashes with what the table holds;
-when nothing differs no snapshot is written, so the metadata location of a table tells whether anything happened to it.
+`plan_changes` compares natural keys and row hashes with the rows of the table. If nothing differs, nothing is written
+and no snapshot is created. An unchanged metadata location therefore means an unchanged table.
 """
 
 from collections.abc import Iterable
@@ -27,18 +27,19 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def any(self) -> bool:
+        """Return True if the write changed at least one row."""
         return (self.inserted + self.updated + self.deleted) > 0
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """The state of a table: equal fingerprints mean that not even the metadata was written in between."""
+    """The state of a table. Equal fingerprints mean that neither data nor metadata were written in between."""
 
     metadata_location: str
     snapshot_id: int | None
 
 
 def create_statement(table: Table) -> str:
-    """The `CREATE TABLE` of a table. It is no commit and no error when the table exists already."""
+    """Return the `CREATE TABLE` of a table. If the table exists, the statement makes no commit and no error."""
     columns = ", ".join(
         f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
         for field in table.schema.fields
@@ -49,10 +50,10 @@ def create_statement(table: Table) -> str:
 
 
 def with_row_hash(frame: DataFrame, table: Table) -> DataFrame:
-    """`frame` reduced to the table's business columns, cast to its types, plus `_row_hash` over all of them.
+    """Return `frame` reduced to the table's business columns, cast to their types, with their hash in `_row_hash`.
 
-    The hash is SHA-256 over a JSON document rather than Spark's `xxhash64` over columns: that one skips nulls, so a
-    value moving from one column to its neighbour would go unnoticed.
+    The hash is SHA-256 of a JSON document. Spark's `xxhash64` of columns is not suitable, because it skips nulls: a
+    value that moves to the next column would not change it.
     """
     columns = [f.col(name).cast(table.schema[name].dataType).alias(name) for name in table.business_columns]
     typed = frame.select(*columns)
@@ -61,10 +62,10 @@ def with_row_hash(frame: DataFrame, table: Table) -> DataFrame:
 
 
 def plan_changes(candidate: DataFrame, current: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """The rows of `candidate` that are new or differ from `current`, and the keys of `current` it no longer has.
+    """Return the rows of `candidate` that are new or differ from `current`, and the keys that only `current` has.
 
-    Both have `_row_hash`; the answer has the columns of `candidate` plus `_operation` (insert, update, delete), where
-    the business columns of a delete are null but for the key.
+    Both have `_row_hash`. The result has the columns of `candidate` and `_operation` (insert, update, delete). In a
+    delete the business columns are null except for the key.
     """
     old = current.select(*key, f.col(ROW_HASH).alias(_OLD_HASH))
     operation = (
@@ -77,16 +78,16 @@ def plan_changes(candidate: DataFrame, current: DataFrame, key: tuple[str, ...])
 
 
 def count_changes(changes: DataFrame) -> Changes:
-    """Counts the operations of `plan_changes`."""
+    """Return the numbers of operations in a result of `plan_changes`."""
     counts = {row[_OPERATION]: int(row["count"]) for row in changes.groupBy(_OPERATION).count().collect()}
     return Changes(counts.get("insert", 0), counts.get("update", 0), counts.get("delete", 0))
 
 
 def merge(session: SparkSession, table: Table, candidate: DataFrame, at: datetime, only: str | None = None) -> Changes:
-    """Makes the table equal to `candidate` (which has `_row_hash`), in one commit, or in none when it is so already.
+    """Make the rows of the table equal to `candidate`, in one commit, or in none if nothing differs.
 
-    With `only` (a SQL condition) the rows for which it does not hold are left alone. Several rows of one key in
-    `candidate` make the engine refuse the merge. `at` is written into the rows changed.
+    `candidate` has `_row_hash`; the engine refuses the merge if it has several rows with one key. `at` is written into
+    the changed rows. `only` (a SQL condition): rows for which it is not true are not changed.
     """
     current = session.table(table.ident)
     planned = plan_changes(candidate, current if only is None else current.where(only), table.key)
@@ -97,7 +98,10 @@ def merge(session: SparkSession, table: Table, candidate: DataFrame, at: datetim
 
 
 def _apply(table: Table, planned: DataFrame) -> None:
-    """`MERGE INTO` by its DataFrame form: a temporary view as its source is refused by Spark 4.1 over cached rows."""
+    """Execute `MERGE INTO` through the DataFrame API.
+
+    With SQL the source would be a temporary view, which Spark 4.1 refuses over cached rows.
+    """
     on = " AND ".join(f"`{table.name}`.`{name}` = change.`{name}`" for name in table.key)
     assignments = {name: f.col(f"change.{name}") for name in table.schema.names}
     (
@@ -114,7 +118,7 @@ def _apply(table: Table, planned: DataFrame) -> None:
 
 
 def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
-    """Creates the namespaces and tables that are missing; existing ones are left as they are."""
+    """Create the missing namespaces and tables; existing ones are not changed."""
     wanted = list(tables)
     existing = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
     for namespace in dict.fromkeys(table.namespace for table in wanted):
@@ -127,7 +131,7 @@ def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
 
 
 def fingerprint(session: SparkSession, table: Table) -> Fingerprint:
-    """The current metadata file and snapshot of a table, as the catalog answers them."""
+    """Return the current metadata file and snapshot of a table, from its metadata log."""
     log = session.table(f"{table.ident}.metadata_log_entries")
     row = log.orderBy(f.desc("timestamp"), f.desc("latest_sequence_number")).limit(1).collect()[0]
     return Fingerprint(metadata_location=row["file"], snapshot_id=row["latest_snapshot_id"])

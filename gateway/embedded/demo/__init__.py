@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration: a pipeline works through the door, and everybody else finds it closed where it should be.
+"""The demonstration: a pipeline runs through the gateway, then trials show what the door permits and denies.
 
-`main` has the whole of it, on a running stack. `story` are the trials in their order, `keys` those with a vended key,
-`people` the callers over HTTP, `spark` the two ways Spark is used, `board` what the person at the terminal sees.
+`main` starts the stack and runs everything. `story` contains the trials in order, and `keys` the calls with a vended
+storage key. `people` contains the callers of the HTTP API, `spark` the pipeline job and the SQL worker, `world` what
+the trials share, and `board` the output at the terminal.
 """
 
 from gateway.embedded.demo.main import run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the person at the terminal sees: progress while it runs, and the table of trials at the end."""
+"""Terminal output of the demonstration: progress while it runs, and the table of trials at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What happened, and whether it was what should happen."""
+    """The result of a trial as text; ``as_expected`` is True if it was the expected one."""
 
     as_expected: bool
     text: str
@@ -22,7 +22,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Something to try: who tries what, what should come of it, and how to find out."""
+    """One attempt of a caller, with its expected result.
+
+    ``who``: name of the caller. ``tried`` and ``expected``: text for the table. ``attempt``: makes the attempt and
+    returns its result.
+    """
 
     who: str
     tried: str
@@ -32,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A trial that was made. ``seconds`` is how long it took."""
+    """The record of a trial that was made. ``seconds`` is its duration."""
 
     who: str
     tried: str
@@ -44,21 +48,24 @@ class Line:
 
 @dataclass(slots=True)
 class Board:
-    """Collects the lines and shows them as they come. ``lines`` is in the order of the trials."""
+    """Records the trials and prints each when it is done. ``lines`` has the order of the trials."""
 
     console: Console
     lines: list[Line] = field(default_factory=list)
 
     def say(self, text: str) -> None:
-        """A step begins, or something worth knowing happened."""
+        """Print a line about the progress."""
         self.console.print(escape(text))
 
     async def make(self, trial: Trial) -> None:
-        """Make a trial. One that ends in an error of any kind was not as expected: the demonstration goes on."""
+        """Make a trial, record it and print its line.
+
+        An exception makes the trial not as expected; it is not raised.
+        """
         started = time.monotonic()
         try:
             seen = await trial.attempt()
-        except Exception as error:  # a trial must not take the others with it; its line says what went wrong
+        except Exception as error:  # a failed trial must not end the others; its line shows the error
             seen = Observation(False, f"{type(error).__name__}: {error}"[:300])
         line = Line(trial.who, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
         self.lines.append(line)
@@ -68,11 +75,11 @@ class Board:
 
     @property
     def failed(self) -> list[Line]:
-        """The lines that were not as expected."""
+        """Return the lines that were not as expected."""
         return [line for line in self.lines if not line.as_expected]
 
     def table(self) -> Table:
-        """All lines as a table."""
+        """Return all lines as a table."""
         table = Table(title="What was tried, what should happen, what happened")
         for name in ("", "who", "tried", "expected", "observed"):
             table.add_column(name, overflow="fold")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials with a key that was vended for one table, made as an attacker would: with boto3, past the gateway."""
+"""Trials with the storage key that was vended for one table.
+
+They call the object store with boto3 and bypass the gateway, as an attacker would.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ REFUSALS = ("AccessDenied", "403", "Forbidden")
 
 @dataclass(frozen=True, slots=True)
 class VendedKey:
-    """What a table's answer held: the key, where it is good, and until when (milliseconds since 1970)."""
+    """The storage key in the answer to a load of a table.
+
+    ``location``: the location of the table, to which the key is confined. ``expires_at_ms``: milliseconds since 1970.
+    """
 
     location: str
     endpoint: str
@@ -40,17 +46,17 @@ class VendedKey:
 
     @property
     def bucket(self) -> str:
-        """The bucket of the table."""
+        """Return the bucket of the table."""
         return urlsplit(self.location).netloc
 
     @property
     def prefix(self) -> str:
-        """The table's own part of the bucket, without a slash at the end."""
+        """Return the key prefix of the table in its bucket, without a slash at the end."""
         return urlsplit(self.location).path.strip("/")
 
 
 def vended(body: dict[str, Any]) -> VendedKey | None:
-    """The key in the answer to a load of a table, or None where none was given."""
+    """Return the key in the answer to a load of a table, or None if the answer contains none."""
     offered = body.get("storage-credentials") or []
     if not offered:
         return None
@@ -67,7 +73,7 @@ def vended(body: dict[str, Any]) -> VendedKey | None:
 
 
 def client(service: Literal["s3", "sts"], key: VendedKey) -> Any:
-    """A client of the store that has nothing but the vended key."""
+    """Return a client of the object store that has only the vended key."""
     return boto3.client(
         service,
         endpoint_url=key.endpoint,
@@ -80,7 +86,10 @@ def client(service: Literal["s3", "sts"], key: VendedKey) -> Any:
 
 
 def owner_client(store: ObjectStoreAccess) -> Any:
-    """A client with the store's own key, to lay out what must not be reached and to take it away again."""
+    """Return a client with the store's own key.
+
+    It creates and removes the objects that the vended key must not reach.
+    """
     return boto3.client(
         "s3",
         endpoint_url=store.endpoint,
@@ -92,13 +101,13 @@ def owner_client(store: ObjectStoreAccess) -> Any:
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
-    """``s3://bucket/some/key`` in its two parts."""
+    """Split ``s3://bucket/some/key`` into (bucket, key)."""
     parts = urlsplit(location)
     return parts.netloc, parts.path.lstrip("/")
 
 
 async def refused(call: Callable[[], Any]) -> Observation:
-    """Make a call that the store must refuse for want of rights; any other error is not good enough."""
+    """Make a call that the store must refuse for lack of rights (status 403). Any other error is not as expected."""
     try:
         await asyncio.to_thread(call)
     except ClientError as error:
@@ -109,7 +118,7 @@ async def refused(call: Callable[[], Any]) -> Observation:
 
 
 async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool, str]]) -> Observation:
-    """Make a call that the store must answer; ``describe`` judges the answer."""
+    """Make a call that the store must permit. ``describe`` returns (True if the answer is as expected, text)."""
     try:
         result = await asyncio.to_thread(call)
     except ClientError as error:
@@ -119,7 +128,10 @@ async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """Two objects laid out by the store's owner: one beside the table whose name begins like it, one inside."""
+    """Two objects of the store's owner, one of them inside the table.
+
+    The key of ``sibling`` begins like the table's prefix, but the object is outside of the table.
+    """
 
     bucket: str
     sibling: str
@@ -127,7 +139,7 @@ class Planted:
 
 
 def plant(store: ObjectStoreAccess, key: VendedKey) -> Planted:
-    """Lay the two objects out, so that what is refused is really there."""
+    """Create the two objects, so that refused calls name objects that exist."""
     planted = Planted(key.bucket, f"{key.prefix}-sibling/secret.txt", f"{key.prefix}/data/demonstration.txt")
     owner = owner_client(store)
     for name in (planted.sibling, planted.inside):
@@ -136,7 +148,7 @@ def plant(store: ObjectStoreAccess, key: VendedKey) -> Planted:
 
 
 def uproot(store: ObjectStoreAccess, planted: Planted) -> None:
-    """Take the two objects away again."""
+    """Remove the two objects."""
     owner = owner_client(store)
     for name in (planted.sibling, planted.inside):
         owner.delete_object(Bucket=planted.bucket, Key=name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration from start to end: stack, grants, pipeline twice, trials, table."""
+"""The demonstration from start to end: stack, two runs of the pipeline, grants, trials, table."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ _INTERRUPTED = 130
 
 
 async def run(settings: Settings, *, data: Path = DATA) -> int:
-    """Start the stack in ``data`` and demonstrate it; the stack ends with it, the data stay for `lakegate up`.
+    """Start the stack in ``data`` and run the demonstration.
 
-    Returns the exit status: 0 only if every line was as expected.
+    The stack stops at its end; the data remain for `lakegate up`. Return the exit status: 0 if every line was as
+    expected, 1 if not, 130 after a signal.
 
     Raises:
-        StackError: it came to no table: something is missing, did not start, or refused a step of the set-up.
+        StackError: no table was printed, because a program is missing, a part did not start, or a step of the set-up
+            was refused.
     """
     console = _console()
     tools = toolchain.locate(settings)
@@ -62,14 +64,14 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
 
 
 def _console() -> Console:
-    """The terminal as wide as it is; a file or a pipe as wide as the table wants to be."""
+    """Return a console with the width of the terminal; for a file or a pipe, with a width that fits the table."""
     console = Console()
     return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A running, bootstrapped stack; who starts processes in it; Spark; the directory of logs."""
+    """A running, bootstrapped stack, the object that starts its processes, Spark, and the directory of logs."""
 
     ready: Ready
     children: Children
@@ -78,9 +80,9 @@ class Scene:
 
 
 async def demonstrate(scene: Scene, console: Console, *, pipeline: bool = True) -> int:
-    """Grants, pipeline, trials on a running stack. Returns 0 if every line was as expected, else 1.
+    """Run pipeline, grants and trials on a running stack. Return 0 if every line was as expected, otherwise 1.
 
-    ``pipeline``: False leaves out the two runs; their tables must be there already.
+    ``pipeline``: False skips the two runs; their tables must exist already.
     """
     board = Board(console)
     started = time.monotonic()
@@ -103,7 +105,10 @@ def _world(scene: Scene, people: dict[str, Caller], lake: Lake, engine: Worker) 
 
 
 async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
-    """Everybody calls once, by which they are registered; `admin` lets `etl` work in the warehouse."""
+    """Register every user with a first call, and grant `etl` create and modify on the warehouse.
+
+    Return the paths of the warehouse.
+    """
     if ready.warehouse is None:
         raise SetupRefused("the stack has no warehouse; it was started empty")
     for name in ready.users:
@@ -119,7 +124,7 @@ async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
 
 
 async def _grants(people: dict[str, Caller], lake: Lake) -> None:
-    """What `admin` gives before the trials: one gold table each to two readers, the care for silver to `steward`."""
+    """Grant one gold table each to two readers, and the management of grants on silver to `steward`, as `admin`."""
     admin = people["admin"]
     for ident, reader in ((GOLD, "analyst"), (CONTRACT_GOLD, "contractor")):
         await _give(lake, admin, "table", await lake.table_id(admin, ident), "select", people[reader])
@@ -130,14 +135,14 @@ async def _grants(people: dict[str, Caller], lake: Lake) -> None:
 
 async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: str, taker: Caller) -> None:
     reply = await lake.assign(giver, kind, identity, relation, taker)
-    if reply.status not in (httpx2.codes.NO_CONTENT, _CONFLICT):  # a second demonstration finds the grant there
+    if reply.status not in (httpx2.codes.NO_CONTENT, _CONFLICT):  # 409: an earlier demonstration made the grant
         raise SetupRefused(
             f"{giver.name} could not give {taker.name} {relation} on the {kind}: {reply} {reply.message}"
         )
 
 
 async def _pipeline(board: Board, scene: Scene) -> None:
-    """The medallion twice, as `etl`; the second run must leave every table exactly as it is."""
+    """Run the pipeline twice as `etl`. The second run must leave every table unchanged."""
     board.say("The pipeline runs as etl: 336,776 flights through bronze, silver and gold ...")
     first = await _run_as_etl("pipeline-1", board, scene)
     board.say("The pipeline runs again, on the same delivery ...")
@@ -168,7 +173,10 @@ async def _run_as_etl(name: str, board: Board, scene: Scene) -> Account:
 
 
 def _judge_first(account: Account) -> Observation:
-    """All flights were checked and no expectation failed; tells also how long it took and what was warned of."""
+    """Return the observation of the first run. Expected: all flights were checked and no expectation failed.
+
+    Its text also has the duration and the number of warnings.
+    """
     failed = [finding for finding in account.quality if finding.outcome == "failed"]
     warned = [finding for finding in account.quality if finding.outcome == "warned"]
     flights = max(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers: one person or program each, who speak to the public HTTP API with a token of their own."""
+"""Callers of the public HTTP API: users and programs, each with its own token."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 class SetupRefused(StackError):
-    """A step the demonstration rests on was refused; the message has the answer."""
+    """A request that the demonstration needs was refused. The message contains the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. ``body`` is None where there was none, or none that is JSON."""
+    """An answer over HTTP. ``body`` is the decoded JSON, or None if the answer is no JSON."""
 
     status: int
     body: Any
 
     @property
     def error(self) -> str:
-        """The error's type, or an empty text."""
+        """Return the type of the error, or an empty text."""
         return str(self._error().get("type", ""))
 
     @property
     def message(self) -> str:
-        """The error's message, or an empty text."""
+        """Return the message of the error, or an empty text."""
         return str(self._error().get("message", ""))
 
     def _error(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody with a token (or without one). Paths start with ``catalog/`` or ``management/``."""
+    """A user or a program, with a token or without one. Paths start with ``catalog/`` or ``management/``."""
 
     name: str
     id: str
@@ -58,7 +58,7 @@ class Caller:
     async def call(
         self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None, vend: bool = False
     ) -> Reply:
-        """One request; every status is an answer. ``vend``: ask for credentials to the storage."""
+        """Send one request and return its answer with any status. ``vend``: request credentials for the storage."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
         if vend:
             headers |= DELEGATION
@@ -69,10 +69,10 @@ class Caller:
             return Reply(answer.status_code, None)
 
     async def must(self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None) -> Any:
-        """One request that has to succeed.
+        """Send one request that must succeed, and return the body of the answer.
 
         Raises:
-            SetupRefused: it did not.
+            SetupRefused: the status is not 2xx.
         """
         reply = await self.call(method, path, body, params=params)
         if not 200 <= reply.status < 300:
@@ -81,7 +81,7 @@ class Caller:
 
 
 def callers(ready: Ready, http: httpx2.AsyncClient) -> dict[str, Caller]:
-    """Everybody the stack knows, by name, and ``nobody``, who has no token."""
+    """Return a caller for each user of the stack, by name, and ``nobody``, which has no token."""
     base = ready.catalog_uri.removesuffix("/catalog")
     known = {name: Caller(name, user.id, user.token, http, base) for name, user in ready.users.items()}
     return known | {"nobody": Caller("nobody", "", None, http, base)}
@@ -89,22 +89,22 @@ def callers(ready: Ready, http: httpx2.AsyncClient) -> dict[str, Caller]:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """The paths of one warehouse."""
+    """The paths of one warehouse in the HTTP API."""
 
     warehouse: str
     prefix: str
 
     def namespace(self, name: str) -> str:
-        """A namespace (one level)."""
+        """Return the path of a namespace with one level."""
         return f"catalog/v1/{self.prefix}/namespaces/{quote(name, safe='')}"
 
     def table(self, ident: str) -> str:
-        """A table, named ``namespace.table``."""
+        """Return the path of a table. ``ident`` is ``namespace.table``."""
         namespace, _, name = ident.partition(".")
         return f"{self.namespace(namespace)}/tables/{quote(name, safe='')}"
 
     def assignments(self, kind: str, identity: str) -> str:
-        """The assignments of the warehouse, of a namespace or of a table, by its id."""
+        """Return the path of the assignments on the warehouse, or on a namespace or table with the id ``identity``."""
         match kind:
             case "warehouse":
                 return f"management/v1/permissions/warehouse/{self.prefix}/assignments"
@@ -114,7 +114,7 @@ class Lake:
                 return f"management/v1/permissions/warehouse/{self.prefix}/table/{identity}/assignments"
 
     async def table_id(self, caller: Caller, ident: str) -> str:
-        """The catalog's own id of a table, as ``caller`` may see it.
+        """Return the id of a table from the list that ``caller`` gets.
 
         Raises:
             SetupRefused: the caller cannot see the table.
@@ -130,23 +130,27 @@ class Lake:
         return found[name]
 
     async def namespace_id(self, caller: Caller, name: str) -> str:
-        """The catalog's own id of a namespace."""
+        """Return the id of a namespace.
+
+        Raises:
+            SetupRefused: the caller cannot see the namespace.
+        """
         body = await caller.must("GET", self.namespace(name))
         return str(body["properties"]["namespace_id"])
 
     async def assign(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
-        """Let ``caller`` give ``user`` a relation."""
+        """Grant ``user`` a relation, as ``caller``."""
         return await caller.call(
             "POST", self.assignments(kind, identity), {"writes": [{"type": relation, "user": user.id}], "deletes": []}
         )
 
     async def withdraw(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
-        """Let ``caller`` take a relation from ``user``."""
+        """Revoke a relation of ``user``, as ``caller``."""
         return await caller.call(
             "POST", self.assignments(kind, identity), {"writes": [], "deletes": [{"type": relation, "user": user.id}]}
         )
 
 
 async def register(caller: Caller, warehouse: str) -> Reply:
-    """The first call every client makes, by which a user becomes known."""
+    """Request the configuration of the catalog, the first request of every client. It registers the user."""
     return await caller.call("GET", "catalog/v1/config", params={"warehouse": warehouse})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark as the demonstration uses it: the pipeline as a job of its own, and a worker for single statements.
+"""Spark in the demonstration: the pipeline as a job, and a worker process for single statements.
 
-Both are `python -m gateway.pipeline`, started as a scheduler would start it; tokens travel through standard input.
+Both run `python -m gateway.pipeline`, as a scheduler would. They receive tokens through standard input.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _CHECKOUT = Path(__file__).parents[3]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkTools:
-    """The Java, the archives and a directory for what Spark leaves lying about."""
+    """The Java, the archives, and the working directory of Spark."""
 
     java_home: Path
     jars: Sequence[Path]
     work_dir: Path
 
     def environment(self) -> dict[str, str]:
-        """The whole environment of a Spark process: nothing of ours leaks into it."""
+        """Return the whole environment of a Spark process. It inherits no variable of this process."""
         return {
             "JAVA_HOME": str(self.java_home),
             "PATH": f"{self.java_home / 'bin'}:/usr/local/bin:/usr/bin:/bin",
@@ -53,26 +53,26 @@ class SparkTools:
         }
 
     def engine(self) -> dict[str, Any]:
-        """The engine's part of a pipeline configuration."""
+        """Return the section `engine` of a pipeline configuration."""
         return {"jars": [str(jar) for jar in self.jars], "work_dir": str(self.work_dir)}
 
 
 class TableState(msgspec.Struct, frozen=True):
-    """Where a table stands: its metadata file and its snapshot."""
+    """The state of a table: its metadata file and its snapshot."""
 
     metadata_location: str
     snapshot_id: int | None
 
 
 class TableAccount(msgspec.Struct, frozen=True):
-    """What a run did to a table, and where the table stands since."""
+    """The changes of a run to a table, as numbers of rows by kind, and the state of the table after the run."""
 
     changes: dict[str, int]
     state: TableState
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One expectation of data quality, counted."""
+    """The result of one expectation of data quality."""
 
     dataset: str
     expectation: str
@@ -83,7 +83,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """The pipeline's own account of a run (the part of it that is shown)."""
+    """The report of a pipeline run, reduced to the fields that the demonstration shows."""
 
     delivery: str
     changed: bool
@@ -92,17 +92,17 @@ class Account(msgspec.Struct, frozen=True):
     quality: list[Finding]
 
     def states(self) -> dict[str, TableState]:
-        """Where every table stood at the end of the run."""
+        """Return the state of every table at the end of the run, by table."""
         return {name: table.state for name, table in self.tables.items()}
 
 
 async def run_pipeline(
     name: str, user: str, *, children: Children, logs: Path, tools: SparkTools, ready: Ready, say: Callable[[str], None]
 ) -> Account:
-    """Run the medallion once as ``user``; its progress goes to ``say``.
+    """Run the pipeline once as ``user``, and return its report. Each line of progress is passed to ``say``.
 
     Raises:
-        ChildFailed: it failed or took too long; the error names its log.
+        ChildFailed: the run failed or took more than ``RUN_SECONDS``. The error names its log.
     """
     catalog = {
         "type": "rest",
@@ -113,7 +113,7 @@ async def run_pipeline(
     report = tools.work_dir / f"{name}.json"
     report.unlink(missing_ok=True)
     log = logs / f"{name}.log"
-    log.unlink(missing_ok=True)  # the log of an earlier demonstration would be taken for this one's
+    log.unlink(missing_ok=True)  # lines of an earlier demonstration are no progress of this one
     spec = ChildSpec(
         name=name,
         argv=[sys.executable, "-m", "gateway.pipeline", "run", "--config", "-", "--report", str(report)],
@@ -135,7 +135,7 @@ def _last_words(log: Path) -> str:
 
 
 async def _watched(child: Child, say: Callable[[str], None]) -> int:
-    """Wait for a child's end and pass on the lines of its log that are the pipeline's own."""
+    """Wait for a child and return its exit code. The lines of progress in its log are passed to ``say``."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RUN_SECONDS
     shown = 0
@@ -153,7 +153,7 @@ async def _watched(child: Child, say: Callable[[str], None]) -> int:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Rows as text, or an error: its class and its message."""
+    """The rows of a statement as text, or an error: its class and its message."""
 
     seconds: float
     rows: list[list[str | None]] = []
@@ -161,15 +161,15 @@ class Answer(msgspec.Struct, frozen=True):
     message: str | None = None
 
     def refusal(self) -> str:
-        """The error in few words; an empty text when there was none."""
+        """Return the error in short form, or an empty text if there was none."""
         first_line = (self.message or "").strip().splitlines()
         return f"{self.error}: {first_line[0][:100] if first_line else ''}" if self.error else ""
 
 
 class Worker:
-    """An engine that answers one statement after the other, each in a fresh session of whoever asks.
+    """A Spark engine that runs one statement after the other, each in a new session with the token of the statement.
 
-    It ends when its standard input does, and so with whoever started it.
+    It ends when its standard input is closed. Its input is also closed when its parent process ends.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -193,7 +193,7 @@ class Worker:
             await self._process.wait()
 
     async def _ended(self) -> None:
-        """Wait for the end of the process and of its Java, which holds the same standard output."""
+        """Wait for the end of the process and of its JVM, which has the same standard output."""
         if self._process.stdout is not None:
             await self._process.stdout.read()
         await self._process.wait()
@@ -202,7 +202,7 @@ class Worker:
         """Run a statement as the holder of ``token``.
 
         Raises:
-            ChildFailed: the engine is gone or does not answer in time.
+            ChildFailed: the engine has ended, or did not answer within ``STATEMENT_SECONDS``.
         """
         async with self._one_at_a_time:
             if self._process.stdin is None:
@@ -212,7 +212,11 @@ class Worker:
             return await self.answer()
 
     async def answer(self) -> Answer:
-        """The next line of the engine."""
+        """Read the next answer of the engine.
+
+        Raises:
+            ChildFailed: the engine has ended, or did not answer within ``STATEMENT_SECONDS``.
+        """
         if self._process.stdout is None:
             raise ChildFailed("spark", "has no standard output", self._log)
         try:
@@ -226,7 +230,7 @@ class Worker:
 
 @asynccontextmanager
 async def worker(logs: Path, tools: SparkTools, ready: Ready) -> AsyncIterator[Worker]:
-    """Start a worker; the block begins when its engine is up."""
+    """Context manager. Start a worker and yield it when its engine is ready."""
     log = logs / "spark.log"
     config = {"uri": ready.catalog_uri, "warehouse": ready.warehouse, "engine": tools.engine()}
     with log.open("wb") as chatter:
@@ -241,7 +245,7 @@ async def worker(logs: Path, tools: SparkTools, ready: Ready) -> AsyncIterator[W
             env=tools.environment(),
             cwd=tools.work_dir,
             limit=_LINE_LIMIT,
-            # Ctrl-C in the terminal reaches the demonstration alone, which then closes the pipe.
+            # Ctrl-C in the terminal signals only the demonstration, which then closes the pipe.
             start_new_session=True,
         )
     async with Worker(process, log) as started:

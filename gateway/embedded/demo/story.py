@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of the door, in their order. Each function answers trials that read as a paragraph of the story."""
+"""The trials of the demonstration, in order. Each function returns the trials of one subject."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST_LIFE_MINUTES = 60.5
 
 
 def strangers(world: World) -> list[Trial]:
-    """Without a token, and with a token but without any grant."""
+    """Return the trials of a caller without a token, and of a caller without any grant."""
 
     async def no_token() -> Observation:
         return same_status(await register(world.people["nobody"], world.lake.warehouse), 401)
@@ -48,7 +48,7 @@ def strangers(world: World) -> list[Trial]:
 
 
 def one_gold_table(world: World) -> list[Trial]:
-    """What the one grant of `analyst` shows, and what it hides."""
+    """Return the trials of `analyst`, who has one grant: its table is visible, all other objects are hidden."""
     analyst, lake = world.people["analyst"], world.lake
 
     async def namespaces() -> Observation:
@@ -89,7 +89,7 @@ def one_gold_table(world: World) -> list[Trial]:
 
 
 def no_writing(world: World) -> list[Trial]:
-    """`analyst` may read, so every way to write must end: at the catalog, and at the store."""
+    """Return the trials in which `analyst`, who may only read, writes: the catalog or the object store must refuse."""
     analyst, lake = world.people["analyst"], world.lake
 
     async def unchanged(action: Any) -> Observation:
@@ -124,7 +124,10 @@ def no_writing(world: World) -> list[Trial]:
 
 
 async def vended_key(world: World) -> tuple[keys.Planted, list[Trial]]:
-    """The key vended to `analyst` for one gold table, tried past the gateway. The caller removes what is planted."""
+    """Return (planted objects, trials) for the storage key that is vended to `analyst` for one gold table.
+
+    The trials call the object store, not the gateway. The caller removes the planted objects.
+    """
     key = await world.key_for("analyst", GOLD)
     planted = await asyncio.to_thread(keys.plant, world.ready.s3, key)
     s3, sts = keys.client("s3", key), keys.client("sts", key)
@@ -195,7 +198,10 @@ async def vended_key(world: World) -> tuple[keys.Planted, list[Trial]]:
 
 
 async def steward(world: World) -> list[Trial]:
-    """`steward` gives `analyst` a silver table and takes it back; both count from the next request on."""
+    """Return the trials in which `steward` grants `analyst` a silver table and revokes the grant.
+
+    Both must take effect at the next request.
+    """
     lake, giver, taker = world.lake, world.people["steward"], world.people["analyst"]
     table = await lake.table_id(giver, SHARED_SILVER)
 
@@ -242,7 +248,7 @@ async def steward(world: World) -> list[Trial]:
 
 
 class Hours:
-    """The contractors' hours, which are data of the Rego policy and replaced at run time by OPA's operator."""
+    """The working hours of contractors: data of the Rego policy, which OPA's operator replaces at run time."""
 
     def __init__(self, opa: OpaAccess, http: httpx2.AsyncClient, contractor: str) -> None:
         self._opa = opa
@@ -251,20 +257,20 @@ class Hours:
         self._original: Any = None
 
     async def remember(self) -> None:
-        """Keep what is there, for `restore`."""
+        """Read the present hours, for `restore`."""
         self._original = (await self._request("GET")).json()["result"]
 
     async def close(self) -> None:
-        """Hours that begin eight hours from now and last one."""
+        """Set hours that last one hour and begin about eight hours from now."""
         start = (datetime.now(UTC) + timedelta(hours=8)).hour
         await self._put(f"{start:02}:00", f"{start + 1:02}:00")
 
     async def open(self) -> None:
-        """All day, every day."""
+        """Set hours that include every time of every day."""
         await self._put("00:00", "24:00")
 
     async def restore(self) -> None:
-        """Put back what `remember` found."""
+        """Write back the hours that `remember` read."""
         if self._original is not None:
             await self._request("PUT", self._original)
 
@@ -287,7 +293,7 @@ class Hours:
 
 
 def contractor(world: World, hours: Hours) -> list[Trial]:
-    """OpenFGA allows `contractor` a gold table all the time; the Rego rule only within the hours."""
+    """Return the trials of `contractor`. OpenFGA always allows a gold table, the Rego rule only within the hours."""
 
     async def outside() -> Observation:
         await hours.close()
@@ -312,7 +318,10 @@ def contractor(world: World, hours: Hours) -> list[Trial]:
 
 
 def foreign_places(world: World) -> list[Trial]:
-    """A staged create is answered with a writing key, so it must not be talked into a place that is not free."""
+    """Return the trials of staged creates at locations that are in use or outside of the warehouse.
+
+    The answer to a staged create contains a storage key with write access, so such a location must be refused.
+    """
     etl, lake = world.people["etl"], world.lake
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "required": False, "type": "long"}]}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trials share: who is there, what the lake holds, the engine, and the few questions asked again and again."""
+"""Shared state and requests of the trials: callers, names of tables, and the Spark engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARED_SILVER = "silver.weather"
 
 @dataclass(slots=True)
 class World:
-    """A running stack after the pipeline. ``handed_out`` collects keys the trials were given, by table."""
+    """A running stack after the pipeline. ``handed_out`` contains the storage keys that trials received, by table."""
 
     ready: Ready
     people: dict[str, Caller]
@@ -31,19 +31,19 @@ class World:
     handed_out: dict[str, VendedKey] = field(default_factory=dict)
 
     async def load(self, who: str, ident: str, *, vend: bool = False) -> Reply:
-        """loadTable as ``who``."""
+        """Load a table as ``who``. ``vend``: request credentials for the storage."""
         return await self.people[who].call("GET", self.lake.table(ident), vend=vend)
 
     async def metadata_location(self, who: str, ident: str) -> str:
-        """Where the table's current metadata file is."""
+        """Return the location of the table's current metadata file."""
         body = await self.people[who].must("GET", self.lake.table(ident))
         return str(body["metadata-location"])
 
     async def key_for(self, who: str, ident: str) -> VendedKey:
-        """A key for the table's storage, and a note that it is out.
+        """Return a new storage key for the table, and record it in ``handed_out``.
 
         Raises:
-            SetupRefused: the catalog gave none.
+            SetupRefused: the catalog vended none.
         """
         reply = await self.load(who, ident, vend=True)
         key = vended(reply.body) if reply.status == 200 else None
@@ -53,12 +53,12 @@ class World:
         return key
 
     async def count(self, who: str, ident: str) -> str | None:
-        """The number of rows by Spark, in a fresh session of ``who``; None when it was refused."""
+        """Return the number of rows that Spark counts in a new session of ``who``, or None if the statement failed."""
         answer = await self.spark.ask(self._token(who), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
         return None if answer.error else str(answer.rows[0][0])
 
     async def statement_refused(self, who: str, statement: str, signs: tuple[str, ...]) -> Observation:
-        """Whether Spark is refused a statement for a reason that has one of the ``signs`` in its words."""
+        """Run a statement that must fail, with an error that contains one of the ``signs``."""
         answer = await self.spark.ask(self._token(who), statement)
         if answer.error is None:
             return Observation(False, f"it worked: {answer.rows[:1]}")
@@ -73,20 +73,20 @@ class World:
 
 
 def same_status(reply: Reply, status: int, error: str | None = None) -> Observation:
-    """Whether the answer has this status and, if given, this type of error."""
+    """Return the observation of an answer that must have this status and, if given, this type of error."""
     return Observation(reply.status == status and error in (None, reply.error), str(reply))
 
 
 def clock(milliseconds: int) -> str:
-    """A moment as HH:MM:SS in UTC."""
+    """Format a time, in milliseconds since 1970, as HH:MM:SSZ in UTC."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%H:%M:%SZ")
 
 
 def minutes_left(milliseconds: int) -> float:
-    """Minutes from now until the moment."""
+    """Return the minutes from now until a time in milliseconds since 1970."""
     return (milliseconds / 1000 - datetime.now(UTC).timestamp()) / 60
 
 
 def names(identifiers: list[dict[str, Any]]) -> list[str]:
-    """The names of table identifiers, sorted."""
+    """Return the sorted names of table identifiers."""
     return sorted(str(identifier["name"]) for identifier in identifiers)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bronze: the delivery, byte for byte as text, each row knowing the file it came from.
+"""Bronze: the delivered values, unchanged and as text. Each row names its file.
 
-A delivery is recorded by the content hash of its file in the rows themselves, so recording and loading are one commit:
-a run that was killed leaves either all of a file or nothing of it, and the next run knows which.
+Each row contains the content hash of its file, so loading a file and recording that it is loaded are one commit. After
+an interrupted run the table contains all rows of the file or none, and the next run can see which.
 """
 
 from datetime import datetime
@@ -16,10 +16,10 @@ from gateway.pipeline.sources import Source
 
 
 def read_delivery(session: SparkSession, source: Source, csv: Path) -> DataFrame:
-    """The rows of a delivered CSV file, all columns text.
+    """Return the rows of a delivered CSV file, with all columns as text.
 
-    The header must name exactly the columns expected in their order and every row must have as many fields; otherwise
-    reading fails (`enforceSchema=false`, `FAILFAST`) instead of shifting values into the wrong column.
+    The header must name exactly the expected columns in their order, and every row must have as many fields. Otherwise
+    reading fails (`enforceSchema=false`, `FAILFAST`), so that no value is assigned to a wrong column.
     """
     return (
         session.read.schema(delivered_schema(source.name))
@@ -31,7 +31,7 @@ def read_delivery(session: SparkSession, source: Source, csv: Path) -> DataFrame
 
 
 def with_origin(frame: DataFrame, source: Source, at: datetime) -> DataFrame:
-    """Adds the ingestion columns: file name, content hash, and the moment of loading."""
+    """Add the ingestion columns: file name, content hash, and time of loading."""
     return (
         frame.withColumn("_source_file", f.lit(source.path.name))
         .withColumn(SOURCE_SHA256, f.lit(source.sha256))
@@ -40,17 +40,17 @@ def with_origin(frame: DataFrame, source: Source, at: datetime) -> DataFrame:
 
 
 def of_delivery(bronze: DataFrame, sha256: str) -> DataFrame:
-    """The rows of one delivery. Named by hash, not "the latest": an older file delivered again counts again."""
+    """Return the rows of one delivery. The hash selects them, so that an older file can be delivered again."""
     return bronze.where(f.col(SOURCE_SHA256) == sha256)
 
 
 def is_loaded(session: SparkSession, table: Table, source: Source) -> bool:
-    """Whether this very content is in the table already."""
+    """Return True if the table already contains the content of this file."""
     return not of_delivery(session.table(table.ident), source.sha256).isEmpty()
 
 
 def load(session: SparkSession, table: Table, source: Source, csv: Path, at: datetime) -> int:
-    """Appends a delivery in one commit; answers the number of its rows."""
+    """Append a delivery in one commit, and return the number of its rows. `at`: the time of loading."""
     rows = with_origin(read_delivery(session, source, csv), source, at)
     rows.writeTo(table.ident).append()
     return of_delivery(session.table(table.ident), source.sha256).count()

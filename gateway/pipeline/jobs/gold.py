@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gold: the answers, computed from `silver.flights` alone. Pure functions of DataFrames.
+"""Gold: aggregates of `silver.flights`. All functions are pure, from DataFrames to DataFrames.
 
-Only whole numbers are summed and averaged, so the result does not depend on the order in which rows arrive: the same
-silver table gives bit for bit the same gold row, and a second run finds nothing to change.
+Only integers are summed and averaged, so the result does not depend on the order of the rows. The same silver table
+gives identical gold rows, and a second run changes nothing.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -18,7 +18,7 @@ def _count(condition: Column) -> Column:
 
 
 def _share(part: str, whole: str) -> Column:
-    """`part / whole` to six digits; null when there is no whole."""
+    """Return `part / whole` rounded to six digits; null if `whole` is 0."""
     return f.when(f.col(whole) > 0, f.round(f.col(part) / f.col(whole), 6))
 
 
@@ -27,7 +27,7 @@ def _mean(name: str) -> Column:
 
 
 def route_punctuality(flights: DataFrame) -> DataFrame:
-    """Per route: how many flew, how many were on time, and how late they were (minutes; exact percentiles)."""
+    """Return per route the flights by outcome, the share on time, and delays (minutes; exact percentiles)."""
     delay = f.col("arrival_delay_minutes")
     arrived = f.col("outcome") == "arrived"
     grouped = flights.groupBy("origin", "destination").agg(
@@ -46,7 +46,7 @@ def route_punctuality(flights: DataFrame) -> DataFrame:
 
 
 def weather_class() -> Column:
-    """The weather at scheduled departure in one word; the first that applies, the worst for flying first."""
+    """Return the class of the weather at scheduled departure. The first that applies counts; the worst is first."""
     return (
         f.when(~f.col("weather_observed"), "not observed")
         .when(f.col("visibility_miles") < LOW_VISIBILITY_MILES, "low visibility")
@@ -57,7 +57,7 @@ def weather_class() -> Column:
 
 
 def carrier_delays_by_weather(flights: DataFrame) -> DataFrame:
-    """Per carrier and class of weather: how many flew and how late they were (minutes)."""
+    """Return per carrier and class of weather the numbers of flights by outcome, and mean delays in minutes."""
     arrived = f.col("outcome") == "arrived"
     grouped = (
         flights.withColumn("weather", weather_class())
@@ -76,7 +76,10 @@ def carrier_delays_by_weather(flights: DataFrame) -> DataFrame:
 
 
 def aircraft_utilisation(flights: DataFrame) -> DataFrame:
-    """Per aircraft and month (of the local flight date): flights, days, minutes in the air, miles, hours a day."""
+    """Return per aircraft and month the flights, the days in service, and the hours in the air per day.
+
+    The month is that of the local flight date. Only flights that arrived are counted.
+    """
     arrived = flights.where((f.col("outcome") == "arrived") & f.col("tail_number").isNotNull())
     grouped = (
         arrived.withColumn("month", f.trunc("flight_date", "month"))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Silver: typed, deduplicated, joined. Pure functions of DataFrames.
+"""Silver: typed, deduplicated and joined rows. All functions are pure, from DataFrames to DataFrames.
 
-Times. The delivery gives the local scheduled departure (`hour`, `minute`) and the same hour in UTC (`time_hour`). The
-UTC one is used: a local time is ambiguous in the hour the clocks go back. Arrivals are given as local times of day at
-the destination without a date, so they are put on the first day on which they come after the departure.
+Departures: the delivery has the scheduled local time (`hour`, `minute`) and its hour in UTC (`time_hour`). The UTC hour
+is used, because a local time is ambiguous in the hour in which clocks are set back.
+
+Arrivals: the delivery has the local time at the destination without a date. The date is the first one that puts the
+arrival after the departure.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -13,24 +15,27 @@ _ABSENT = ("NA", "")
 
 
 def present(name: str) -> Column:
-    """The text of a delivered column, null where the delivery says that there is none."""
+    """Return the text of a delivered column; null if the delivery marks the value as absent."""
     return f.when(~f.trim(f.col(name)).isin(*_ABSENT), f.trim(f.col(name)))
 
 
 def typed(name: str, kind: str) -> Column:
-    """A delivered column as `kind` (a SQL type); null when absent or no such value (`rules` counts the latter)."""
+    """Return a delivered column as `kind` (a SQL type); null if the value is absent or not convertible.
+
+    `rules` counts the values that are not convertible.
+    """
     return present(name).try_cast(kind)
 
 
 def deduplicated(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """One row per key. Of several the same one wins in every run: the first by all its columns in their order."""
+    """Return one row per key. Of duplicates every run keeps the same row: the first by the other columns in order."""
     order = [f.col(name) for name in frame.columns if name not in key]
     ranked = frame.withColumn("_rank", f.row_number().over(Window.partitionBy(*key).orderBy(*order)))
     return ranked.where(f.col("_rank") == 1).drop("_rank")
 
 
 def weather(delivered: DataFrame) -> DataFrame:
-    """Hourly weather. The hour is the UTC one: the local one comes twice when the clocks go back."""
+    """Return the hourly weather. The hour is in UTC, because a local hour occurs twice when clocks are set back."""
     rows = delivered.select(
         present("origin").alias("origin"),
         typed("time_hour", "timestamp").alias("observed_hour"),
@@ -48,7 +53,7 @@ def weather(delivered: DataFrame) -> DataFrame:
 
 
 def aircraft(delivered: DataFrame) -> DataFrame:
-    """Aircraft by tail number."""
+    """Return the aircraft by tail number."""
     rows = delivered.select(
         present("tailnum").alias("tail_number"),
         typed("year", "int").alias("built_year"),
@@ -64,7 +69,7 @@ def aircraft(delivered: DataFrame) -> DataFrame:
 
 
 def scheduled_flights(delivered: DataFrame) -> DataFrame:
-    """Flights typed and deduplicated, without what other sources know about them."""
+    """Return the flights, typed and deduplicated, without columns of other sources."""
     rows = delivered.select(
         f.concat_ws("-", present("year"), present("month"), present("day")).try_cast("date").alias("flight_date"),
         present("carrier").alias("carrier"),
@@ -94,14 +99,15 @@ def scheduled_flights(delivered: DataFrame) -> DataFrame:
 
 
 def minutes_after(instant: str, minutes: str) -> Column:
-    """`instant` plus so many `minutes`; null when either is."""
+    """Return `instant` plus `minutes`; null if either is null."""
     return f.timestamp_add("MINUTE", f.col(minutes), f.col(instant))
 
 
 def arrival_instant(day: Column, clock: Column, zone: Column, after: Column) -> Column:
-    """When a clock in `zone` shows `clock` (hours * 100 + minutes, 2400 is midnight) for the first time after `after`.
+    """Return the first time after `after` at which a clock in `zone` shows `clock`.
 
-    `day` is the local date of departure; the flight is assumed to take less than a day. Null when any input is.
+    `clock` is hours * 100 + minutes; 2400 is midnight. `day` is the local date of departure. The flight must take less
+    than a day. The result is null if `day`, `clock` or `zone` is null.
     """
     minutes = f.floor(clock / 100).cast("int") * 60 + clock % 100
     same_day = f.to_utc_timestamp(f.timestamp_add("MINUTE", minutes, day.cast("timestamp")), zone)
@@ -110,7 +116,7 @@ def arrival_instant(day: Column, clock: Column, zone: Column, after: Column) -> 
 
 
 def airports(delivered: DataFrame) -> DataFrame:
-    """Airports: code, name and time zone."""
+    """Return the airports: code, name and time zone."""
     rows = delivered.select(
         present("faa").alias("airport"), present("name").alias("airport_name"), present("tzone").alias("time_zone")
     )
@@ -118,7 +124,7 @@ def airports(delivered: DataFrame) -> DataFrame:
 
 
 def carriers(delivered: DataFrame) -> DataFrame:
-    """Carriers: code and name."""
+    """Return the carriers: code and name."""
     return deduplicated(
         delivered.select(present("carrier").alias("carrier"), present("name").alias("carrier_name")), ("carrier",)
     )
@@ -127,10 +133,11 @@ def carriers(delivered: DataFrame) -> DataFrame:
 def flights(
     scheduled: DataFrame, carriers: DataFrame, airports: DataFrame, aircraft: DataFrame, weather: DataFrame
 ) -> DataFrame:
-    """Flights joined with everything known about them. Every join keeps the flight: what is unknown is null.
+    """Join flights with carriers, airports, aircraft and weather. Every join keeps the flight; unknown values are null.
 
-    `scheduled` comes from `scheduled_flights`, the others from the functions of their names. Beyond the table's columns
-    the answer has `origin_time_zone` and `scheduled_local_hour`, by which `rules` proves the times.
+    `scheduled` is the result of `scheduled_flights`; the other parameters are the results of the functions with their
+    names. Beside the columns of the table the result has `origin_time_zone` and `scheduled_local_hour`, with which
+    `rules` checks the times.
     """
     origin = airports.select(
         f.col("airport").alias("origin"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data quality: expectations as data (`expectations`), the rules of this lake (`rules`), their record (`results`).
+"""Data quality: expectations as data (`expectations`), the rules of this lakehouse (`rules`), and their results.
 
-A result is always counted and recorded. Severity `fail` stops the run before the layer's tables are touched;
-severity `warn` lets it go on and shows up in `ops.quality_results`.
+Every result is recorded in `ops.quality_results`. A violation of severity `fail` also stops the run before it changes
+the tables of the layer.
 """

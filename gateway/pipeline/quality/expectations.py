@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations: what should hold of a dataset, as data, and counting how often it does not.
+"""Expectations of a dataset as data, and the count of their violations.
 
-An expectation of rows is a SQL condition that *violates* it; null counts as no violation, so a rule about a value says
-nothing about its absence. All row expectations of a dataset are counted in one pass. A unique key is an expectation of
-the set and takes a pass of its own.
+An expectation of rows is a SQL condition that is true for a violation. Null is no violation, so a rule about a value
+does not require that the value is present. All row expectations of a dataset are counted in one pass. A unique key is
+an expectation of the whole dataset, and takes a pass of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ from pyspark.sql import functions as f
 
 
 class Severity(StrEnum):
-    """What a violation beyond the tolerated share does: `warn` records it, `fail` stops the run as well."""
+    """The effect of violations beyond the tolerated share: `warn` records them, `fail` also stops the run."""
 
     WARN = "warn"
     FAIL = "fail"
 
 
 class Outcome(StrEnum):
-    """What became of an expectation."""
+    """The outcome of an expectation."""
 
     PASSED = "passed"
     WARNED = "warned"
@@ -30,7 +30,10 @@ class Outcome(StrEnum):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """Of each row: `violated_by` (a SQL condition) holds for at most `tolerated_share` (0 to 1) of the rows."""
+    """Expectation of each row.
+
+    `violated_by`: SQL condition of a violation. `tolerated_share`: share of rows (0 to 1) that may violate it.
+    """
 
     name: str
     description: str
@@ -40,7 +43,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UniqueKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the set: no two rows agree in `columns`. Every row beyond the first of its key is a violation."""
+    """Expectation of the dataset: no two rows agree in `columns`.
+
+    Each row beyond the first of its key is a violation.
+    """
 
     name: str
     description: str
@@ -50,7 +56,7 @@ class UniqueKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotEmpty(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the set: it has at least `rows` rows. Every row missing is a violation."""
+    """Expectation of the dataset: it has at least `rows` rows. Each missing row is a violation."""
 
     name: str
     description: str
@@ -63,7 +69,7 @@ Rule = Expectation | UniqueKey | NotEmpty
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One expectation, counted on one dataset."""
+    """The result of one expectation on one dataset."""
 
     dataset: str
     expectation: str
@@ -76,7 +82,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(dataset: str, rule: Rule, rows: int, violations: int) -> Result:
-    """Turns a count into a result: within the tolerated share it passed, beyond it the severity decides."""
+    """Return the result for a count of violations.
+
+    Beyond the tolerated share, the severity decides about the outcome.
+    """
     share = violations / rows if rows else float(violations > 0)
     if share <= rule.tolerated_share:
         outcome = Outcome.PASSED
@@ -95,7 +104,7 @@ def judge(dataset: str, rule: Rule, rows: int, violations: int) -> Result:
 
 
 def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Result]:
-    """Counts every rule on `frame`; the results stand in the order of the rules."""
+    """Count the violations of every rule in `frame`, and return the results in the order of the rules."""
     by_row = [rule for rule in rules if isinstance(rule, Expectation)]
     counted = [f.count_if(f.expr(rule.violated_by)).alias(f"rule_{number}") for number, rule in enumerate(by_row)]
     row = frame.agg(f.count("*").alias("rows"), *counted).collect()[0]
@@ -113,5 +122,5 @@ def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Resu
 
 
 def failures(results: Iterable[Result]) -> list[Result]:
-    """The results that must stop a run."""
+    """Return the results that must stop a run."""
     return [result for result in results if result.outcome is Outcome.FAILED]

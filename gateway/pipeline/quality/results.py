@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of quality: results as rows of `ops.quality_results`.
+"""Storage of quality results as rows of `ops.quality_results`.
 
-A result belongs to a delivery, so checking the same delivery again with the same outcome changes nothing, and a rule
-that was sharpened shows up as an update of its row.
+A result belongs to a delivery. A repeated check of the same delivery with the same outcome changes nothing; a changed
+rule updates its row.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from gateway.pipeline.tables import Changes, merge, with_row_hash
 
 
 def as_rows(session: SparkSession, delivery: str, results: Sequence[Result]) -> DataFrame:
-    """Results as a DataFrame in the columns of the table, with row hash."""
+    """Return the results as a DataFrame with the columns of the table and the row hash."""
     columns = QUALITY_RESULTS.business_columns
     schema = type(QUALITY_RESULTS.schema)([QUALITY_RESULTS.schema[name] for name in columns])
     rows = [
@@ -37,6 +37,6 @@ def as_rows(session: SparkSession, delivery: str, results: Sequence[Result]) -> 
 
 
 def record(session: SparkSession, delivery: str, results: Sequence[Result], at: datetime) -> Changes:
-    """Merges the results of one delivery; those of other deliveries stay."""
+    """Merge the results of one delivery; those of other deliveries stay. `at`: the time of the change."""
     rows = as_rows(session, delivery, results)
     return merge(session, QUALITY_RESULTS, rows, at, only=f"delivery = '{delivery}'")

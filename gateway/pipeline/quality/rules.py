@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is expected of each dataset of this lake, and how much of the contrary is tolerated.
+"""Expectations of each dataset of this lakehouse, with the tolerated share of violations.
 
-`fail` is for what would make the tables wrong: an unreadable value, a time that contradicts itself, a row twice. `warn`
-is for what is merely unknown: a tail number without an entry in the register, an hour nobody observed the weather in.
-The tolerated shares of the latter are the known gaps of the data, rounded up, so that a new gap is noticed.
+Severity `fail` is for faults that would make the tables wrong: an unreadable value, contradictory times, a duplicate
+row. Severity `warn` is for missing or implausible values, such as a tail number that is not in the register. The
+tolerated shares of missing values are those of the known data, rounded up, so that a new gap causes a warning.
 """
 
 from types import MappingProxyType
@@ -35,12 +35,12 @@ _NUMERIC = MappingProxyType(
 
 
 def unreadable(column: str, kind: str) -> str:
-    """The SQL condition "this column holds something that is neither absent nor a `kind`"."""
+    """Return the SQL condition that a value of the column is neither absent nor of the type `kind`."""
     return f"(trim(`{column}`) NOT IN ('NA', '') AND try_cast(trim(`{column}`) AS {kind}) IS NULL)"
 
 
 def delivered(source: str) -> tuple[Rule, ...]:
-    """The rules of a delivered file, checked on bronze before anything is typed."""
+    """Return the rules of a delivered file. They are checked on bronze, before values are typed."""
     rules: list[Rule] = [
         NotEmpty(name="not_empty", description="the delivery has rows", severity=Severity.FAIL),
     ]
