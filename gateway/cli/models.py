@@ -49,7 +49,7 @@ def model_status() -> None:
 
 
 @model.command("push")
-@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
 def model_push(by: str | None) -> None:
     """Write the model of this version to OpenFGA and record it, without activating it."""
 
@@ -62,7 +62,7 @@ def model_push(by: str | None) -> None:
 
 @model.command("migrate")
 @click.option("--to", "target", default=None, help="The id of a recorded model; the newest by default.")
-@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
 @click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
 @click.option("--newest", default=2000, type=click.IntRange(min=1), help="About so many grants. [2000]")
 def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
@@ -84,7 +84,7 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
 
 
 @model.command("rollback")
-@click.option("--by", default=None, help="Who is told in the record; the name of your account by default.")
+@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
 def model_rollback(by: str | None) -> None:
     """Activate the previous model. A second rollback undoes the first."""
 

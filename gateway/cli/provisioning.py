@@ -24,7 +24,7 @@ def scim_token() -> None:
 @click.option("--provider", required=True, help="Id of the identity provider whose directory comes with it.")
 @click.option("--project", required=True, help="Id of the project that the provider's groups become roles of.")
 @click.option(
-    "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="How long it is good."
+    "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="Days until the token expires."
 )
 def issue(provider: str, project: str, days: int) -> None:
     """Issue a token and print it. It is not stored and cannot be printed again. Only the token is on standard output.
@@ -41,13 +41,15 @@ def issue(provider: str, project: str, days: int) -> None:
     settings = settings_for(Settings.write_url)
     found = settings.identity_providers().get(provider)
     if found is None or found.scim_subject is None:
-        raise click.ClickException(f"the provider {provider!r} keeps nobody here: set its SCIM_SUBJECT first")
+        raise click.ClickException(
+            f"the provider {provider!r} does not provision users here: set its SCIM_SUBJECT first"
+        )
     failures: tuple[type[Exception], ...] = (NoSuchProject, *start_failures())
     try:
         text, issued = asyncio.run(app.issue_scim_token(settings, made, provider, project, days))
     except failures as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"token {issued.id} of {issued.user_id}, good until {issued.expires_at.isoformat()}:", err=True)
+    click.echo(f"token {issued.id} of {issued.user_id}, valid until {issued.expires_at.isoformat()}:", err=True)
     click.echo(text)
 
 
@@ -79,7 +81,7 @@ def revoke(id: UUID) -> None:
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     if not ended:
-        raise click.ClickException("there is no such token that is still good")
+        raise click.ClickException("no valid token has this id: `lakegate secrets scim-token list` shows the tokens")
     click.echo(f"revoked: {id}")
 
 

@@ -25,7 +25,7 @@ def authz() -> None:
 
 
 @authz.command()
-@click.option("--dry-run", is_flag=True, help="Change nothing, only tell.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; list the differences.")
 @click.option(
     "--restored",
     type=click.Choice(["revoke", "give-back"]),
@@ -114,8 +114,8 @@ secrets.add_command(scim_token)
 
 
 @click.command("reopen-bootstrap")
-@click.option("--for", "user_id", help="The only user who may bootstrap then, by the full id: `<provider>~<subject>`.")
-@click.option("--yes", is_flag=True, help="Do it: whoever bootstraps next administers the server.")
+@click.option("--for", "user_id", help="Full id of the only user that may bootstrap: `<provider>~<subject>`.")
+@click.option("--yes", is_flag=True, help="Confirm: the next user that bootstraps administers the server.")
 def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     """Allow another bootstrap of a server that has lost its last administrator. Existing grants stay."""
     from gateway import app
@@ -126,14 +126,14 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
         _require_user(user_id)
     if not yes:
         who = "whoever bootstraps next" if user_id is None else user_id
-        raise click.UsageError(f"{who} administers the server then; say --yes to let it be so")
+        raise click.UsageError(f"{who} administers the server then; confirm with --yes")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     if managed:
-        click.echo("note: somebody can manage this server now")
+        click.echo("note: this server still has an administrator")
     by = "" if user_id is None else f" by {user_id}"
     click.echo(f"the server can be bootstrapped again{by}: POST /management/v1/bootstrap")
 

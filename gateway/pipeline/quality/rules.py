@@ -123,7 +123,7 @@ OF_FLIGHTS: tuple[Rule, ...] = (
     ),
     _rule(
         "delay_plausible",
-        "nobody leaves two hours early or a day late",
+        "no departure is two hours early or a day late",
         Severity.WARN,
         "departure_delay_minutes NOT BETWEEN -120 AND 1440",
     ),
