@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
-from urllib.parse import unquote
 from uuid import UUID
 
 import msgspec
@@ -18,7 +17,7 @@ from gateway.access.door import Door
 from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import ProjectRef, RoleRef, TabularRef, View, ViewRef, WarehouseRef
+from gateway.access.refs import ProjectRef, RoleRef, WarehouseRef
 from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
@@ -26,18 +25,13 @@ from gateway.api.binding import Inputs, bind
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
-from gateway.api.path_refs import read_path
+from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import principal_of, unless_own
-from gateway.iceberg.errors import (
-    BadRequestException,
-    InvalidPaginationToken,
-    ReferencedByDepthExceeded,
-)
-from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
@@ -121,7 +115,7 @@ class Ctx:
         """
         if not self.actor.owner_properties:
             return
-        views = _chain(
+        views = referenced_views(
             self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.services.passages_max
         )
         await self._charge(len(views))
@@ -316,27 +310,6 @@ class Ctx:
         if id is None:
             raise ProjectIdMissing("Name a project with the header x-project-id.")
         return ProjectRef(id)
-
-
-def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
-    """The views of `referenced-by`, the outermost first: parted by commas before anything is decoded, each a namespace
-    and a name parted as the levels of a namespace are (REST specification).
-    """
-    given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
-    if len(given) > 1:
-        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
-    views = []
-    for text in given[0].split(",") if given and given[0] else ():
-        try:
-            namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
-        except UnicodeDecodeError:
-            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
-        if not parted:
-            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
-        views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
-    if len(views) > longest:
-        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
-    return views
 
 
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References of the relationship model, read from the parameters of a path."""
+"""Read references of the relationship model from the path of a request, and from the parameter `referenced-by`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 from uuid import UUID
 
 from gateway.access.refs import (
@@ -23,8 +24,8 @@ from gateway.access.refs import (
     ViewRef,
     WarehouseRef,
 )
-from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID
-from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID, ReferencedByDepthExceeded
+from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 
 PathParameters = Mapping[str, Any]
 Value = TypeVar("Value")
@@ -51,6 +52,30 @@ def warehouse_of_prefix(prefix: str) -> UUID:
         return UUID(prefix)
     except ValueError:
         raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
+
+
+def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
+    """Return the views that the query parameter `referenced-by` names, the outermost first; empty without it.
+
+    Commas separate the views and are split before percent-decoding. In each part, the namespace separator precedes the
+    view's name (Iceberg REST specification). Raises 400 for a malformed parameter, and ReferencedByDepthExceeded for
+    more than `longest` views.
+    """
+    given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
+    if len(given) > 1:
+        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
+    views = []
+    for text in given[0].split(",") if given and given[0] else ():
+        try:
+            namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
+        except UnicodeDecodeError:
+            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
+        if not parted:
+            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
+        views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
+    if len(views) > longest:
+        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
+    return views
 
 
 def _warehouse(path: PathParameters) -> WarehouseRef:
