@@ -33,13 +33,13 @@ Kind = TypeVar("Kind", Table, View, GenericTable)
 
 
 def read_path(kind: type[Value], path: PathParameters) -> Value:
-    """Return the reference of this type that a path names. Raises 400 for a parameter that cannot be one."""
+    """Return the reference of this type that a path names. Raises 400 for a malformed path parameter."""
     value: Value = REFS[kind](path)
     return value
 
 
 def uuid_of(path: PathParameters, name: str) -> UUID:
-    """Return an id in a path. Raises 400 when it is none."""
+    """Return the UUID in the path parameter `name`. Raises 400 if it is malformed."""
     try:
         return UUID(path[name])
     except ValueError:
@@ -47,7 +47,7 @@ def uuid_of(path: PathParameters, name: str) -> UUID:
 
 
 def warehouse_of_prefix(prefix: str) -> UUID:
-    """Return the warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""
+    """Return the id of the warehouse from the path parameter `prefix`. Raises PrefixIsNotWarehouseID."""
     try:
         return UUID(prefix)
     except ValueError:
@@ -89,13 +89,13 @@ def _namespace(path: PathParameters) -> NamespaceRef:
 
 
 def _namespace_id(path: PathParameters) -> NamespaceIdRef:
-    """Return a namespace, in the warehouse of the path if the path names one."""
+    """Return the reference of a namespace by id, with the id of its warehouse if the path contains it."""
     namespace = uuid_of(path, "namespace_id")
     return NamespaceIdRef(namespace, uuid_of(path, "warehouse_id") if "warehouse_id" in path else None)
 
 
 def _tabular(kind: type[Kind], name: str, id: str) -> Callable[[PathParameters], TabularRef[Kind]]:
-    """Return a reader of references by the name in a catalog path, or by the id in a management path."""
+    """Return a function that reads a reference: by name from a catalog path, by id from a management path."""
 
     def read(path: PathParameters) -> TabularRef[Kind]:
         if "prefix" not in path:
@@ -118,4 +118,4 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
     UserRef: lambda path: UserRef(path["user_id"]),
 }
-"""How a path names each type of reference."""
+"""Functions that read a reference from path parameters, by the type of the reference."""

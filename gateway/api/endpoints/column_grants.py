@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints about grants on single columns of a table."""
+"""Endpoints for grants on single columns of a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def write_column_assignments(ctx: Ctx) -> None:
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
 async def change_column_grants(ctx: Ctx) -> None:
-    """Grant and revoke privileges on a column. Existing grants stay as they are."""
+    """Grant and revoke privileges on a column. Other grants do not change."""
     asked = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
     request = await ctx.body(WriteGrantsRequest)
     entries = parse_grants(request.writes), parse_grants(request.deletes)
