@@ -80,9 +80,9 @@ def create_app(settings: Settings | None = None) -> Application:
 
 
 def create_worker() -> Application:
-    """Return the application of a worker process, from the environment, and freeze the garbage collector's objects.
+    """Return the application of a worker process, and exclude its objects from garbage collection.
 
-    About 200,000 objects, mostly of modules, live as long as the process. A full collection that visited them would
+    About 200,000 objects, mostly of modules, live as long as the process. A full collection that visits them would
     block all requests of the worker for about 0.1 seconds.
     """
     application = create_app()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Responses with an entity tag (RFC 9110 section 8.8.3), and responses without content."""
+"""Build responses with an entity tag (RFC 9110 section 8.8.3), and responses without content."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-import gateway.api.endpoints  # noqa: F401 - importing the package serves every operation
+import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.context import provide_ctx
 from gateway.api.errors import answer_error

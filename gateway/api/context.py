@@ -68,12 +68,12 @@ class Ctx:
 
     @property
     def actor(self) -> Actor:
-        """The caller."""
+        """Return the caller."""
         return self._context.actor
 
     @property
     def authorizations(self) -> list[bytes]:
-        """All values of the Authorization header, for an operation that authenticates by itself."""
+        """Return all values of the Authorization header, for an operation that authenticates the caller itself."""
         return _authorizations(self._request)
 
     def _media_type(self) -> str:
@@ -198,7 +198,7 @@ class Ctx:
 
     @property
     def path(self) -> Mapping[str, Any]:
-        """The parameters of the path."""
+        """Return the path parameters by name."""
         return self._request.path_params
 
     def ref(self, kind: type[Value]) -> Value:
@@ -307,7 +307,7 @@ class Ctx:
         """Return the project of a management request.
 
         It is the first of: the project in the path (older paths), the project in the header `x-project-id`, the body
-        (`given`) or the query (older clients), the project that the token is restricted to, and the default project.
+        (`given`) or the query (older clients), the project that token or role limit the caller to, the default project.
         Raises 400 if header, body and query name different projects, and ProjectIdMissing if there is none.
         """
         if "project_id" in self.path:

@@ -39,10 +39,10 @@ from gateway.scim.wire import MEDIA_TYPE as SCIM
 
 _log = structlog.get_logger("api.errors")
 
-#: The `scimType` of errors that are no ScimError, by status (RFC 7644 section 3.12).
+#: The `scimType` of errors other than ScimError, by status (RFC 7644 section 3.12).
 _SCIM_TYPES = {400: "invalidValue", 413: "tooMany"}
 
-#: Sent before the body was read completely: the rest of the body could be parsed as the next request.
+#: Statuses that close the connection. The body was not read completely, and its rest could be parsed as a request.
 _UNREAD = frozenset({408, 413})
 
 _encoder = msgspec.json.Encoder()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotency keys: a change with the header `Idempotency-Key` succeeds at most once.
+"""Handle idempotency keys: a change with the header `Idempotency-Key` succeeds at most once per key.
 
 `serves` wraps every handler of a change with `once`. The transaction of the change records its success
 (`Database.change`); this module claims the key and answers retries.

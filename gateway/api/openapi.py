@@ -94,7 +94,7 @@ def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda oper
 
 
 def is_catalog(operation: type[HttpOperation]) -> bool:
-    """Return True if the operation belongs to the catalog API, the Iceberg REST protocol and its extensions."""
+    """Return True if the operation is part of the catalog API (the Iceberg REST protocol and its extensions)."""
     return " /catalog/" in operation.endpoint
 
 

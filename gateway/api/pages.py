@@ -23,7 +23,7 @@ OPENS_WINDOWS: Final = "same-origin-allow-popups"
 
 
 async def sign_in_of(ctx: Ctx) -> SignIn | None:
-    """Return the place where users sign in; None if it is not set up, or the provider's metadata is not available."""
+    """Return the sign-in endpoints; None if sign-in is not configured or the provider's metadata is unavailable."""
     return None if ctx.services.sign_in is None else await ctx.services.sign_in()
 
 

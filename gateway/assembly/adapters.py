@@ -68,7 +68,7 @@ async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack,
 def open_read_pool(
     settings: Settings, trust: Trust, database: Database, server_id: UUID, stack: AsyncExitStack
 ) -> ReadPool:
-    """Return the pool for management reads: the primary, and the replica if one is configured. It may be down."""
+    """Return the pool for management reads: the primary, and the replica, if configured, which may be down."""
     url = settings.read_url()
     if url is None:
         return ReadPool(database, None, server_id)

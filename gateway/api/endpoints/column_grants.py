@@ -24,7 +24,7 @@ from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest, 
 
 @serves(ReadColumnAssignments, reads=(Query("relations"),))
 async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
-    """Return the assignments on a column."""
+    """Return the assignments on a column, with all privileges or those in the query parameter `relations`."""
     privileges = parse_privileges(ObjectType.COLUMN, ctx.queries("relations"))
     asked = await ctx.read(ReadColumnAssignments, privileges=privileges)
     return await ctx.services.grants.read(await ctx.admit(asked))

@@ -80,8 +80,8 @@ _ASSETS: Final = {
 #: The redirect target after sign-in, in the window that Swagger UI opened.
 _RETURN: Final = "oauth2-redirect.html"
 
-# Inline styles are allowed, because Swagger UI writes some. They cannot run code, and the other rules keep them from
-# loading anything.
+# Inline styles are allowed, because Swagger UI writes some. They cannot run code, and the other directives
+# keep them from loading anything from other servers.
 _STYLES: Final = "'self' 'unsafe-inline'"
 
 

@@ -42,7 +42,7 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> NamespaceResponse:
 
 
 async def replay_update(ctx: Ctx, remembered: Remembered) -> UpdateNamespacePropertiesResponse:
-    """Return the recorded names of changed properties. Raises 403 if the caller lost the right to change them."""
+    """Return the recorded names of changed properties, if the caller still has the right to change them."""
     permit = await ctx.admit(await ctx.read(UpdateNamespaceProperties))
     return await ctx.services.namespaces.repeat_update(permit, remembered)
 

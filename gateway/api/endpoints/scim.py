@@ -262,7 +262,7 @@ def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
 
 
 def _number(text: str | None, least: int | None) -> int | None:
-    """Return an integer of a query, raised to `least` if it is smaller. Raises InvalidValue."""
+    """Return an integer of a query, but at least `least`. Raises InvalidValue."""
     if text is None:
         return None
     digits = text.removeprefix("-")

@@ -88,7 +88,7 @@ async def delete_user(ctx: Ctx) -> None:
     try:
         await ctx.services.users.delete(permit)
     finally:
-        # Also after an error: it can follow the commit, when the record is deleted and the delivery of tuples fails.
+        # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
         ctx.services.met.discard(user.user_id)
 
 
