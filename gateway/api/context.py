@@ -150,7 +150,7 @@ class Ctx:
             self.services.shares.recognize(engine)
 
     def recognize_engine(self) -> None:
-        """Put later requests of the caller into the lane of engines: it proved to be an inspector or a delegate."""
+        """Put the caller's next requests into the lane of engines: a decision found an inspector or a delegate."""
         self.services.shares.recognize(self.actor.id)
 
     async def begin(self, operation: type[HttpOperation]) -> Claim | Remembered | None:
