@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lakegate: an Iceberg REST catalog in which every operation is decided and every storage credential fits one table."""
+"""Lakegate: an Iceberg REST catalog that authorizes every operation and limits each storage credential to one table."""

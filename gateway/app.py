@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The composition root: joins the parts of a process, which `gateway.assembly` makes from the settings.
+"""The composition root: connects the components of a process, which `gateway.assembly` creates from the settings.
 
-`create_worker` is what Granian calls in each worker. Everything that needs the running loop is made in the lifespan.
+Granian calls `create_worker` in each worker process. Components that need the running event loop are created in the
+lifespan of the application.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from gateway.tls import trusted
 
 
 def create_app(settings: Settings | None = None) -> Application:
-    """The application of one worker, from the environment unless `settings` are given."""
+    """Return the application of one worker process. Without `settings`, read them from the environment."""
     settings = settings or load()
     settings.require_serving()
     configure_logging(level=settings.log_level.upper())
@@ -79,10 +80,10 @@ def create_app(settings: Settings | None = None) -> Application:
 
 
 def create_worker() -> Application:
-    """As `create_app` from the environment, in a process that does nothing else.
+    """Return the application of a worker process, and exclude its objects from garbage collection.
 
-    What is there by then stays: 200,000 objects, mostly of modules. The garbage collector is told not to look at them
-    any more, which would hold up all requests of the worker for a tenth of a second each time.
+    About 200,000 objects, mostly of modules, live as long as the process. A full collection that visits them would
+    block all requests of the worker for about 0.1 seconds.
     """
     application = create_app()
     gc.collect()
@@ -91,7 +92,7 @@ def create_worker() -> Application:
 
 
 async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: AsyncExitStack) -> Services:
-    """All parts of one process; `stack` closes them in the reverse order."""
+    """Create all components of one process. `stack` closes them in reverse order."""
     trust = trusted(*certificate_sources())
     database = await open_database(settings, trust, stack)
     async with database.transaction() as connection:
@@ -107,7 +108,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     await reaches()
     door = _door(settings, database, fga, reaches, policies, audit, metrics)
     delivery = tuple_delivery(settings, database, fga, metrics)
-    # Not paused by read-only maintenance: what was acknowledged is finished, and drift gives rights nobody gave.
+    # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
     keeper, reconcile = mending(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
@@ -125,7 +126,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
 async def _health(
     settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, identity: Identity, stack: AsyncExitStack
 ) -> HealthMonitor:
-    """What asks each system outside how it is."""
+    """Start the monitor that checks the health of each external system."""
     health = HealthMonitor(
         interval_seconds=settings.health_check_frequency_seconds, maintenance_mode=settings.maintenance_mode
     )
@@ -140,10 +141,11 @@ async def _health(
 async def reconcile(
     settings: Settings, *, repair: bool, tell: Tell, restored: Literal["revoke", "give-back"] | None = None
 ) -> Comparison:
-    """Compare all tuples with all rows, once, as `lakegate authz reconcile` asks for it.
+    """Compare all tuples with all rows once, and with `repair` repair drift: `lakegate authz reconcile`.
 
-    `restored` says what becomes of grants in a restored database that OpenFGA does not have, and settles it there.
-    Raises what starting a gateway and passing its door raise, and `EmptyStore`.
+    `tell` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
+    revoked (`revoke`) or written to OpenFGA again (`give-back`). Together with `repair` it also records the database as
+    the current one, so that gateways start. Raises EmptyStore, the errors of starting a gateway, and those of the door.
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
@@ -165,9 +167,9 @@ async def reconcile(
 
 
 async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
-    """Seal every stored credential with the first key in the present form, or only count (`lakegate secrets rotate`).
+    """Encrypt every stored credential with the first key in the current format: `lakegate secrets rotate`.
 
-    Raises `NotAllReadable`, and what starting a gateway and passing its door raise.
+    Without `seal`, only count. Raises NotAllReadable, the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         sealer = Sealer(settings.encryption_keys())
@@ -176,9 +178,10 @@ async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
-    """Let the server be bootstrapped once more, by this user or else by anybody, as `lakegate reopen-bootstrap` asks
-    for it; whether it was needed by nobody, since somebody can manage the server. Raises what starting a gateway and
-    passing its door raise.
+    """Allow one more bootstrap of the server: `lakegate reopen-bootstrap`.
+
+    `user_id` is the only user who can do it; with None, the first caller with a token can. Return True if the server
+    still has an administrator. Raises the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
@@ -186,8 +189,9 @@ async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
 
 
 async def withdraw_signing_keys(settings: Settings) -> int:
-    """End the keys of the gateway's own tokens, as `lakegate secrets withdraw-signing-keys` asks for it; how many there
-    were. Raises what starting a gateway and passing its door raise.
+    """Revoke the signing keys of the gateway's own tokens: `lakegate secrets withdraw-signing-keys`.
+
+    Return the number of revoked keys. Raises the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
@@ -197,8 +201,10 @@ async def withdraw_signing_keys(settings: Settings) -> int:
 async def issue_scim_token(
     settings: Settings, make: Callable[[UUID], tuple[str, bytes]], provider: str, project: str, days: int
 ) -> tuple[str, provisioning_tokens.Issued]:
-    """(a new token for a provider's directory, what is kept of it), as `lakegate secrets scim-token issue` asks for it.
-    Raises NoSuchProject, and what starting a gateway and passing its door raise.
+    """Issue a SCIM provisioning token for an identity provider and a project: `lakegate secrets scim-token issue`.
+
+    `make` returns (token, digest) for a token id; `days` is the lifetime. Return (token, stored record). Raises
+    NoSuchProject, the errors of starting a gateway, and those of the door.
     """
     id = uuid4()
     text, digest = make(id)
@@ -211,14 +217,14 @@ async def issue_scim_token(
 
 
 async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
-    """End a token of a provider's directory; whether it was good. Raises as `withdraw_signing_keys`."""
+    """Revoke a SCIM provisioning token. Return False if no valid one has this id. Raises as `withdraw_signing_keys`."""
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await provisioning_tokens.revoke(database=database, door=door, id=id)
 
 
 async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
-    """The tokens of directories that were issued. Raises what opening the database raises."""
+    """Return all issued SCIM provisioning tokens, newest first. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
         return await provisioning_tokens.every(await open_database(settings, trusted(*certificate_sources()), stack))
 
@@ -226,7 +232,7 @@ async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
 async def _for_a_command(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, anywhere: bool = False
 ) -> tuple[Database, FgaClient, Door]:
-    """What a verb of the command line needs to pass the door."""
+    """Return (database, OpenFGA client, door) for a command. `anywhere` is as for `open_database`."""
     trust = trusted(*certificate_sources())
     database = await open_database(settings, trust, stack, anywhere=anywhere)
     fga = await open_openfga(settings, trust, database, stack)

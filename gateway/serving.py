@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate serve``: Granian with its workers, and the metrics of all of them on a port of their own."""
+"""``lakegate serve``: run Granian with its worker processes, and serve their metrics on a separate port."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _DRAIN_SECONDS = 5
 
 
 class CannotListen(Exception):
-    """An address to listen on cannot be had; the message names the setting."""
+    """Listening on an address failed. The message names the setting."""
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM; returns after the workers have finished what they had begun.
+    """Serve until SIGINT or SIGTERM. Workers then get five seconds to finish their requests.
 
-    Each worker builds its own application from ``gateway.app:create_worker``. A worker that dies is replaced.
+    Each worker process creates its own application with ``gateway.app:create_worker``. Granian replaces a worker that
+    dies.
 
     Raises:
-        CannotListen: the port of the metrics is taken.
+        CannotListen: the port for metrics is in use, or the process may not listen on it.
     """
-    # Before the workers start: the Prometheus client in them looks for this directory when it is imported.
+    # Before the workers start: their Prometheus client reads this variable when it is imported.
     directory = tempfile.mkdtemp(prefix="lakegate-metrics-")
     export_metrics_directory(directory)
     try:
@@ -64,7 +65,7 @@ def serve(settings: Settings) -> None:
 
 
 def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
-    """Serve the sum over all workers at ``/metrics`` from a thread of this process, which handles no request."""
+    """Serve the sum over all workers at ``/metrics``, in a thread of the parent process. Raises CannotListen."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     from gateway.telemetry.worker_metrics import LivingWorkers

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom the gateway's own connections trust: one place makes it, and everything that connects is given it.
+"""Load the certificates that outgoing connections of the gateway trust.
 
-`SSL_CERT_FILE` and `SSL_CERT_DIR` are heeded as OpenSSL's own programs do: when one is set, its certificates stand in
-the place of the system's. Libraries that would not look there by themselves (those that speak to object stores) are
-given the same certificates in the form they take.
+As in OpenSSL's programs, the certificates in `SSL_CERT_FILE` and `SSL_CERT_DIR` replace those of the system. Libraries
+that do not read the two variables (clients of object stores) receive the same certificates as text or as a file.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ _MOST_BYTES: Final = 16_777_216
 
 
 class CertificatesUnusable(Exception):
-    """What `SSL_CERT_FILE` or `SSL_CERT_DIR` names holds no certificate that can be used; the message says which."""
+    """A file or directory of certificates is unusable. The message names the variable and the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`context` is for connections of Python's own; `pem` and `bundle` are the same certificates as text and as a file,
-    None where the libraries' own are meant.
+    """Trusted certificates. `context` is for connections of the standard library. `pem` (text) and `bundle` (path of a
+    file) are the same certificates for other libraries; None means the defaults of the library.
     """
 
     context: ssl.SSLContext
@@ -38,9 +37,10 @@ class Trust:
 
 
 def trusted(file: str | None, directory: str | None) -> Trust:
-    """What the two variables say; the system's certificates when neither is set. Raises CertificatesUnusable.
+    """Return the certificates of `file` (SSL_CERT_FILE) and `directory` (SSL_CERT_DIR); the system's without both.
 
-    All certificates of a directory count, also those without OpenSSL's hashed names: a mounted secret has none.
+    All certificate files of the directory are read, because mounted secrets lack the hashed names that OpenSSL expects.
+    Raises CertificatesUnusable.
     """
     if not file and not directory:
         return Trust(ssl.create_default_context())
@@ -52,9 +52,10 @@ def trusted(file: str | None, directory: str | None) -> Trust:
 
 
 def for_postgres(mode: str, trust: Trust, root_certificate: str | None) -> ssl.SSLContext | str:
-    """What asyncpg is given for libpq's `sslmode`: a context where the server has to prove who it is, else the mode.
+    """Return the `ssl` argument of asyncpg for an `sslmode` of libpq.
 
-    `root_certificate` is a file of certificates to trust for PostgreSQL alone. Raises CertificatesUnusable.
+    It is an SSL context for `verify-ca` and `verify-full`, else the mode itself. `root_certificate` is the path of a
+    certificate file that replaces `trust` for PostgreSQL. Raises CertificatesUnusable.
     """
     if mode not in ("verify-ca", "verify-full"):
         return mode
@@ -87,28 +88,28 @@ def _certificates(path: Path, variable: str) -> str:
     except OSError as error:
         raise CertificatesUnusable(f"{variable} names {path}, which cannot be read: {error.strerror}") from None
     try:
-        # Only to see that it can be read: every library says it in its own way, and some not at all.
+        # Only a check: libraries report unreadable certificates in different ways, and some not at all.
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):
         raise CertificatesUnusable(f"{variable} names {path}, which holds no certificate in PEM form") from None
-    # A file may hold the key as well: that is nobody's to be copied.
+    # Without other blocks: the file may contain a private key, which must not be copied.
     return "\n".join(_BLOCK.findall(text))
 
 
 def _kept(pem: str) -> str:
-    """A file with these certificates, for libraries that take nothing else; it is as public as they are, and goes with
-    the process.
+    """Return the path of a temporary file with these certificates, for libraries that accept only a path.
 
-    Where the system has files without a name it is one of those: nothing is left when the process is killed.
+    On Linux it is an anonymous file in memory, so a killed process leaves nothing behind. Elsewhere the process deletes
+    a named file when it exits. Certificates are public, so the file needs no protection.
     """
     if hasattr(os, "memfd_create"):
-        # Never closed: it is good for this process and those it forks, for as long as they live.
+        # Never closed: the path is valid while the descriptor is open, in this process and in forked ones.
         unnamed = os.memfd_create("lakegate-trust")
         with open(unnamed, "w", closefd=False) as file:
             file.write(pem)
         return f"/proc/self/fd/{unnamed}"
     with tempfile.NamedTemporaryFile("w", prefix="lakegate-trust-", suffix=".pem", delete=False) as named:
         named.write(pem)
-    # Unlike atexit's, this is also heeded by worker processes, and never run by one for its parent.
+    # Unlike `atexit`, this also runs in worker processes, and a worker does not run it for its parent.
     Finalize(None, Path(named.name).unlink, kwargs={"missing_ok": True}, exitpriority=0)
     return named.name

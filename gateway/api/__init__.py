@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP: the only room that knows Litestar. Handlers are a few lines: build the operation, admit it, call the use
+"""The HTTP API, the only room that imports Litestar. A handler builds the operation, admits it and calls the use
 case.
 """

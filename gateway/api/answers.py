@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Responses with an entity tag (RFC 9110 section 8.8.3), and responses without content."""
+"""Build responses with an entity tag (RFC 9110 section 8.8.3), and responses without content."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from gateway.iceberg.wire import CommitTableResponse, LoadTableResult
 Body = TypeVar("Body", bound=Struct)
 
 TableAnswer: TypeAlias = Response[LoadTableResult | None]
-"""A table's metadata and credentials, or nothing with status 304."""
+"""A table's metadata and credentials, or status 304 without a body."""
 
 CommitAnswer: TypeAlias = Response[CommitTableResponse]
-"""What a commit made."""
+"""The metadata after a commit."""
 
-#: Two callers, and one caller who asks for other credentials, get different answers from the same address.
+#: Responses at one URL differ by caller, assumed role and requested delegation.
 _VARY = "Authorization, X-Assume-Role, X-Iceberg-Access-Delegation"
 _PRIVATE = "private, no-cache"
 
 
 def tagged(body: Body, etag: str) -> Response[Body]:
-    """The body with its tag."""
+    """Return a response with this body and entity tag."""
     return Response(body, headers=_headers(etag))
 
 
 def not_modified_or(answer: Tagged) -> TableAnswer:
-    """Return the body, or 304 if the client has it. An answer without a tag cannot be confirmed later."""
+    """Return the body, or 304 if there is none because the client has it. An empty tag sets no `ETag` header."""
     if answer.body is None:
         return Response(None, status_code=304, headers=_headers(answer.etag))
     return Response(answer.body, headers=_headers(answer.etag))
@@ -44,7 +44,7 @@ def _headers(etag: str) -> dict[str, str]:
 
 
 class EmptyResponse(Response[None]):
-    """Send an empty body, where Litestar alone would send the four bytes `null` with status 200."""
+    """Response with an empty body. Litestar alone sends the four bytes `null` with status 200."""
 
     def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
         """Return no bytes."""
@@ -58,5 +58,5 @@ class EmptyResponse(Response[None]):
 
 
 def answers_nothing(handler: Callable[..., Any]) -> bool:
-    """Whether the handler says of itself that it returns nothing."""
+    """Return True if the return annotation of the handler is None."""
     return inspect.signature(handler).return_annotation in (None, "None", type(None))

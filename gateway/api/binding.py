@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile the fields of an operation to readers of its request, by the markers of `gateway.access.request`.
 
-A class is examined once, when its endpoint is served. The same markers describe the endpoint in the OpenAPI document,
-so the document names every input and no other.
+Each class is compiled once, when its endpoint is registered. The same markers describe the endpoint in the OpenAPI
+document, so the document contains exactly the inputs that are read.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from gateway.api.context import Ctx
 
 Reader = Callable[["Ctx", Any], Any]
-"""(context, decoded body) -> the value of a field."""
+"""A function from (context, decoded body) to the value of a field."""
 
 _BINDINGS: dict[type[HttpOperation], Binding] = {}
-"""Bindings by operation, filled as endpoints are served and never changed afterwards."""
+"""Bindings by operation, filled while endpoints are registered and constant afterwards."""
 
-#: References by name, which bodies give without the warehouse of the path.
+#: References that bodies give by name; the warehouse is in the path.
 _NAMED: Mapping[Any, type[Any]] = {TableRef: Table, ViewRef: View, GenericTableRef: GenericTable}
 
-#: More digits than a number of a query has.
+#: The largest number of digits in a number of a query.
 _DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Name the inputs of a handler beside the path. `query` maps names to the JSON types of the document."""
+    """The inputs of a handler beside the path. `query` maps names to JSON types of the OpenAPI document."""
 
     body: Any = None
     form: Any = None
@@ -59,14 +59,14 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Hold the inputs of an operation, and a reader for each field with a marker."""
+    """The inputs of an operation, and (field name, reader) for each field with a marker."""
 
     inputs: Inputs
     readers: tuple[tuple[str, Reader], ...]
 
 
 def inputs_of(operations: Iterable[type[HttpOperation]], sources: Iterable[Source] = ()) -> Inputs:
-    """Return the inputs of the operations of one endpoint, and those that their handler reads beside them."""
+    """Return the inputs of the operations of one endpoint, and the `sources` that the handler reads itself."""
     found = Inputs()
     for operation in operations:
         found |= bind(operation).inputs

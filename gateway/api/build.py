@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-import gateway.api.endpoints  # noqa: F401 - importing the package serves every operation
+import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.context import provide_ctx
 from gateway.api.errors import answer_error
@@ -25,11 +25,11 @@ from gateway.telemetry.calls import Calls
 
 
 class UndeclaredRoute(Exception):
-    """A route serves no declared operation, or an operation is served by no route."""
+    """A route without a declared operation, or an operation without a route."""
 
 
 Application: TypeAlias = ASGIApp
-"""What the server calls."""
+"""The ASGI application that the server runs."""
 
 
 def build_api(
@@ -44,8 +44,9 @@ def build_api(
 ) -> tuple[Application, Litestar]:
     """Return the ASGI application and the Litestar application inside. Raises UndeclaredRoute.
 
-    `assemble` makes the services in the running loop and registers their closing on the stack. `extra_handlers` is for
-    tests of the walk. `max_seconds` and `max_silence` are those of `Latch`; `calls` counts requests.
+    `assemble` creates the services in the running event loop and registers their cleanup on the stack. `max_body_bytes`
+    limits request bodies. `max_seconds` and `max_silence` are the limits of `Latch`; `observer` and `calls` receive its
+    metrics and statistics. `extra_handlers` is for tests of `require_declared`.
     """
 
     @asynccontextmanager
@@ -69,7 +70,7 @@ def build_api(
 
 
 def require_declared(app: Litestar) -> None:
-    """Walk all routes: each must serve declared operations, and every declared operation must be served."""
+    """Raise UndeclaredRoute unless each route serves declared operations and each declared operation has a route."""
     for each in app.routes:
         for handler in _handlers(each):
             if not (_declares(handler) or _is_litestars_own(handler)):
@@ -80,7 +81,7 @@ def require_declared(app: Litestar) -> None:
 
 
 def _declares(handler: Any) -> bool:
-    """Whether the options name operations, at least one; only HTTP handlers can, the latch sees no others."""
+    """Return True for an HTTP handler whose options name at least one operation. The latch sees HTTP handlers only."""
     operations = handler.opt.get(OPERATIONS_OF)
     return (
         isinstance(handler, HTTPRouteHandler)
@@ -91,8 +92,8 @@ def _declares(handler: Any) -> bool:
 
 
 def _is_litestars_own(handler: Any) -> bool:
-    """Return True for the OPTIONS handler that Litestar adds to each path. Its function identifies it, because any
-    handler can declare the method OPTIONS.
+    """Return True for the OPTIONS handler that Litestar adds to each path. The check uses the module of its function,
+    because any handler can declare the method OPTIONS.
     """
     return isinstance(handler, HTTPRouteHandler) and handler.fn.__module__ == "litestar.routes.http"
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one injected dependency of every handler: the caller, the door, the use cases, and readers of the request."""
+"""`Ctx`, the dependency that is injected into every handler: caller, door, use cases, and readers of the request."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
-from urllib.parse import unquote
 from uuid import UUID
 
 import msgspec
@@ -18,7 +17,7 @@ from gateway.access.door import Door
 from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import ProjectRef, RoleRef, TabularRef, View, ViewRef, WarehouseRef
+from gateway.access.refs import ProjectRef, RoleRef, WarehouseRef
 from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
@@ -26,18 +25,13 @@ from gateway.api.binding import Inputs, bind
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
-from gateway.api.path_refs import read_path
+from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import principal_of, unless_own
-from gateway.iceberg.errors import (
-    BadRequestException,
-    InvalidPaginationToken,
-    ReferencedByDepthExceeded,
-)
-from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
@@ -54,7 +48,7 @@ Value = TypeVar("Value")
 
 
 class Ctx:
-    """One request, for its handler."""
+    """One request: its caller, the services, and methods that read its declared inputs and admit operations."""
 
     __slots__ = ("_decoded", "_context", "_inputs", "_lease", "_request", "services")
 
@@ -74,12 +68,12 @@ class Ctx:
 
     @property
     def actor(self) -> Actor:
-        """The caller."""
+        """Return the caller."""
         return self._context.actor
 
     @property
     def authorizations(self) -> list[bytes]:
-        """All values of the Authorization header, for an operation that authenticates by itself."""
+        """Return all values of the Authorization header, for an operation that authenticates the caller itself."""
         return _authorizations(self._request)
 
     def _media_type(self) -> str:
@@ -87,7 +81,7 @@ class Ctx:
         return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def form(self, kind: type[Form]) -> Form:
-        """Return the body as a form. Raises UnreadableForm, and reads no more of a longer body than a form may have."""
+        """Return the body as a form. Raises UnreadableForm; at most `MAX_FORM` bytes and one chunk are read."""
         self._require_declared(kind == self._inputs.form, str(kind))
         body = bytearray()
         if announced_bytes(self._request.scope) <= MAX_FORM:
@@ -100,13 +94,13 @@ class Ctx:
         return read_form(self._media_type(), bytes(body), kind)
 
     async def _content(self) -> bytes:
-        """Return the body, which is JSON. Raises 400 for U+0000 in it."""
+        """Return the bytes of the JSON body. Raises 400 if it contains U+0000."""
         raw = await self._request.body()
         refuse_in_body(raw)
         return raw
 
     async def come_as(self, token: VerifiedToken) -> None:
-        """Set the caller that the handler authenticated. Raises TypeError if the caller is known already."""
+        """Set the caller that the handler authenticated. Raises ShareExceeded, and TypeError for a second caller."""
         if self._context.actor.kind is not ActorKind.ANONYMOUS:
             raise TypeError("who asks is known already")
         self._context.actor = self.services.actor_of(token)
@@ -114,53 +108,56 @@ class Ctx:
         self._lease = await enter(self._request, self.services, self._context.actor)
 
     async def come_through(self) -> None:
-        """Admit reading through the views that `referenced-by` names, if the token is of a trusted engine.
+        """Admit reading through the views in `referenced-by`, if the token belongs to a trusted engine.
 
-        For every other caller the parameter has no effect. Raises 400 for a malformed or too long chain, and the door's
-        refusals.
+        For every other caller the parameter has no effect. Raises 400 for a malformed or too long chain of views,
+        ShareExceeded, and the errors of `Door.pass_through`.
         """
         if not self.actor.owner_properties:
             return
-        views = _chain(
+        views = referenced_views(
             self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.services.passages_max
         )
         await self._charge(len(views))
         await self.services.door.pass_through(self._context, views)
 
     async def admit(self, operation: Op) -> Permit[Op]:
-        """The permit for `operation`, or the refusal as an exception."""
+        """Return the permit for `operation`. Raises ShareExceeded and the errors of `Door.admit`."""
         await self._charge(operation.questions())
         permit = await self.services.door.admit(self._context, operation)
         self._recognize_delegate(operation)
         return permit
 
     async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """The permit for `operation`, and in the same round one for `extra` if there is one and it is allowed."""
+        """Return (permit for `operation`, permit for `extra`), decided together.
+
+        The second permit is None if `extra` is None or refused. Raises as `admit`.
+        """
         await self._charge(operation.questions() + (0 if extra is None else extra.questions()))
         permits = await self.services.door.admit_with(self._context, operation, extra)
         self._recognize_delegate(operation)
         return permits
 
     async def _charge(self, questions: int) -> None:
-        """Charge questions to the decision engines to the caller's share. Raises ShareExceeded."""
+        """Charge a number of engine questions to the caller's share. Raises ShareExceeded."""
         if self._lease is not None and questions > 0:
             await self._lease.ask(questions)
 
     def _recognize_delegate(self, operation: Operation) -> None:
-        """Admission of a delegated request proves that its engine holds `delegate` where the operation lies."""
+        """Recognize the engine of a delegated request: admission proved that it holds `delegate` on the objects."""
         engine = self.actor.engine
         if engine is not None and isinstance(operation, HttpOperation) and not operation.is_public():
             self.services.shares.recognize(engine)
 
     def recognize_engine(self) -> None:
-        """Give the caller the lane of engines from now on: a decision just found it an inspector or a delegate."""
+        """Put the caller's next requests into the lane of engines: a decision found an inspector or a delegate."""
         self.services.shares.recognize(self.actor.id)
 
     async def begin(self, operation: type[HttpOperation]) -> Claim | Remembered | None:
-        """Claim the request's idempotency key, or return the recorded success; None without a key.
+        """Claim the request's idempotency key, or return the success recorded under it. Return None without a key.
 
-        Raises the answer of read-only maintenance, in which no key is claimed, because the claim is a change. Raises
-        400 for a malformed key, 409 while the first attempt runs, 422 for a key that was used with another body.
+        Raises the error of read-only maintenance, because a claim is a change. Raises 400 for a malformed key, 409
+        while the first attempt runs, and 422 for a key that was used with another body.
         """
         self.services.door.require_open(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
@@ -168,11 +165,11 @@ class Ctx:
             return None
         digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._content())
         if not operation.is_catalog_mutation():
-            # Which project is meant is part of the request. And the key, which is not kept, hides the body: bodies
-            # here may hold credentials, and what is kept of one must not serve to try guesses of them.
+            # The named project is part of the request. The key acts as a salt and is not stored: bodies here may hold
+            # credentials, and a stored digest must not allow an attacker to test guesses of them.
             digest.update(b"\x00" + (self._header("x-project-id") or "").encode() + b"\x00" + key.bytes)
             if (precondition := self._header("if-match")) is not None:
-                # Only where it is given: requests without one keep the digest that older gateways recorded.
+                # Only if present, so that other requests keep the digest that older versions recorded.
                 digest.update(b"\x00" + precondition.encode())
         begun = await self.services.repetitions.begin(
             RepeatableRequest(
@@ -191,7 +188,7 @@ class Ctx:
         return begun
 
     async def read(self, operation: type[Http], **given: object) -> Http:
-        """Make an operation of the request, by the markers of its fields. `given` are fields that the handler states.
+        """Build an operation from the request, by the markers of its fields. `given` are fields set by the handler.
 
         Raises 400 for missing and malformed inputs.
         """
@@ -201,15 +198,18 @@ class Ctx:
 
     @property
     def path(self) -> Mapping[str, Any]:
-        """The parameters of the path."""
+        """Return the path parameters by name."""
         return self._request.path_params
 
     def ref(self, kind: type[Value]) -> Value:
-        """The reference of this type that the path names. Raises 400 for a parameter that cannot be one."""
+        """Return the reference of this type that the path names. Raises 400 for a malformed path parameter."""
         return read_path(kind, self.path)
 
     async def body(self, kind: type[Body]) -> Body:
-        """The request body, decoded once: the operation and the use case see the same value (LG-DEC-02)."""
+        """Return the JSON body, decoded once: the operation and the use case see the same value (LG-DEC-02).
+
+        Raises 400 for an empty, malformed or too large document, and TypeError for an undeclared type.
+        """
         if self._decoded is not None and self._decoded[0] is kind:
             decoded: Body = self._decoded[1]
             return decoded
@@ -226,17 +226,17 @@ class Ctx:
         return decode(raw, kind)
 
     async def scim(self, kind: type[Body]) -> Body:
-        """As `body`, by the rules of SCIM: attributes in any letter case, unknown ones ignored. Raises ScimError."""
+        """Return the body by the rules of SCIM: names in any letter case, unknown ones ignored. Raises ScimError."""
         self._require_declared(kind == self._inputs.body, str(kind))
         return read_scim(await self._content(), kind)
 
     def _require_declared(self, declared: bool, name: str) -> None:
-        """Raise TypeError for an input that the handler does not declare: the OpenAPI document would not name it."""
+        """Raise TypeError for an undeclared input, because the OpenAPI document would not contain it."""
         if not declared:
             raise TypeError(f"{self._request.scope['path']} reads {name} and does not declare it")
 
     def header(self, name: str) -> str | None:
-        """A header's value, all its lines joined by commas."""
+        """Return the value of a header, several lines joined by commas; None if it is absent."""
         self._require_declared(name in self._inputs.headers, name)
         return self._header(name)
 
@@ -245,7 +245,10 @@ class Ctx:
         return ", ".join(values) if values else None
 
     def query(self, name: str) -> str | None:
-        """A query parameter. Raises 400 when it is given twice: two readers could take different ones (LG-DEC-02)."""
+        """Return a query parameter; None if it is absent.
+
+        Raises 400 if it is given twice, because two readers could take different values (LG-DEC-02).
+        """
         self._require_declared(name in self._inputs.query, name)
         values = self._request.query_params.getall(name, [])
         if len(values) > 1:
@@ -253,17 +256,17 @@ class Ctx:
         return values[0] if values else None
 
     def refused_query(self, name: str) -> bool:
-        """Return True if the request has a query parameter that the handler refuses and the document leaves out."""
+        """Return True if the request has this query parameter, which the handler rejects and does not declare."""
         return name in self._request.query_params
 
     def queries(self, name: str) -> list[str]:
-        """A query parameter that may be given several times, or once with commas."""
+        """Return all values of a query parameter that may be repeated or separated by commas, without empty ones."""
         self._require_declared(name in self._inputs.query, name)
         given = ",".join(self._request.query_params.getall(name, []))
         return [part.strip() for part in given.split(",") if part.strip()]
 
     def principal(self) -> Principal | None:
-        """Return the principal that `principalUser` or `principalRole` names; None for neither, and for the caller.
+        """Return the principal that `principalUser` or `principalRole` names; None without both, or for the caller.
 
         Raises 400 for both, and for malformed ids.
         """
@@ -278,7 +281,7 @@ class Ctx:
         return unless_own(principal_of(identity), self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
-        """A boolean query parameter."""
+        """Return a boolean query parameter, or `default` if it is absent. Raises 400 for another value."""
         text = self.query(name)
         if text is None:
             return default
@@ -287,24 +290,25 @@ class Ctx:
         return text.lower() == "true"
 
     def page_size(self, name: str, after: str) -> int | None:
-        """Return the page size of the query parameter `name`; the largest for a request with `after` and no size.
+        """Return the page size in the query parameter `name`, at most `page_size_max`.
 
-        Raises 400 for anything but a positive number.
+        Without it, return `page_size_max` if the request has the page token `after`, else None. Raises 400 for anything
+        but a positive number.
         """
         size = self.query(name)
         if size is None:
             return self.services.page_size_max if after and self.query(after) is not None else None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
-        # Python refuses to read thousands of digits; more than nine mean the largest page anyhow.
+        # `int` raises for thousands of digits, and more than nine exceed the largest page anyway.
         return self.services.page_size_max if len(size) > 9 else min(int(size), self.services.page_size_max)
 
     def project(self, given: str | None = None) -> ProjectRef:
-        """The project of a management request.
+        """Return the project of a management request.
 
-        The one in its path, if it has one (older paths); else the one that the header `x-project-id` names, or as older
-        clients do it the body (`given`) or the query; else the only one the caller may be in; else the default one.
-        Raises 400 when the latter name different ones, rather than choose between them, and ProjectIdMissing.
+        It is the first of: the project in the path (older paths), the project in the header `x-project-id`, the body
+        (`given`) or the query (older clients), the project that token or role limit the caller to, the default project.
+        Raises 400 if header, body and query name different projects, and ProjectIdMissing if there is none.
         """
         if "project_id" in self.path:
             return ProjectRef(self.path["project_id"])
@@ -318,29 +322,11 @@ class Ctx:
         return ProjectRef(id)
 
 
-def _chain(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
-    """The views of `referenced-by`, the outermost first: parted by commas before anything is decoded, each a namespace
-    and a name parted as the levels of a namespace are (REST specification).
-    """
-    given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
-    if len(given) > 1:
-        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
-    views = []
-    for text in given[0].split(",") if given and given[0] else ():
-        try:
-            namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
-        except UnicodeDecodeError:
-            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
-        if not parted:
-            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
-        views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
-    if len(views) > longest:
-        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
-    return views
-
-
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
-    """Authenticate and make the handler's context. Raises 401 and 503 of authentication."""
+    """Authenticate the caller, take a slot of its share, assume the requested role, and return the handler's context.
+
+    Raises 401 and 503 of authentication, ShareExceeded, and the errors of `_assume`.
+    """
     services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
     given = _authorizations(request)
@@ -372,7 +358,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
 
 
 async def enter(request: Request[Any, Any, Any], services: Services, actor: Actor) -> Lease:
-    """Take a slot of the caller's share, which the latch gives back when the request ends. Raises ShareExceeded."""
+    """Take a slot of the caller's share. The latch releases it when the request ends. Raises ShareExceeded."""
     lease = await services.shares.enter(actor, announced_bytes(request.scope))
     request.scope["state"][LEASE] = lease
     return lease
@@ -389,7 +375,7 @@ async def _assume(
     project: str | None,
     operations: frozenset[type[HttpOperation]],
 ) -> None:
-    """Make the caller act as the role of the header. Raises 400 for a malformed header, and 400 and 403 of
+    """Make the caller act as the role in the header. Raises 400 for a malformed header, and the errors of
     `Door.assume`.
     """
     try:
@@ -399,12 +385,12 @@ async def _assume(
     try:
         await door.assume(request_context, RoleRef(role), project=project)
     except DecisionUnavailable:
-        # What is asked for afterwards decides how an outage is told.
+        # The operation of the request decides the status: 429 for a catalog mutation, else 503.
         raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None
 
 
 def _printable(text: str | None) -> str | None:
-    """At most 256 printable characters of an unverified header."""
+    """Return at most 256 printable characters of an unverified header."""
     if text is None:
         return None
     return "".join(character for character in text if character.isprintable())[:256]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every exception as an answer, in one table. Unknown ones are 500 with an id and nothing else."""
+"""Map exceptions to error responses. An unknown exception becomes 500 with an error id and no details."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from gateway.scim.wire import MEDIA_TYPE as SCIM
 
 _log = structlog.get_logger("api.errors")
 
-#: What else can be wrong with a request of SCIM.
+#: The `scimType` of errors other than ScimError, by status (RFC 7644 section 3.12).
 _SCIM_TYPES = {400: "invalidValue", 413: "tooMany"}
 
-#: Answered before the body was read to its end: what comes after it on the connection could not be told from it.
+#: Statuses that close the connection. The body was not read completely, and its rest could be parsed as a request.
 _UNREAD = frozenset({408, 413})
 
 _encoder = msgspec.json.Encoder()
@@ -57,7 +57,7 @@ class MethodNotAllowed(CatalogError, code=405, type="MethodNotAllowedException")
 
 
 class OAuthRefused(CatalogError, code=400, type="OAuthError"):
-    """A token request that is not granted (RFC 6749 section 5.2), with one of the error codes there or of RFC 8693."""
+    """Refusal of a token request, with an error code of RFC 6749 section 5.2 or RFC 8693."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(description)
@@ -65,15 +65,15 @@ class OAuthRefused(CatalogError, code=400, type="OAuthError"):
 
 
 class OAuthUnauthenticated(OAuthRefused, code=401, type="OAuthError"):
-    """As OAuthRefused, for a client that is not authenticated."""
+    """Refusal of a token request of an unauthenticated client."""
 
 
 class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
-    """The request did not arrive in time; nothing was done with it."""
+    """The request did not arrive in time and changed nothing."""
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """The answer for any exception raised on the way of a request (Litestar's exception handler)."""
+    """Return the error response for an exception, and log it. This is the exception handler of Litestar."""
     told = told_error(error, catalog_mutation=is_catalog_mutation(request.scope))
     if isinstance(told, NoSuchRoute | MethodNotAllowed):
         told = not_supported(request.scope["path"]) or told
@@ -95,7 +95,7 @@ def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, s
 
 
 def _outage_behind(error: Exception) -> dict[str, str]:
-    """Return the kind of outage for the log. Clients get one answer for all of them, 429 for a catalog mutation."""
+    """Return the reason of an outage, for the log only; empty for other errors. Clients do not see the dependency."""
     for each in (error, error.__cause__):
         if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
             return {"reason": f"{type(each).__name__}: {each}"}
@@ -103,7 +103,7 @@ def _outage_behind(error: Exception) -> dict[str, str]:
 
 
 def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
-    """Return the HTTP error for an exception: the table from exceptions to HTTP."""
+    """Return the HTTP error for an exception. For a catalog mutation, 503 becomes 429."""
     match error:
         case CommitUnknown():
             told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
@@ -120,7 +120,7 @@ def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
         case _:
             told = InternalServerError("An internal error happened. Its id is in the details and in the log.")
     if catalog_mutation and told.code == 503:
-        # Clients read a 5xx answer to a commit as "state unknown" and keep files for ever; nothing was committed here.
+        # Clients read a 5xx response to a commit as "state unknown" and never delete its files. Nothing was committed.
         return TooManyRequests(told.message)
     return told
 
@@ -140,14 +140,14 @@ def _from_framework(error: HTTPException) -> CatalogError:
 
 
 class OAuthError(msgspec.Struct, frozen=True):
-    """RFC 6749 section 5.2."""
+    """The body of an OAuth error (RFC 6749 section 5.2)."""
 
     error: str
     error_description: str
 
 
 def body_of(error: CatalogError, error_id: str) -> bytes:
-    """The protocol's error form, or OAuth's; details of server faults stay in the log."""
+    """Return the error body of the Iceberg protocol or of OAuth. Details of server errors are only logged."""
     if isinstance(error, OAuthRefused):
         return _encoder.encode(OAuthError(error.error, f"{error.message} (error id {error_id})"))
     details = error.detail if error.code < 500 else ()
@@ -161,7 +161,7 @@ def body_of(error: CatalogError, error_id: str) -> bytes:
 
 
 def scim_body(error: CatalogError, error_id: str) -> bytes:
-    """SCIM's error form (RFC 7644 section 3.12)."""
+    """Return the error body of SCIM (RFC 7644 section 3.12)."""
     scim_type = error.scim_type if isinstance(error, ScimError) else _SCIM_TYPES.get(error.code, "")
     return _encoder.encode(
         ErrorBody(
@@ -174,7 +174,7 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
 
 
 def overtime() -> CatalogError:
-    """Return the answer to a request that ran out of time and changed nothing; `told_error` makes it 429 if needed."""
+    """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `told_error`."""
     return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
 
 
@@ -191,7 +191,7 @@ def _headers(error: CatalogError) -> dict[str, str]:
 
 
 async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
-    """Answer with an error outside of the router, in the form of the API that the path belongs to."""
+    """Send an error outside of the router, in the form of the API that the path belongs to."""
     body, media_type = _in_form_of(scope["path"], error, str(uuid7()))
     headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in _headers(error).items()]
@@ -201,7 +201,7 @@ async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
 
 
 def is_catalog_mutation(scope: Scope) -> bool:
-    """Whether the route of the request changes the catalog."""
+    """Return True if the route of the request serves a catalog mutation."""
     handler = scope.get("route_handler")
     operations: frozenset[type[HttpOperation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
     return any(operation.is_catalog_mutation() for operation in operations)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a form, once and into one type, as requests of the OAuth endpoint are sent (RFC 6749 section 4)."""
+"""Decode form bodies, which the OAuth endpoint receives (RFC 6749 section 4), into a struct."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Form = TypeVar("Form", bound=msgspec.Struct)
 
 
 class UnreadableForm(Exception):
-    """The body is no form, or one that two readers could understand differently; the text says why."""
+    """The body is not a form, or an ambiguous one. The message gives the reason."""
 
 
 def read_form(media_type: str, body: bytes, kind: type[Form]) -> Form:
-    """Return the fields of `kind`, each a text that is given once (RFC 6749 section 3.2).
+    """Return the form as a `kind`. A parameter may occur only once (RFC 6749 section 3.2).
 
-    Missing fields are empty and unknown ones are ignored, as the section demands. Raises UnreadableForm.
+    Missing parameters are empty strings and unknown ones are ignored, as that section requires. Raises UnreadableForm.
     """
     if media_type != FORM:
         raise UnreadableForm(f"the request must be {FORM}")

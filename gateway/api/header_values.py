@@ -9,10 +9,10 @@ _KNOWN = frozenset({"vended-credentials", "remote-signing", "client-managed"})
 
 
 def client_manages_storage(header: str | None) -> bool:
-    """Return True if the client wants no credentials: for `client-managed` alone.
+    """Return True if `client-managed` is the only value: the client needs no vended credentials.
 
-    Without the header, and for remote signing alone, credentials are vended, as in Lakekeeper. Raises 400 for an
-    unknown value: it must not count as a wider one (LG-DEC-08).
+    Without the header, and for `remote-signing` alone, credentials are vended, as in Lakekeeper. Raises 400 for an
+    unknown value, which must not grant more than a known one (LG-DEC-08).
     """
     if header is None or not header.strip():
         return False
@@ -27,7 +27,7 @@ def client_manages_storage(header: str | None) -> bool:
 
 
 def adopts(header: str | None) -> bool:
-    """Return True for `true` and False for `false` or no header. Raises 400 for any other value."""
+    """Return True for `true`, and False for `false` or an absent header. Raises 400 for any other value."""
     match (header or "").strip().lower():
         case "true":
             return True

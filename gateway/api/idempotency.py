@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Idempotency-Key`: a change happens once however often it is sent.
+"""Handle idempotency keys: a change with the header `Idempotency-Key` succeeds at most once per key.
 
-Every handler of a change is wrapped here by `serves`, so no use case has to think of it: the change itself
-remembers the success (`Database.change`), this module decides whether there is anything left to do.
+`serves` wraps every handler of a change with `once`. The transaction of the change records its success
+(`Database.change`); this module claims the key and answers retries.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def parse_key(values: list[str]) -> UUID | None:
-    """Return the key of a request from the lines of its header; a blank one counts as none.
+    """Return the idempotency key from the values of its header; None if it is absent or blank.
 
-    Raises DuplicateIdempotencyKey for several lines and InvalidIdempotencyKey for anything but a UUID in its usual
-    form.
+    Raises DuplicateIdempotencyKey for several values, and InvalidIdempotencyKey for anything but a hyphenated UUID.
     """
     if len(values) > 1:
         raise DuplicateIdempotencyKey(f"The header Idempotency-Key is given {len(values)} times.")
@@ -42,9 +41,13 @@ def parse_key(values: list[str]) -> UUID | None:
 def once(
     handler: Callable[..., Awaitable[Any]], operation: type[Operation], replay: Callable[..., Awaitable[Any]] | None
 ) -> Callable[..., Awaitable[Any]]:
-    """The handler, called at most once with success for each key."""
+    """Return a handler that calls `handler` unless the idempotency key has a recorded success.
 
-    # `Any`: the context's own module imports `serves`.
+    For a recorded success, `replay` builds the answer from (context, recorded success). Raises 422 if there is no
+    `replay` and the handler returns a body.
+    """
+
+    # `Any`, because the module of `Ctx` imports this one.
     @functools.wraps(handler)
     async def guarded(ctx: Any) -> Any:
         begun = await ctx.begin(operation)
@@ -55,7 +58,7 @@ def once(
                 return await handler(ctx)
             finally:
                 if not begun.fulfilled:
-                    # The caller who goes away must not leave the key taken.
+                    # A client that disconnects must not leave the key claimed.
                     await asyncio.shield(ctx.services.repetitions.give_up(begun))
         await ctx.admit(RepeatAnswer(operation.name()))
         await ctx.services.repetitions.finish(begun)

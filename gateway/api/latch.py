@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The latch (lock 5): no success answer leaves a request that was not admitted, or whose audit record is not durable.
+"""The latch (lock 5): withhold success responses of requests without a permit or a durable audit record.
 
-It also gives each request its id, its log context and its metrics, because every answer passes it.
+Every response passes it, so it also sets the request id, the log context, the metrics and the time limits.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestObserver(Protocol):
-    """Receives each answer, for metrics."""
+    """Receives the figures of each response, for metrics."""
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
-        """One answer left."""
+        """Record one response. `operation` is None for a route without operations."""
         ...
 
 
 class Latch(ASGIMiddleware):
-    """Wraps `send`: an answer below 400 of an operation that is not open needs an admitted, settled request."""
+    """ASGI middleware. A success passes only for a public operation, or with a permit and durable audit records."""
 
     def __init__(
         self,
@@ -61,8 +61,10 @@ class Latch(ASGIMiddleware):
         max_silence: float | None = None,
         calls: Calls | None = None,
     ) -> None:
-        """`max_seconds` is the longest time of a request, until it commits something; `max_silence` how long a client
-        may send nothing of a body it announced; `calls` counts the answers.
+        """Configure the limits, in seconds; None means no limit.
+
+        `max_seconds` limits a request until its first commit. `max_silence` limits each wait for a part of the body.
+        `observer` receives the metrics of each response, and `calls` the endpoint statistics.
         """
         self._observer = observer
         self._calls = calls
@@ -71,12 +73,12 @@ class Latch(ASGIMiddleware):
         self._max_silence = max_silence
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Pass the request on and look at the first message of its answer."""
+        """Call the application and check the first message of its response. Raises RuntimeError for other protocols."""
         if scope["type"] != ScopeType.HTTP:
             raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
         operations: frozenset[type[HttpOperation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
-        # Never the caller's: two requests of one id could not be told apart in the audit.
+        # Never an id from the client: two requests with one id could not be distinguished in the audit log.
         request_id, client_request_id = str(uuid7()), _client_request_id(scope)
         state = scope["state"]
         state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
@@ -101,7 +103,7 @@ class Latch(ASGIMiddleware):
         with request_context(request_id=request_id, client_request_id=client_request_id):
             try:
                 body = _Body(receive, self._max_silence, scope)
-                # A context manager, as every frame here is one that each request passes.
+                # A context manager instead of a wrapper function, which would add a stack frame to every request.
                 async with self._in_time(scope, body, watched, lambda: begun):
                     await next_app(scope, body.receive, watched)
             finally:
@@ -124,14 +126,14 @@ class Latch(ASGIMiddleware):
     async def _in_time(
         self, scope: Scope, body: _Body, send: Send, has_begun: Callable[[], bool]
     ) -> AsyncIterator[None]:
-        """Cut the request off when its time is over, unless it has committed something or its answer has begun."""
+        """Cancel the request at its time limit, unless it has committed a change or its response has begun."""
         try:
             async with asyncio.timeout(self._max_seconds) as timer:
                 scope["state"][DEADLINE] = Deadline(timer)
                 yield
         except (TimeoutError, asyncio.CancelledError):
-            # A task group that failed before may leave its own cancellation counted (CPython issue 116720); the timer's
-            # cancellation is then not turned into a TimeoutError.
+            # A task group that failed earlier may leave its cancellation counted (CPython issue 116720). Then asyncio
+            # does not convert the timer's cancellation to a TimeoutError.
             if has_begun() or not timer.expired():
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
@@ -140,8 +142,9 @@ class Latch(ASGIMiddleware):
 
 
 def _release(state: dict[str, Any], status: int) -> Place:
-    """Release the caller's share, and keep the audit records of admitted operations that failed. Return the place of
-    the request.
+    """Release the caller's slot, and write the audit records of admitted operations that failed.
+
+    Return the project and warehouse of the request.
     """
     lease: Lease | None = state.get(LEASE)
     if lease is not None:
@@ -152,13 +155,13 @@ def _release(state: dict[str, Any], status: int) -> Place:
     try:
         context.abandon(f"answered {status}")
     except AuditUnavailable as lost:
-        # The answer has left, and it is no success.
+        # The response was sent, and it is not a success.
         _log.error("audit.record_lost", status=status, reason=str(lost))
     return context.place
 
 
 class _Body:
-    """The client's side of a request, which may not fall silent for long."""
+    """The body of a request: limits the time between its parts, and accounts for its bytes."""
 
     def __init__(self, receive: Receive, max_silence: float | None, scope: Scope) -> None:
         self._receive = receive
@@ -167,16 +170,16 @@ class _Body:
         self._announced = announced_bytes(scope) > 0
         self._complete = False
         self.waiting = False
-        """Whether the body is being waited for right now."""
+        """True while the gateway waits for a part of the body."""
 
     async def receive(self) -> Any:
-        """The next message. Raises RequestTooSlow (408), and ShareExceeded for a body of unannounced length."""
+        """Return the next message. Raises RequestTooSlow (408) and ShareExceeded (429)."""
         if self._complete:
-            # The body is there; what is waited for is that the client goes away, and that may take its time.
+            # The body is complete. The next message is the disconnect, which has no time limit.
             return await self._receive()
         self.waiting = True
         lease: Lease | None = self._state.get(LEASE)
-        # A slow sender waits without its slot: a few principals could hold every slot that way.
+        # A slow sender gives up its slot while it waits: otherwise a few principals could hold all slots.
         pausing = None if lease is None else asyncio.get_running_loop().call_later(_PROMPT_SECONDS, lease.pause)
         try:
             async with asyncio.timeout(self._max_silence) as timer:
@@ -198,7 +201,7 @@ class _Body:
 
 
 def announced_bytes(scope: Scope) -> int:
-    """Return the `content-length` of a request; 0 if it has none, or one that is no number."""
+    """Return the `content-length` of a request in bytes; 0 if it is absent or malformed."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and value.isdigit() and len(value) < 16:
             return int(value)
@@ -210,8 +213,9 @@ def _too_slow() -> RequestTooSlow:
 
 
 def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
-    """Return the answer's headers with the request's id. No cache may keep a decision for one caller (LG-DIS-09), so
-    `Cache-Control` is set unless the handler set it.
+    """Return the headers of a response with `x-request-id` and, unless the handler set it, `cache-control`.
+
+    No shared cache may store a response that was decided for one caller (LG-DIS-09).
     """
     given = list(headers)
     if all(name.lower() != b"cache-control" for name, _ in given):
@@ -221,7 +225,7 @@ def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[t
 
 def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
     if operations is None:
-        # Litestar adds an OPTIONS handler to each path; it tells the allowed methods and nothing else.
+        # Litestar adds an OPTIONS handler to each path. It returns the allowed methods only.
         return method == "OPTIONS"
     if any(operation.is_public() for operation in operations):
         return True
@@ -237,7 +241,7 @@ async def _send_withheld(send: Send) -> None:
 
 
 def _client_request_id(scope: Scope) -> str | None:
-    """Return the caller's `x-request-id` when it is one harmless text; None otherwise."""
+    """Return the client's `x-request-id` if it is given once and matches `_REQUEST_ID`; None otherwise."""
     given = [value for name, value in scope["headers"] if name.lower() == b"x-request-id"]
     return given[0].decode() if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else None
 

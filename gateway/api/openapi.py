@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generate the OpenAPI document from the declarations of the handlers.
 
-Bodies, query parameters and headers are those of the handler's `Inputs` (`binding.py`), and `Ctx` reads no others.
-Answers are its return annotation; paths, names and statuses come from the operation's class.
+Bodies, query parameters and headers are the handler's `Inputs` (`binding.py`); `Ctx` reads no others. The schema of
+the response is the handler's return annotation. Paths, names and statuses are attributes of the operation class.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _HEADER_FORMATS: Mapping[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Describe the answer of a handler: the type of the body or None, and whether the body may be left out."""
+    """The response of a handler: the type of its body or None, and whether the body may be absent."""
 
     body: Any
     may_be_empty: bool
 
 
 def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda operation: True) -> dict[str, Any]:
-    """The document of all served operations that `select` takes, as plain values ready for JSON."""
+    """Return the OpenAPI document of the served operations that `select` accepts, as values for a JSON encoder."""
     handlers: dict[Any, list[type[HttpOperation]]] = {}
     for operation, handler in SERVED.items():
         if select(operation):
@@ -94,7 +94,7 @@ def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda oper
 
 
 def is_catalog(operation: type[HttpOperation]) -> bool:
-    """Whether the operation belongs to the Iceberg REST protocol."""
+    """Return True if the operation is part of the catalog API (the Iceberg REST protocol and its extensions)."""
     return " /catalog/" in operation.endpoint
 
 
@@ -122,7 +122,7 @@ def _operation(
 
 
 def _tag(path: str) -> str:
-    """Return the tag of a path: its last fixed word before a name, without the prefix of the API."""
+    """Return the tag of a path: the first fixed segment after the API prefix and version; `system` for other paths."""
     words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
     if words[0] not in ("catalog", "management"):
         return "system"
@@ -130,7 +130,7 @@ def _tag(path: str) -> str:
 
 
 def _older(described: dict[str, Any], path: str) -> dict[str, Any]:
-    """The same at an older path; operation ids are unique in a document."""
+    """Return the operation at an older path: deprecated, with an operation id that is unique in the document."""
     named = "".join(part.capitalize() for part in re.findall(r"[a-z]+", path.split("/v1/", 1)[1]))
     return {**described, "operationId": f"{described['operationId']}At{named}", "deprecated": True}
 
@@ -147,7 +147,7 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
-    """Describe the headers that the handler reads, and those that are read around every handler of its kind."""
+    """Describe the headers that the handler reads, and those that the layers around it read."""
     around = [
         *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
@@ -193,7 +193,7 @@ def _responses(
 
 
 def _refusal(operation: type[HttpOperation], reads: Inputs, status: str) -> tuple[type, Any]:
-    """(the form of a refusal, an example): OAuth's, SCIM's or the catalog's own."""
+    """Return (type of the error body, example): of OAuth, SCIM or the Iceberg protocol."""
     if operation.is_provisioning():
         return ErrorBody, scim_refusal_example(status)
     if reads.form is not None and status in ("400", "401"):
@@ -206,12 +206,12 @@ def _media_type(operation: type[HttpOperation]) -> str:
 
 
 def _refusals(operations: list[type[HttpOperation]]) -> list[str]:
-    """The statuses beside success that the operations can answer."""
+    """Return the error statuses of the operations."""
     if any(operation.is_public() for operation in operations):
         return ["503"] if operations[0].endpoint == "GET /health" else ["404"]
     statuses = ["400", "401", "403", "404", "5XX"]
     if any(operation.is_catalog_mutation() for operation in operations):
-        # 422: another body under a used idempotency key. 429 where clients would read 503 as "state unknown".
+        # 422: another body under a used idempotency key. 429 replaces 503, which clients read as "state unknown".
         return [*statuses, "408", "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
     repeats = operations[0].heeds_keys()
@@ -225,7 +225,7 @@ def _answer(function: Callable[..., Any]) -> Answer:
         may_be_empty = type(None) in typing.get_args(told)
     else:
         may_be_empty = False
-    # An answer without a body (304) is told by its status.
+    # A response without a body (304) has a status of its own and no schema.
     given = [each for each in typing.get_args(told) or (told,) if each is not type(None) and each is not bytes]
     return Answer(given[0] if given else None, may_be_empty)
 

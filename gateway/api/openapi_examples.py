@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples of request bodies, made from their types, so that there is one for each and none is out of date.
+"""Generate examples of request bodies from their types, so that every body has one and none is out of date.
 
-A test decodes every one of them as the gateway decodes a request.
+A test decodes every example as the gateway decodes a request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import inspect
 
 _ID: Final = "01a1fe72-4e99-725d-80d8-8afc12f93d6e"
 
-#: By the name of a member: what people would write there.
+#: Realistic values by the name of a member.
 _BY_NAME: Final[Mapping[str, Any]] = {
     "bucket": "lake",
     "credential-type": "access-key",
@@ -39,7 +39,7 @@ _BY_NAME: Final[Mapping[str, Any]] = {
 
 
 def example_of(kind: Any) -> Any:
-    """A value, ready for JSON, that decodes as `kind`: its required members, and for lists one entry."""
+    """Return a JSON value that decodes as `kind`: its required members, else the first one. Lists have one entry."""
     return _example(inspect.type_info(kind), None, 0)
 
 
@@ -65,7 +65,7 @@ def _example(info: inspect.Type, name: str | None, depth: int) -> Any:
 
 
 def _chosen(types: tuple[inspect.Type, ...], name: str | None) -> inspect.Type:
-    """A member of a union: not null, and the plain text where a name has one."""
+    """Return a member of a union: the string type if there is a text for this name, else the first that is not null."""
     real = [each for each in types if not isinstance(each, inspect.NoneType)]
     known = _BY_NAME.get(name or "")
     return next((each for each in real if isinstance(known, str) and isinstance(each, inspect.StrType)), real[0])
@@ -101,7 +101,7 @@ def _scalar(info: inspect.Type, name: str | None) -> Any:
 
 
 def decodes(kind: Any, value: Any) -> bool:
-    """Whether the gateway would take `value` as `kind`."""
+    """Return True if `value` decodes as `kind`."""
     try:
         msgspec.json.decode(msgspec.json.encode(value), type=kind)
     except msgspec.ValidationError:

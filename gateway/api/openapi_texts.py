@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of the OpenAPI document that the code does not hold: the meaning of headers, parameters and statuses."""
+"""Texts of the OpenAPI document: descriptions of headers, parameters and statuses, and examples of errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "x-project-id": "The project that is meant; the default project, if there is one, when none is named.",
     "x-request-id": "Up to 128 letters, digits and `._:-`; kept in log and audit as `client_request_id`.",
 }
-"""Request headers, in lower case."""
+"""Descriptions of request headers, by name in lower case."""
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "api": "`catalog` or `management`.",
@@ -52,7 +52,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "warehouse": "Its name, or `<project-id>/<name>`.",
     "warehouseStatus": "`active`, `inactive` or both.",
 }
-"""Query and path parameters by name."""
+"""Descriptions of query and path parameters, by name."""
 
 REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "400": ("What was sent cannot be understood.", "BadRequestException", "Malformed request: the body is empty"),
@@ -91,7 +91,7 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     "5XX": ("A fault. Its id is in the answer and in the log.", "InternalServerError", "An internal error happened."),
 }
-"""(when it is answered, a type, a message) by status."""
+"""(description, type of an example, message of the example) by status."""
 
 OAUTH_REFUSALS: Final[Mapping[str, Mapping[str, str]]] = {
     "400": {
@@ -104,14 +104,14 @@ OAUTH_REFUSALS: Final[Mapping[str, Mapping[str, str]]] = {
         "01a1fe72-4e99-725d-80d8-8afc12f93d6e)",
     },
 }
-"""Bodies of refusals in OAuth's own form (RFC 6749 section 5.2), where a form is asked for."""
+"""Examples of OAuth errors (RFC 6749 section 5.2) by status, for endpoints that read a form."""
 
 LATER: Final = frozenset({"429", "503"})
-"""Statuses that say when to come back."""
+"""Statuses with the header `Retry-After`."""
 
 
 def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
-    """The headers of an answer with this status."""
+    """Return the response headers of a status. `tagged`: the response has an `ETag`."""
     told = {"x-request-id": "The id that the gateway made for the request; name it when something is reported."}
     if status in LATER:
         told["Retry-After"] = "Seconds."
@@ -123,7 +123,7 @@ def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
 
 
 def refusal_example(status: str) -> dict[str, Any]:
-    """The body of a refusal with this status."""
+    """Return an example of an error body with this status."""
     _, type, message = REFUSALS[status]
     code = 500 if status == "5XX" else int(status)
     stack = ["Error ID: 01a1fe72-4e99-725d-80d8-8afc12f93d6e"]
@@ -131,6 +131,6 @@ def refusal_example(status: str) -> dict[str, Any]:
 
 
 def scim_refusal_example(status: str) -> dict[str, Any]:
-    """The body of a refusal of SCIM with this status."""
+    """Return an example of a SCIM error body with this status."""
     code = "500" if status == "5XX" else status
     return {"schemas": [ERROR], "status": code, "detail": REFUSALS[status][2]}

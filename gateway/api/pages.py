@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer pages and their files with headers that let them load and run files of this server alone."""
+"""Build responses for pages and their files. Their headers restrict pages to scripts and files of this server."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _SAFE: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: No other window can hold on to a page of ours, nor a page of ours to another window.
+#: Value of `Cross-Origin-Opener-Policy`: windows of other origins and the page cannot reference each other.
 ALONE: Final = "same-origin"
-#: A page of ours may open a window and hear from it, as Swagger UI does with the provider's.
+#: The page keeps a reference to windows that it opens, as Swagger UI needs for the identity provider's window.
 OPENS_WINDOWS: Final = "same-origin-allow-popups"
 
 
 async def sign_in_of(ctx: Ctx) -> SignIn | None:
-    """Return the place where users sign in; None if it is not set up, or the provider's metadata is not available."""
+    """Return the sign-in endpoints; None if sign-in is not configured or the provider's metadata is unavailable."""
     return None if ctx.services.sign_in is None else await ctx.services.sign_in()
 
 
 def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Response[str]:
-    """A page; its scripts may ask this server and, to sign in, the provider's token endpoint.
+    """Return an HTML page. Its scripts may connect to this server and to the origins of `sign_in`.
 
-    `styles` are the sources of styles beside this server, `opener` is the policy towards other windows.
+    `styles` is the `style-src` of the Content-Security-Policy, `opener` the `Cross-Origin-Opener-Policy`.
     """
     asks = " ".join(("'self'", *(() if sign_in is None else sign_in.origins())))
     policy = (
@@ -48,15 +48,16 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Resp
 
 
 def file(content: bytes, media_type: str, *, fixed: bool = False) -> Response[bytes]:
-    """A file of a page. `fixed`: it changes with the version of a library alone, so browsers may keep it a while."""
+    """Return a file of a page. Browsers may cache a `fixed` file for an hour: it is part of a library's release."""
     cached = "public, max-age=3600" if fixed else "no-cache"
     headers = {**_SAFE, "Cache-Control": cached, "Cross-Origin-Opener-Policy": ALONE}
     return Response(content, media_type=media_type, headers=headers)
 
 
 def opened_page(content: bytes) -> Response[bytes]:
-    """Answer a page in a window that another page of this server opened: it must reach that page, and connects to
-    nothing else.
+    """Return a page for a window that another page of this server opened.
+
+    It can reference the window of that page, runs scripts of this server, and cannot connect to any server.
     """
     headers = {
         **_SAFE,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References of the relationship model, read from the parameters of a path."""
+"""Read references of the relationship model from the path of a request, and from the parameter `referenced-by`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 from uuid import UUID
 
 from gateway.access.refs import (
@@ -23,8 +24,8 @@ from gateway.access.refs import (
     ViewRef,
     WarehouseRef,
 )
-from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID
-from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID, ReferencedByDepthExceeded
+from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 
 PathParameters = Mapping[str, Any]
 Value = TypeVar("Value")
@@ -32,13 +33,13 @@ Kind = TypeVar("Kind", Table, View, GenericTable)
 
 
 def read_path(kind: type[Value], path: PathParameters) -> Value:
-    """Return the reference of this type that a path names. Raises 400 for a parameter that cannot be one."""
+    """Return the reference of this type that a path names. Raises 400 for a malformed path parameter."""
     value: Value = REFS[kind](path)
     return value
 
 
 def uuid_of(path: PathParameters, name: str) -> UUID:
-    """Return an id in a path. Raises 400 when it is none."""
+    """Return the UUID in the path parameter `name`. Raises 400 if it is malformed."""
     try:
         return UUID(path[name])
     except ValueError:
@@ -46,11 +47,35 @@ def uuid_of(path: PathParameters, name: str) -> UUID:
 
 
 def warehouse_of_prefix(prefix: str) -> UUID:
-    """Return the warehouse of an Iceberg prefix. Raises PrefixIsNotWarehouseID."""
+    """Return the id of the warehouse from the path parameter `prefix`. Raises PrefixIsNotWarehouseID."""
     try:
         return UUID(prefix)
     except ValueError:
         raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
+
+
+def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
+    """Return the views that the query parameter `referenced-by` names, the outermost first; empty without it.
+
+    Commas separate the views and are split before percent-decoding. In each part, the namespace separator precedes the
+    view's name (Iceberg REST specification). Raises 400 for a malformed parameter, and ReferencedByDepthExceeded for
+    more than `longest` views.
+    """
+    given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
+    if len(given) > 1:
+        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
+    views = []
+    for text in given[0].split(",") if given and given[0] else ():
+        try:
+            namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
+        except UnicodeDecodeError:
+            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
+        if not parted:
+            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
+        views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
+    if len(views) > longest:
+        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
+    return views
 
 
 def _warehouse(path: PathParameters) -> WarehouseRef:
@@ -64,13 +89,13 @@ def _namespace(path: PathParameters) -> NamespaceRef:
 
 
 def _namespace_id(path: PathParameters) -> NamespaceIdRef:
-    """Return a namespace, in the warehouse of the path if the path names one."""
+    """Return the reference of a namespace by id, with the id of its warehouse if the path contains it."""
     namespace = uuid_of(path, "namespace_id")
     return NamespaceIdRef(namespace, uuid_of(path, "warehouse_id") if "warehouse_id" in path else None)
 
 
 def _tabular(kind: type[Kind], name: str, id: str) -> Callable[[PathParameters], TabularRef[Kind]]:
-    """Return a reader of references by the name in a catalog path, or by the id in a management path."""
+    """Return a function that reads a reference: by name from a catalog path, by id from a management path."""
 
     def read(path: PathParameters) -> TabularRef[Kind]:
         if "prefix" not in path:
@@ -93,4 +118,4 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
     UserRef: lambda path: UserRef(path["user_id"]),
 }
-"""How a path names each type of reference."""
+"""Functions that read a reference from path parameters, by the type of the reference."""

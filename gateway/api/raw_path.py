@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode each path exactly once from the bytes of the client, and reject U+0000 in requests.
 
-Servers decode the whole path before routing, so that `%2F` inside a name becomes a separator. Java clients write a
-space as `+`, Python clients as `%20`: each segment is decoded by the rules of HTML forms, which knows both.
+ASGI servers decode the whole path before routing, so `%2F` in a name would become a separator. Java clients encode a
+space as `+`, Python clients as `%20`. Each segment is decoded by the rules of HTML forms, which accept both.
 
-U+0000 is rejected everywhere: databases do not store it in text, and C libraries end strings at it.
+U+0000 is rejected everywhere: PostgreSQL cannot store it in text, and C libraries end strings at it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from gateway.iceberg.errors import BadRequestException
 
 
 class RawPath:
-    """ASGI middleware that sets the decoded path. Refuses segments with a slash or without UTF-8, and U+0000 in path,
-    query and headers.
-    """
+    """ASGI middleware that sets the decoded path. It rejects what `decode_path` and `refuse_in_head` reject."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Decode, then go on; 400 in the protocol's error form when that is impossible."""
+        """Decode the path and call the application, or send 400 in the error form of the path's API."""
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
@@ -48,11 +46,11 @@ _ALSO_KNOWN: Final = " A column is known as field-id:<id>, too: so its rights ar
 
 
 def decode_path(raw: bytes) -> str:
-    """Return the path with each segment decoded once. Raises BadRequestException.
+    """Return the path with each segment decoded once.
 
-    A decoded slash would turn one name into two, and U+0000 ends names in too many places. Columns may have names that
-    are refused here, so the message names the other way to refer to them. The router would skip a column without a
-    name, and the request would be about all columns.
+    Raises BadRequestException for invalid UTF-8, for `.` and `..` as a segment, and for a slash, a backslash or U+0000
+    inside a segment. A decoded slash would split a name. Columns may have such names, so the message mentions field
+    ids. An empty column name is rejected too: the router would skip it, and the request would apply to all columns.
     """
     path = raw.split(b"?", 1)[0]
     of_column = path.startswith(b"/management/") and b"/columns/" in path
@@ -69,14 +67,14 @@ def decode_path(raw: bytes) -> str:
             raise BadRequestException(f"A name in the path is '.' or '..'; names cannot be.{hint}")
         segments.append(text)
     decoded = "/".join(segments)
-    # As it is routed: any letter of it may have come encoded.
+    # Checked after decoding, as the router sees it: any character of the path can be percent-encoded.
     if decoded.startswith("/management/") and "/columns//" in decoded:
         raise BadRequestException(f"The column in the path has no name.{_ALSO_KNOWN}")
     return decoded
 
 
 def refuse_in_head(scope: Scope) -> None:
-    """Raise BadRequestException for U+0000 in the query, written as a byte or percent-encoded, or in a header.
+    """Raise BadRequestException for U+0000 in the query, as a byte or percent-encoded, or in a header.
 
     Paths are decoded and checked by `decode_path`.
     """
@@ -89,7 +87,7 @@ def refuse_in_head(scope: Scope) -> None:
 
 
 def refuse_in_body(raw: bytes) -> None:
-    """Raise BadRequestException for U+0000 in a body of JSON, as a byte or as its escape."""
+    """Raise BadRequestException for U+0000 in a JSON body, as a byte or as an escape sequence."""
     if _NUL in raw:
         raise BadRequestException("Malformed request: the body holds U+0000.")
     refuse_nul(raw)

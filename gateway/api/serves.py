@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only ways to a route (lock 3): `serve` from an operation and its use case, `@serves` with a handler."""
+"""Create routes (lock 3): `serve` for an operation and its use case, `@serves` for a handler. No other code does."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from gateway.api.idempotency import once
 from gateway.api.services import Services
 
 SERVED: dict[type[HttpOperation], HTTPRouteHandler] = {}
-"""Which handler serves each operation, filled on import of the handler modules."""
+"""The handler of each operation, filled while the endpoint modules are imported."""
 
 OPERATIONS_OF = "operations"
-"""Under this key a handler's options hold the operations it serves, for the latch and the boot-time walk."""
+"""Key in the options of a handler: the operations it serves. The latch and `require_declared` read it."""
 
 REPEATED_BY = "repeated by"
-"""And under this one what makes the answer of a repeated request anew, or None."""
+"""Key in the options of a handler: its `Replay`, or None."""
 
 INPUTS = "inputs"
-"""And under this one what the handler reads of a request (`gateway.api.binding.Inputs`)."""
+"""Key in the options of a handler: its inputs (`gateway.api.binding.Inputs`)."""
 
 Op = TypeVar("Op", bound=HttpOperation)
 Again = TypeVar("Again", bound=HttpOperation)
 Answer = TypeVar("Answer")
 
 Replay = Callable[..., Awaitable[Any]]
-"""Makes the answer of a repeated request anew, from (context, what is remembered)."""
+"""A function from (context, recorded success) to the response of a retried request."""
 
 
 def serve(
@@ -47,17 +47,17 @@ def serve(
     *,
     replay: Replay | None = None,
 ) -> HTTPRouteHandler:
-    """Make the route of an operation whose use case gives the whole answer.
+    """Create the route of an operation whose use case returns the body of the response.
 
-    `use_case` is a method of a class that `Services` holds one object of; its return annotation is the answer. `replay`
-    is as for `serves`. Raises TypeError as `serves` does, and if `Services` has no such object.
+    `use_case` is a method of a class of which `Services` has an instance. Its return annotation is the type of the
+    body. `replay` is as for `serves`. Raises TypeError as `serves`, and if `Services` has no such instance.
     """
     handler = _handler(operation, use_case)
     return serves(operation, replay=replay)(handler)
 
 
 def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]) -> Replay:
-    """Return a replay that answers with the present answer of `operation`, read from the same request."""
+    """Return a replay that reads `operation` from the same request, admits it and returns its result."""
     handler = _handler(operation, use_case)
 
     async def replay(ctx: Any, remembered: object) -> Any:
@@ -69,13 +69,15 @@ def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitab
 def serves(
     *operations: type[HttpOperation], replay: Replay | None = None, reads: tuple[Source, ...] = ()
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """Make a handler of the endpoint that all `operations` name; the first one gives its name and status.
+    """Return a decorator that makes a function the handler of the endpoint of all `operations`.
 
-    Changes heed idempotency keys (`idempotency.py`). When a success is repeated, `replay` makes the answer anew,
-    through the door, from the context and the recorded success. Empty answers need none. `reads` are the inputs of the
-    handler beside the fields of the operations. Older paths (`also_at`) lead to the same handler.
+    The first operation determines name and status. Handlers of changes support idempotency keys (`idempotency.py`):
+    for a retry after a success, `replay` builds the response from the context and the recorded success, with a new
+    decision. Empty responses need no `replay`. `reads` are the inputs of the handler beside the fields of the
+    operations. Older paths (`also_at`) have the same handler.
 
-    Raises TypeError if the operations name different endpoints, if one has no route, or if one is served already.
+    Raises TypeError if an operation has no endpoint or is served already, or if the operations differ in endpoint,
+    older paths or support of idempotency keys.
     """
     first = operations[0]
     if not issubclass(first, HttpOperation):
@@ -112,10 +114,10 @@ def serves(
 def _handler(
     operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]
 ) -> Callable[[Any], Awaitable[Answer]]:
-    """Return the handler that reads the operation, has it admitted, and calls the use case with the permit."""
+    """Return a handler that reads the operation, admits it, and calls the use case with the permit."""
     attribute, method = _attribute_of(use_case), use_case.__name__
 
-    # `Any`: the context's own module imports this one.
+    # `Any`, because the module of `Ctx` imports this one.
     async def handle(ctx: Any) -> Answer:
         permit: Permit[Op] = await ctx.admit(await ctx.read(operation))
         answer: Answer = await getattr(getattr(ctx.services, attribute), method)(permit)
@@ -141,7 +143,7 @@ def _use_cases() -> dict[str, type]:
 
 
 def _inject_context(handler: Callable[..., Any]) -> None:
-    """Mark `ctx` as the one injected dependency. Litestar 3 infers it from the name no longer."""
-    injected: Any = NamedDependency  # subscribed with what only the run-time knows
+    """Mark the parameter `ctx` as an injected dependency. Litestar 3 does not infer that from its name."""
+    injected: Any = NamedDependency  # `Any`, because the subscript is a run-time value
     if "ctx" in handler.__annotations__:
         handler.__annotations__["ctx"] = injected[handler.__annotations__["ctx"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services that handlers may use: the door, the use cases, and readers of requests."""
+"""The services that handlers use: door, authentication, use cases and limits."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ from gateway.telemetry.health import HealthMonitor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Everything handlers may reach, made once per process by `app.py`."""
+    """All services of handlers. `gateway.assembly.use_cases` creates one instance per process."""
 
     door: Door
     shares: Shares
-    """Bounds what each caller may use of this process at the same time."""
+    """The admission control: limits the part of this process that one principal uses."""
     authenticate: Callable[[list[bytes]], Awaitable[Actor]]
     authenticate_provisioner: Callable[[list[bytes]], Awaitable[Actor]]
-    """As `authenticate`, for SCIM alone, where tokens for provisioning are taken as well."""
+    """As `authenticate`, for SCIM: it accepts provisioning tokens too."""
     verify: Callable[[str], Awaitable[VerifiedToken]]
-    """What a token proves, a provider's or one of ours; raises 401 and 503."""
+    """Verifies a token of an identity provider or of the gateway itself. Raises 401 and 503."""
     actor_of: Callable[[VerifiedToken], Actor]
     exchanges: TokenExchange
     health: HealthMonitor
     page_size_max: int
     passages_max: int
-    """Most views that something may be read through."""
+    """The largest number of views in `referenced-by`."""
     default_project_id: str | None
     limits: Limits
     configurations: Configurations
@@ -99,13 +99,13 @@ class Services:
     namespace_moves: NamespaceMoves
     protection: Protection
     met: set[str]
-    """Ids of callers this process has seen to have a user record; bounded by `Ctx.meet`."""
+    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.meet`."""
     reports: Reports
     swagger_ui: bool = True
-    """Whether the page of the interface and its documents are served."""
+    """True if Swagger UI and the OpenAPI documents are served."""
     ui: bool = True
-    """Whether the page to sign in on is served."""
+    """True if the page `/ui` is served."""
     sign_in: Callable[[], Awaitable[SignIn | None]] | None = None
-    """Where people sign in with a browser; None when that is not set up."""
+    """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
     repetitions: Repetitions | None = None
-    """What remembers successes under idempotency keys; None when keys are not heeded."""
+    """The store of idempotency keys; None if keys are disabled."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `gateway.app` joins, made from the settings: adapters to the systems outside, use cases, background work.
+"""Create the components that `gateway.app` connects: adapters to external systems, use cases and background tasks.
 
-Only here and there are concrete classes named; every other room gets plain values and what it needs.
+Concrete classes are chosen only here and in `gateway.app`. Other rooms receive plain values and ports.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reaches the systems outside, from the settings: database, OpenFGA, OPA, audit, object stores.
+"""Create the clients of external systems from the settings: PostgreSQL, OpenFGA, OPA and object stores.
 
-Clients live in the running loop they are made in; `stack` closes them, in the reverse order.
+A client belongs to the event loop in which it is created. `stack` closes the clients in reverse order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ from gateway.vending.vendor import Vendor
 
 
 async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack, *, anywhere: bool = False) -> Database:
-    """The primary, which has exactly this version's schema and, unless it may be `anywhere`, is where it was."""
+    """Open the primary database.
+
+    Raises SchemaMismatch for another version's schema, DatabaseUnavailable, and RestoredDatabase for a restored or
+    copied database, unless `anywhere`.
+    """
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
@@ -64,7 +68,7 @@ async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack,
 def open_read_pool(
     settings: Settings, trust: Trust, database: Database, server_id: UUID, stack: AsyncExitStack
 ) -> ReadPool:
-    """Return the reads for people: from the replica, if one is named. It need not be up."""
+    """Return the pool for management reads: the primary, and the replica, if configured, which may be down."""
     url = settings.read_url()
     if url is None:
         return ReadPool(database, None, server_id)
@@ -72,7 +76,7 @@ def open_read_pool(
         asyncpg_url(url),
         pool_size=settings.pg_read_pool_connections,
         acquire_timeout=settings.pg_acquire_timeout,
-        # Shorter than on the primary, which still has to answer when the time is over.
+        # Shorter than on the primary, because the primary runs the query after the timeout.
         statement_timeout=5.0,
         tls=for_postgres(settings.postgres_tls_mode(url), trust, settings.pg_ssl_root_cert),
         read_only=True,
@@ -82,7 +86,10 @@ def open_read_pool(
 
 
 async def open_openfga(settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack) -> FgaClient:
-    """A client that asks by the model that serves, and follows when another one does."""
+    """Open a client of OpenFGA that uses the active model, and start a task that follows changes of it.
+
+    Raises ModelNotReady if there is no active model, if it lacks a relation, or if the store is not the recorded one.
+    """
     at = settings.openfga
     key = at.api_key.reveal() if at.api_key else None
     async with database.read() as connection:
@@ -118,7 +125,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
 
 
 def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metrics: Metrics) -> TupleDelivery:
-    """What makes OpenFGA as the rows want it."""
+    """Create the delivery that writes the tuples that the rows require to OpenFGA."""
 
     async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         written = [to_wire(key, expires_at=end) for key, end in writes.items()]
@@ -129,7 +136,7 @@ def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metri
 
 
 def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDecider:
-    """The policy engine."""
+    """Create the client of OPA."""
     token = settings.opa.token.reveal() if settings.opa.token else None
     opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context)
     stack.push_async_callback(opa.aclose)
@@ -137,7 +144,7 @@ def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDeci
 
 
 async def open_audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:
-    """The audit trail, with its buffer flushing."""
+    """Start the audit sink, which writes its buffer to the database periodically."""
 
     async def write(records: Sequence[AuditRecord]) -> None:
         async with database.read() as connection:
@@ -156,20 +163,20 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
 
 
 async def open_sealer(settings: Settings, database: Database) -> Sealer:
-    """Make what seals stored secrets; its keys are derived here, once, in a thread."""
+    """Create the sealer that encrypts stored secrets. It derives its keys once, in a thread."""
     async with database.read() as connection:
         return await sealer_for(connection, settings.encryption_keys())
 
 
 def delegated_tokens(sealer: Sealer, database: Database, server_id: UUID) -> DelegatedTokens:
-    """What signs and verifies the gateway's own tokens, with the keys that all processes share."""
+    """Create the signer and verifier of the gateway's own tokens. All processes share its keys."""
     keys = SigningKeys(database, sealer, signs_seconds=KEY_SIGNS_SECONDS, verifies_seconds=KEY_VERIFIES_SECONDS)
     return DelegatedTokens(server_id, OwnKeys(keys))
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What reaches object stores, shared by requests and background tasks."""
+    """The components for access to object stores, shared by requests and background tasks."""
 
     storage: StorageCredentials
     clients: StorageClients
@@ -182,7 +189,7 @@ class Stores:
 def open_stores(
     settings: Settings, trust: Trust, metrics: Metrics, database: Database, sealer: Sealer, stack: AsyncExitStack
 ) -> Stores:
-    """What reaches object stores; `require_right_key` of its storage is yet to be asked."""
+    """Create the components for access to object stores. The caller must await `storage.require_right_key()`."""
     rules = settings.storage_rules()
     connector = Connector(rules.endpoints)
     stack.callback(connector.close)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process does beside requests: tasks, housekeeping, drift, statistics. `stack` ends it."""
+"""Start the background tasks of a process: task workers, housekeeping, drift repair, statistics. `stack` ends them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mending(
     *,
     revoke_lost: bool = False,
 ) -> tuple[DriftKeeper, Reconcile]:
-    """What mends drift, and what compares everything."""
+    """Return (repair of drift, full comparison). `revoke_lost` is as for `DriftKeeper`."""
     keeper = DriftKeeper(
         database=database,
         client=fga,
@@ -61,8 +61,9 @@ def watch_drift(
     reconcile: Reconcile,
     stack: AsyncExitStack,
 ) -> None:
-    """Read OpenFGA's change feed and mend what nobody wants, also in read-only maintenance: drift gives rights nobody
-    gave.
+    """Start the task that reads OpenFGA's change feed and repairs drift.
+
+    It also runs in read-only maintenance, because drift may give rights without a grant.
     """
     watch = DriftWatch(
         database=database,
@@ -85,7 +86,7 @@ def start_tasks(
     stores: Stores,
     stack: AsyncExitStack,
 ) -> None:
-    """Start what this process changes by itself, beside requests."""
+    """Start the background tasks that change data: task workers, housekeeping and expiry."""
     handlers: dict[Queue, Handler] = {
         Queue.TABULAR_PURGE: Purge(
             database=database, door=door, files=stores.files, storage=stores.storage, vendor=stores.vendor
@@ -108,14 +109,14 @@ def start_tasks(
         storage=stores.storage,
         file_seconds=settings.metadata_cleanup_window,
     )
-    # Ended with care: tasks that are under way are given back, so that another process has them at once.
+    # The worker releases its running tasks when it ends, so that another process can start them at once.
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
     for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
 
 
 def start_counting(settings: Settings, database: Database, calls: Calls, stack: AsyncExitStack) -> None:
-    """Write statistics down from time to time, and at the end."""
+    """Start the task that stores statistics periodically. They are stored once more at shutdown."""
     keeper = StatisticsKeeper(
         database=database,
         calls=calls,
@@ -127,6 +128,6 @@ def start_counting(settings: Settings, database: Database, calls: Calls, stack: 
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """End a task that has something to leave behind."""
+    """Cancel a task, and wait at most three seconds for its cleanup."""
     task.cancel()
     await asyncio.wait([task], timeout=3)

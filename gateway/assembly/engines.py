@@ -10,12 +10,12 @@ from gateway.settings.engines import TrustedEngine
 
 
 def owner_properties(engines: Mapping[str, TrustedEngine]) -> frozenset[str]:
-    """The folded names of all properties that name a view's owner."""
+    """Return the case-folded names of all view properties that name an owner."""
     return frozenset(engine.owner_property.casefold() for engine in engines.values())
 
 
 class EnginesByToken:
-    """Recognizes trusted engines by the subject of a token."""
+    """Recognizes trusted engines by provider and subject of a token."""
 
     def __init__(self, engines: Mapping[str, TrustedEngine]) -> None:
         self._engines = tuple(engines.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everybody who vouches for callers, from the settings."""
+"""Create the token verifiers from the settings: OpenID providers and Kubernetes clusters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gateway.tls import Trust
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What judges tokens, and how each party that vouches for callers is asked how it is."""
+    """The token verifier, the health check of each provider and cluster by id, and the sign-in, if configured."""
 
     router: TokenRouter
     checks: dict[str, Check]
@@ -31,7 +31,10 @@ class Identity:
 
 
 async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack) -> Identity:
-    """All links of a process, each with keys and a memory of its own."""
+    """Create the token verifiers of a process, each with a key set and a token cache of its own.
+
+    Raises ValueError as `_service_accounts`, and the errors of a provider that must be available at startup.
+    """
     fetch = await stack.enter_async_context(HttpFetcher(tls=trust.context))
     links: list[Link] = []
     checks: dict[str, Check] = {}
@@ -54,7 +57,7 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
 
 
 def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInPlace | None:
-    """Where people sign in with a browser; None without a public client."""
+    """Return the sign-in for browsers; None unless an issuer and a public client are configured."""
     issuer, client_id = settings.sign_in_issuer(), settings.ui.openid_client_id
     if issuer is None or client_id is None:
         return None
@@ -64,7 +67,10 @@ def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInPlace | None:
 async def _service_accounts(
     id: str, cluster: KubernetesCluster, settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack
 ) -> ServiceAccounts:
-    """Raises ValueError when the cluster's issuer is not told and the gateway's own token does not tell it."""
+    """Return the verifier of a cluster's service account tokens.
+
+    Without configured issuers, the issuer of the gateway's own token is used. Raises ValueError if there is none.
+    """
     token_file = Path(cluster.token_file)
     issuers = frozenset(cluster.issuers) or _issuers_of_own_token(id, token_file)
     rules = ClusterRules(

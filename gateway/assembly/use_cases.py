@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use cases, joined to what they stand on."""
+"""Create the use cases with their dependencies."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def build_services(
     stores: Stores,
     reaches: ReachesInUse,
 ) -> Services:
-    """Return the use cases with everything they need."""
+    """Return the services of the handlers, from the components of the process."""
     lists = Lists(database, door, reaches)
     once = settings.idempotency
     limits = _limits(settings)
@@ -249,7 +249,7 @@ def build_services(
 
 
 def _provisioner(token: provisioning.ProvisioningToken) -> Actor:
-    """The directory that a token for provisioning proves: for one project, and with what it was granted."""
+    """Return the actor of a provisioning token: the identity provider's SCIM client, restricted to one project."""
     caller = Actor.user(provisioner_of(token.provider_id), application=True)
     return msgspec.structs.replace(caller, within=token.project_id)
 
@@ -283,7 +283,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _actor_of(token: VerifiedToken, instance_admins: frozenset[str], engines: EnginesByToken) -> Actor:
-    """The caller whom a token proves."""
+    """Return the actor that a verified token identifies."""
     caller = Actor.user(
         token.user_id,
         name=token.name,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints: one module for each noun. Importing this package imports all of them and so serves every operation.
+"""Endpoints, one module for each noun. Importing this package imports all of them and registers all routes.
 
-A new noun is a new file here. The order of modules, and of routes, is alphabetical.
+A new noun needs only a new file here. Modules are imported in alphabetical order, which is the order of routes.
 """
 
 from __future__ import annotations

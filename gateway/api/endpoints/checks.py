@@ -26,6 +26,6 @@ async def batch_check(ctx: Ctx) -> BatchCheckAnswer:
     operation = parse_batch(request, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
     answer = await ctx.services.checks.batch(await ctx.admit(operation))
     if operation.delegated and any(each.principal is not None for each in operation.checks):
-        # It would have been refused to a caller that is an inspector nowhere.
+        # `Checks.batch` raises CannotInspectPermissions unless the caller is an inspector or a delegate somewhere.
         ctx.recognize_engine()
     return answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints about grants on single columns of a table."""
+"""Endpoints for grants on single columns of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest, 
 
 @serves(ReadColumnAssignments, reads=(Query("relations"),))
 async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
-    """Return the assignments on a column."""
+    """Return the assignments on a column, with all privileges or those in the query parameter `relations`."""
     privileges = parse_privileges(ObjectType.COLUMN, ctx.queries("relations"))
     asked = await ctx.read(ReadColumnAssignments, privileges=privileges)
     return await ctx.services.grants.read(await ctx.admit(asked))
@@ -42,7 +42,7 @@ async def write_column_assignments(ctx: Ctx) -> None:
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
 async def change_column_grants(ctx: Ctx) -> None:
-    """Grant and revoke privileges on a column. Existing grants stay as they are."""
+    """Grant and revoke privileges on a column. Other grants do not change."""
     asked = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
     request = await ctx.body(WriteGrantsRequest)
     entries = parse_grants(request.writes), parse_grants(request.deletes)

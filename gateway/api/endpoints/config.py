@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`GET /catalog/v1/config`."""
+"""The configuration endpoint of the catalog protocol, `GET /catalog/v1/config`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from gateway.iceberg.wire import CatalogConfig
 
 @serves(GetConfig, reads=(Query("warehouse"), RequestProject()))
 async def get_config(ctx: Ctx) -> CatalogConfig:
-    """The warehouse is named `name` or `<project-id>/<name>`; the first call registers the caller as a user."""
+    """Return the client configuration of the warehouse `<name>` or `<project-id>/<name>`, and register the caller.
+
+    Raises 400 without the query parameter `warehouse`.
+    """
     named = ctx.query("warehouse")
     if not named:
         raise GetConfigNoWarehouseProvided("Name a warehouse with the query parameter warehouse.")

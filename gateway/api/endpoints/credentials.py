@@ -20,6 +20,6 @@ async def vend_credentials(ctx: Ctx) -> LoadCredentialsResponse:
 
 @serves(SignRequest)
 async def sign_request(ctx: Ctx) -> None:
-    """Refuse: remote signing is not supported, and the configuration does not offer it."""
+    """Raise 406: remote signing is not supported."""
     await ctx.admit(await ctx.read(SignRequest))
     raise UnsupportedOperationException("Remote signing is not supported by this server.")

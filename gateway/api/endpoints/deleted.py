@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of dropped tables and views that can be restored."""
+"""Endpoints for dropped tables, views and generic tables that can be restored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our own OpenAPI documents and Swagger UI, from the package alone: the page loads nothing from anywhere else, and its
-Content-Security-Policy would not let it.
+"""Serve the OpenAPI documents and Swagger UI from files of the package.
 
-Where a provider's public client is set, people sign in from the page (authorization code with PKCE, `sign_in.py`).
+The page loads nothing from other servers, and its Content-Security-Policy forbids that.
+
+If a public client is configured, users can sign in from the page (authorization code with PKCE, `sign_in.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 
-#: The validator is a service elsewhere; no document is sent there. A token is forgotten with the tab.
+#: The default validator is an external service, so it is disabled. The browser keeps a token for its tab only.
 _START: Final = """const page = SwaggerUIBundle({
   urls: [
     { name: "Iceberg REST catalog", url: "/api-docs/catalog/v1/openapi.json" },
@@ -60,14 +61,14 @@ _START: Final = """const page = SwaggerUIBundle({
 _SIGN_IN: Final = """page.initOAuth({options});
 """
 
-#: Swagger UI asks for a client secret whatever the flow. The client here is a public one and has none, and a page is no
-#: place to type the secret of another.
+#: Hides the field for a client secret, which Swagger UI shows for every flow. The public client has no secret, and
+#: users must not type another client's secret into a page.
 _STYLE: Final = """div:has(> label[for^="client_secret_"]), label[for^="client_secret_"], [data-name="clientSecret"] {
   display: none !important;
 }
 """
 
-#: Swagger UI as it was published (see the README there). The files of this list are served and nothing else of it.
+#: The published files of Swagger UI (see the README there). Only the files in `_ASSETS` and `_RETURN` are served.
 _FILES: Final = Path(__file__).parents[1] / "swagger_ui_files"
 _ASSETS: Final = {
     "swagger-ui.css": "text/css",
@@ -76,17 +77,17 @@ _ASSETS: Final = {
     "favicon-32x32.png": "image/png",
     "oauth2-redirect.js": "text/javascript",
 }
-#: Where the provider sends the browser back to, in the window that Swagger UI opened.
+#: The redirect target after sign-in, in the window that Swagger UI opened.
 _RETURN: Final = "oauth2-redirect.html"
 
-# Styles may stand in the page's text, because Swagger UI writes some; they can neither run nor, with the other rules,
-# ask anybody anything.
+# Inline styles are allowed, because Swagger UI writes some. They cannot run code, and the other directives
+# keep them from loading anything from other servers.
 _STYLES: Final = "'self' 'unsafe-inline'"
 
 
 @serves(ShowApi)
 async def show_api(ctx: Ctx) -> Response[str]:
-    """The page; 404 when it is switched off."""
+    """Return the page of Swagger UI. Raises 404 if it is disabled."""
     _require_shown(ctx)
     sign_in = await pages.sign_in_of(ctx)
     opener = pages.ALONE if sign_in is None else pages.OPENS_WINDOWS
@@ -95,7 +96,7 @@ async def show_api(ctx: Ctx) -> Response[str]:
 
 @serves(GetApiAsset)
 async def get_api_asset(ctx: Ctx) -> Response[bytes]:
-    """A file of the page, by a name of the list."""
+    """Return a file of the page. Raises 404 for an unknown name, and if the page is disabled."""
     asset = ctx.path["asset"]
     _require_shown(ctx)
     if asset == "start.js":
@@ -111,7 +112,7 @@ async def get_api_asset(ctx: Ctx) -> Response[bytes]:
 
 @serves(GetApiDocument)
 async def get_api_document(ctx: Ctx) -> Response[bytes]:
-    """The document; 404 when the page is switched off."""
+    """Return an OpenAPI document. Raises 404 for an unknown name, and if the page is disabled."""
     api = ctx.path["api"]
     _require_shown(ctx)
     if api not in ("catalog", "management"):
@@ -126,8 +127,9 @@ def _require_shown(ctx: Ctx) -> None:
 
 
 def _start(sign_in: SignIn | None) -> bytes:
-    """Return the page's script. It has no client secret: the client is public, and PKCE binds the code to the page that
-    requested it.
+    """Return the start script of the page.
+
+    It has no client secret: the client is public, and PKCE binds the authorization code to the page that requested it.
     """
     if sign_in is None:
         return _START.encode()
@@ -147,7 +149,7 @@ def _document(catalog: bool, sign_in: SignIn | None) -> bytes:
 
 
 def _with_sign_in(document: dict[str, Any], sign_in: SignIn) -> dict[str, Any]:
-    """The document with the second way to come by a token."""
+    """Return the document with sign-in as a second security scheme."""
     scopes: Mapping[str, str] = dict.fromkeys(sign_in.scope.split(), "")
     flow = {
         "authorizationUrl": sign_in.authorization_endpoint,

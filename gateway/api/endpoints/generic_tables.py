@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic table endpoints, at the reference system's paths."""
+"""Generic table endpoints, at the paths of Lakekeeper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadGenericTableResult:
-    """Return the generic table as it is now, with credentials for callers that may have them now."""
+    """Return the current generic table, with credentials if the caller has the right to them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
     return await _load(
         ctx, TabularRef(GenericTable, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
@@ -47,8 +47,8 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadGenericTableRes
 async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     """Create a generic table.
 
-    A location has to be empty. With the header `X-Lakegate-Adopt: true` it may hold files, which are the table's from
-    then on; that takes `manage_storage`.
+    A given location must be empty. With the header `X-Lakegate-Adopt: true` it may contain files, which then belong to
+    the table. That requires `manage_storage`.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     adopted = adopts(ctx.header("x-lakegate-adopt"))
@@ -60,7 +60,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
 
 @serves(LoadGenericTable, reads=(_DELEGATION,))
 async def load_generic_table(ctx: Ctx) -> LoadGenericTableResult:
-    """Load a generic table, with credentials for callers that may have them."""
+    """Load a generic table, with credentials if the caller has the right to them."""
     return await _load(ctx, ctx.ref(GenericTableRef))
 
 

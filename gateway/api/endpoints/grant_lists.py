@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the grants API: four for each type of object, and the grants of one principal."""
+"""Endpoints of the grants API: list, history, privileges and change for each object type, and a principal's grants."""
 
 from __future__ import annotations
 

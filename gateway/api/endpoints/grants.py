@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignment endpoints of the management API: two for each type of object."""
+"""Assignment endpoints of the management API: read and write for each object type."""
 
 from __future__ import annotations
 

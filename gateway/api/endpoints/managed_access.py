@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the managed access of warehouses and namespaces."""
+"""Endpoints for managed access of warehouses and namespaces."""
 
 from __future__ import annotations
 

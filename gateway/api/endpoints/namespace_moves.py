@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving namespaces, an endpoint of the management API."""
+"""The endpoint of the management API that moves namespaces."""
 
 from __future__ import annotations
 

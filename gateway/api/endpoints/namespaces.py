@@ -28,21 +28,21 @@ from gateway.iceberg.wire import (
 
 @serves(ListNamespaces, reads=(Query("parent"),))
 async def list_namespaces(ctx: Ctx) -> ListNamespacesResponse:
-    """List the children of `parent`, or of the warehouse; an empty `parent` counts as none (REST specification)."""
+    """List the namespaces in `parent`, or at the top level if it is absent or empty (Iceberg REST specification)."""
     warehouse, above = ctx.ref(WarehouseRef), ctx.query("parent")
     parent = NamespaceRef(warehouse.warehouse_id, Namespace.parse(above)) if above else warehouse
     return await ctx.services.namespaces.list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> NamespaceResponse:
-    """Return the namespace as it is now."""
+    """Return the current namespace."""
     namespace = (await ctx.body(CreateNamespaceRequest)).identifier
     ref = NamespaceRef(ctx.ref(WarehouseRef).warehouse_id, namespace)
     return await ctx.services.namespaces.load(await ctx.admit(LoadNamespace(ref)))
 
 
 async def replay_update(ctx: Ctx, remembered: Remembered) -> UpdateNamespacePropertiesResponse:
-    """Return the properties that were set and removed then, for callers that may still do it."""
+    """Return the recorded names of changed properties, if the caller still has the right to change them."""
     permit = await ctx.admit(await ctx.read(UpdateNamespaceProperties))
     return await ctx.services.namespaces.repeat_update(permit, remembered)
 

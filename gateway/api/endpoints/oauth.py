@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`POST /catalog/v1/oauth/tokens`: token exchange for engines (RFC 8693). Other clients get an error that names the
-token endpoint of their provider.
+"""`POST /catalog/v1/oauth/tokens`: token exchange for engines (RFC 8693).
 
-Two things are never enough: a name without an engine that proves itself, and a user's token without an engine that may
-act for others. Errors have the form of RFC 6749 section 5.2, which clients of this endpoint read.
+Other requests get an error that refers the client to its identity provider.
+
+An exchange requires an engine that authenticates with a token of its own and holds the right to act for users. Neither
+a user's name nor a user's token suffices without it. Errors have the form of RFC 6749 section 5.2.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _UNSIGNED: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.", re.ASCII)
 
 
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 8693 section 2.1, as far as it is taken here. An empty parameter counts as left out."""
+    """A token exchange request (RFC 8693 section 2.1). An empty parameter counts as absent."""
 
     grant_type: Annotated[str, Meta(description=f"`{EXCHANGE}`; no token is given out here for anything else.")]
     subject_token: Annotated[
@@ -57,7 +58,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 8693 section 2.2.1."""
+    """The response of a token exchange (RFC 8693 section 2.2.1)."""
 
     access_token: str
     issued_token_type: str
@@ -78,11 +79,14 @@ class _Named(msgspec.Struct, frozen=True):
 
 @serves(ExchangeToken, reads=(Form(TokenRequest), Header("x-assume-role")))
 async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
-    """A token with which the calling engine acts for the subject, for at most fifteen minutes."""
+    """Issue a token with which the calling engine acts for the subject, for at most fifteen minutes.
+
+    Raises OAuthRefused, and OAuthUnauthenticated for an engine without a valid token.
+    """
     form = await _form(ctx)
     _require_exchange(form)
     if ctx.header("x-assume-role") is not None:
-        # Who asks is an engine as itself; that a request was meant to be narrower must not be passed over.
+        # An engine exchanges tokens as itself. Ignoring the header would give more rights than the client requested.
         raise OAuthRefused("invalid_request", "x-assume-role goes with each request that the token is used for")
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
@@ -113,7 +117,7 @@ async def _form(ctx: Ctx) -> TokenRequest:
 
 
 def _require_exchange(form: TokenRequest) -> None:
-    """Raise OAuthRefused for everything that is no exchange for this catalog."""
+    """Raise OAuthRefused unless the request is a token exchange for this catalog."""
     if form.grant_type != EXCHANGE:
         raise OAuthRefused(
             "unsupported_grant_type",
@@ -133,7 +137,11 @@ def _require_exchange(form: TokenRequest) -> None:
 
 
 async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
-    """Return the calling engine: by the Authorization header, by `actor_token`, or by both if they are the same."""
+    """Return the calling engine, from the Authorization header or `actor_token`; both must name the same one.
+
+    Raises OAuthUnauthenticated for a missing token or an invalid header. Raises OAuthRefused for an invalid
+    `actor_token`, for two identities, and for a token that was issued by an exchange.
+    """
     header, actor = ctx.authorizations, form.actor_token or None
     if not header and actor is None:
         raise OAuthUnauthenticated("invalid_client", "the engine's own token is needed, as bearer or as actor_token")
@@ -159,10 +167,10 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
 
 
 async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple[Subject, bool]:
-    """Return the user that the engine wants to act for, and whether a token of the user proves it.
+    """Return (the user to act for, True if a token of the user proves it). Raises OAuthRefused.
 
-    A name is accepted only as a `jwt`, as Trino sends it. As an `access_token` Trino sends the extra credential of its
-    user, with which every user of the engine could name another one.
+    An unsigned name is accepted only as a `jwt`, as Trino sends it. As an `access_token`, Trino sends a credential that
+    its user chooses, so each user of the engine could name another user.
     """
     token = form.subject_token
     named = _named(token, engine) if form.subject_token_type == _JWT else None
@@ -196,8 +204,10 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
 
 
 def _named(token: str, engine: VerifiedToken) -> Subject | None:
-    """Return the user that an unsigned JWT names (RFC 7519 section 6: `alg` none), of the engine's own provider; None
-    for another token. It proves nothing: the engine's word counts.
+    """Return the user that an unsigned JWT names (RFC 7519 section 6: `alg` none); None for another token.
+
+    The user belongs to the engine's identity provider. The JWT proves nothing: the engine is trusted to name the user.
+    Raises OAuthRefused for a malformed JWT or subject.
     """
     parts = _UNSIGNED.fullmatch(token)
     if parts is None:

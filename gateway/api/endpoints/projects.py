@@ -13,7 +13,7 @@ from gateway.protocol.projects import CreatedProject
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> CreatedProject:
-    """Return the project's id, for callers that see the project."""
+    """Return the project's id. Raises 404 if the caller cannot see the project."""
     created = ProjectRef(remembered.detail["project_id"])
     project = await ctx.services.projects.get(await ctx.admit(GetProject(created)))
     return CreatedProject(project_id=project.project_id)

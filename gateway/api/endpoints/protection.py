@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the protection of namespaces, tables, views and generic tables."""
+"""Endpoints for the deletion protection of namespaces, tables, views and generic tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the catalog protocol that register and unregister existing metadata files."""
+"""Endpoints that register tables and views from existing metadata files, and unregister tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ADOPT = Header("x-lakegate-adopt")
 
 
 async def replay_table(ctx: Ctx, remembered: Remembered) -> TableAnswer:
-    """Return the table as it is now, with credentials for callers that may have them now."""
+    """Return the current table, with credentials if the caller has the right to them now."""
     table = (await ctx.read(RegisterTable)).table
     return await _load(ctx, table, client_manages_storage(ctx.header("x-iceberg-access-delegation")))
 
 
 async def replay_view(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
-    """Return the view as it is now."""
+    """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(RegisterViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     return await ctx.services.views.load(await ctx.admit(LoadView(view)))
@@ -39,13 +39,14 @@ async def replay_view(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
 
 @serves(RegisterTable, AdoptTable, replay=replay_table, reads=(_DELEGATION, _ADOPT))
 async def register_table(ctx: Ctx) -> TableAnswer:
-    """Register a table by its metadata file, in the place of another one with `overwrite`.
+    """Register a table from its metadata file; with `overwrite`, replace an existing table of that name.
 
-    The file has to lie in a location of a table or view that the caller owned, and to name that location. With the
-    header `X-Lakegate-Adopt: true` it may lie anywhere below the warehouse's base; that takes `manage_storage`.
+    The file must be in a location of a table or view that the caller owned, and contain that location. With the header
+    `X-Lakegate-Adopt: true` it may be anywhere below the base location of the warehouse. That requires
+    `manage_storage`.
 
-    The answer is a load of the new table through the same door, with credentials for its owner. If that cannot be
-    decided (OpenFGA does not have the tuples yet), the table is registered nevertheless and its metadata is the answer.
+    The response is that of loading the new table, by a decision of its own, with credentials for its owner. If the load
+    fails, for example because OpenFGA does not have the tuples yet, the response contains only the metadata.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(RegisterTableRequest)
@@ -66,7 +67,7 @@ async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
 
 @serves(RegisterView, AdoptView, replay=replay_view, reads=(_ADOPT,))
 async def register_view(ctx: Ctx) -> LoadViewResult:
-    """Register a view by its metadata file; where it may lie is as for a table."""
+    """Register a view from its metadata file. The rules for the location of the file are those of `register_table`."""
     kind = AdoptView if adopts(ctx.header("x-lakegate-adopt")) else RegisterView
     return await ctx.services.registrations.view(await ctx.admit(await ctx.read(kind)))
 

@@ -35,13 +35,13 @@ from gateway.protocol.roles import Role, RoleMembersRequest
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Role:
-    """Return the role as it is now."""
+    """Return the current role."""
     return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
 
 
 @serves(AddRoleMembers, reads=(Body(RoleMembersRequest),))
 async def add_role_members(ctx: Ctx) -> None:
-    """Put users and roles into a role."""
+    """Add users and roles to a role."""
     on, request = ctx.ref(RoleRef), await ctx.body(RoleMembersRequest)
     entries = dict.fromkeys(_entry(member.type, member.id) for member in request.members)
     await ctx.services.grants.change(await ctx.admit(AddRoleMembers(on, *require_writable(on, tuple(entries), ()))))
@@ -49,7 +49,7 @@ async def add_role_members(ctx: Ctx) -> None:
 
 @serves(RemoveRoleMember)
 async def remove_role_member(ctx: Ctx) -> None:
-    """Take a user or a role out of a role."""
+    """Remove a user or a role from a role."""
     on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], ctx.path["member_id"])
     await ctx.services.grants.change(await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,)))))
 

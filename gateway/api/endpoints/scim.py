@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SCIM 2.0 for directories that keep their users and groups here (RFC 7644)."""
+"""SCIM 2.0 endpoints, with which identity providers manage users and groups (RFC 7644)."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ async def get_user(ctx: Ctx) -> Response[ScimUser]:
 
 
 async def replay_create_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
-    """Return the user as it is now."""
+    """Return the current user, with status 201."""
     id = UUID(remembered.detail["scim_id"])
     return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
 
 
 async def replay_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
-    """Return the user as it is now."""
+    """Return the current user."""
     return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
@@ -154,7 +154,7 @@ async def patch_user(ctx: Ctx) -> Response[ScimUser]:
 
 @serves(DeleteScimUser)
 async def delete_user(ctx: Ctx) -> None:
-    """Delete a user with every grant to the user."""
+    """Delete a user and all grants to the user."""
     permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
     ctx.services.met.discard(await ctx.services.scim_users.delete(permit))
 
@@ -183,13 +183,13 @@ async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
 
 
 async def replay_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
-    """Return the group as it is now."""
+    """Return the current group, with status 201."""
     operation = GetScimGroup(ctx.project(), UUID(remembered.detail["scim_id"]))
     return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)), created=True)
 
 
 async def replay_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
-    """Return the group as it is now."""
+    """Return the current group."""
     return await _read_group(ctx)
 
 
@@ -209,7 +209,7 @@ async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
 
 
 async def replay_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
-    """Return the requested attributes of the group as it is now."""
+    """Return the requested attributes of the current group."""
     return await _patched(ctx)
 
 
@@ -223,8 +223,9 @@ async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
 
 
 async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
-    """Return the group if the request names attributes (RFC 7644 section 3.5.2), else nothing: a group may have
-    thousands of members, and providers change it often.
+    """Return the group if the request names attributes, else 204 (RFC 7644 section 3.5.2).
+
+    A group may have thousands of members, and providers change it often.
     """
     if not ctx.queries("attributes"):
         return Response(None, status_code=204)
@@ -233,7 +234,7 @@ async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
 
 @serves(DeleteScimGroup)
 async def delete_group(ctx: Ctx) -> None:
-    """Delete a group: the role, with every grant on it and to it."""
+    """Delete a group: its role, and all grants on the role and to the role."""
     permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx), if_match=ctx.header("if-match")))
     await ctx.services.scim_groups.delete(permit)
 
@@ -242,7 +243,7 @@ async def delete_group(ctx: Ctx) -> None:
 
 
 def _id(ctx: Ctx) -> UUID:
-    """Return the id in the path. Raises NoSuchResource for a malformed one, which no resource can have."""
+    """Return the id in the path. Raises NoSuchResource for a malformed one."""
     try:
         return uuid_of(ctx.path, "scim_id")
     except BadRequestException:
@@ -250,8 +251,9 @@ def _id(ctx: Ctx) -> UUID:
 
 
 def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
-    """Return the filter, the number of the first resource, and the count of a list. Raises InvalidValue, and
-    NotSupported for an order, which the list does not have.
+    """Return (filter, number of the first resource counted from 1, largest number of resources) of a list request.
+
+    Raises InvalidValue, and NotSupported for `sortBy`.
     """
     if ctx.refused_query("sortBy"):
         raise NotSupported("Lists are not sorted here: they are in the order of ids.")
@@ -260,7 +262,7 @@ def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
 
 
 def _number(text: str | None, least: int | None) -> int | None:
-    """Return a whole number of a query, at least `least`. Raises InvalidValue."""
+    """Return an integer of a query, but at least `least`. Raises InvalidValue."""
     if text is None:
         return None
     digits = text.removeprefix("-")
@@ -285,5 +287,5 @@ def _one(ctx: Ctx, resource: Resource, *, created: bool = False) -> Response[Res
 
 
 def _selection(ctx: Ctx) -> Selection:
-    """Return the attributes to answer of each resource. Read once for a request, because lists may be long."""
+    """Return the selection of attributes in the response. List handlers call this once, because lists may be long."""
     return Selection.of(ctx.queries("attributes"), ctx.queries("excludedAttributes"))

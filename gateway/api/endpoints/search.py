@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching for tables and views, an endpoint of the management API."""
+"""The endpoint of the management API that searches for tables and views."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of endpoints and warehouses."""
+"""Endpoints for statistics of endpoints and warehouses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.protocol.statistics import EndpointStatistics, EndpointStatisticsRe
 
 @serves(GetProjectEndpointStatistics, GetWarehouseEndpointStatistics, reads=(Body(EndpointStatisticsRequest),))
 async def get_endpoint_statistics(ctx: Ctx) -> EndpointStatistics:
-    """Count calls of endpoints by hour, in a project or in one of its warehouses."""
+    """Return the number of calls of endpoints by hour, in a project or in one of its warehouses."""
     request = await ctx.body(EndpointStatisticsRequest)
     hours = (request.status_codes or (), *hours_of(request.range_specifier))
     operation: GetEndpointStatistics

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of the running system."""
+"""The health endpoint."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from gateway.telemetry.health import HealthReport
 
 @serves(GetHealth)
 async def get_health(ctx: Ctx) -> Response[HealthReport]:
-    """200 when every dependency is well, else 503."""
+    """Return the health report, with status 200 if all dependencies are healthy, else 503."""
     report = ctx.services.health.report()
     return Response(report, status_code=200 if report.healthy else 503, headers={"Cache-Control": "no-store"})

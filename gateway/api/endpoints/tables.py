@@ -34,8 +34,9 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> TableAnswer:
-    """Return the table as it is now, with credentials for callers that may have them now; a staged table as it was
-    staged.
+    """Return the current table, or the staged table as it was staged.
+
+    The response has credentials if the caller has the right to them now.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
@@ -59,7 +60,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
 
 @serves(LoadTable, reads=(Query("snapshots"), Query("referenced-by"), _DELEGATION, Header("if-none-match")))
 async def load_table(ctx: Ctx) -> TableAnswer:
-    """Load a table, with credentials for callers that may have them; 304 when the client has this answer already."""
+    """Load a table, with credentials if the caller has the right to them; 304 if the client's ETag is current."""
     await ctx.come_through()
     options = LoadOptions(
         snapshots=SnapshotsMode.parse(ctx.query("snapshots")),
@@ -71,12 +72,12 @@ async def load_table(ctx: Ctx) -> TableAnswer:
 
 
 def _keys_of(operation: LoadTable) -> VendCredentials | None:
-    """Return the operation that is admitted along with a load; None for a client with credentials of its own."""
+    """Return the operation that vends credentials for a load; None for a client with credentials of its own."""
     return None if operation.options.client_managed else VendCredentials(operation.table)
 
 
 async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:
-    """Return the table as it is now: the commit is in it, and perhaps others are that followed."""
+    """Return the current table, which includes the commit and any later ones."""
     permit = await ctx.admit(LoadTable(ctx.ref(TableRef)))
     state = await ctx.services.tables.committed(permit)
     return tagged(state, etags.commit_etag(permit, None, state.metadata_location))
@@ -84,7 +85,7 @@ async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:
 
 @serves(CommitTable, CommitTableCreation, replay=replay_commit)
 async def commit_table(ctx: Ctx) -> CommitAnswer:
-    """Commit to a table, or make a staged one exist (`assert-create`)."""
+    """Commit to a table, or create a staged table (requirement `assert-create`)."""
     request = await ctx.body(CommitTableRequest)
     if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
         creating = await ctx.admit(await ctx.read(CommitTableCreation))

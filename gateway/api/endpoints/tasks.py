@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of background tasks and their queues."""
+"""Endpoints for background tasks and their queues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gateway.protocol.tasks import ScheduledTask, ScheduleTaskRequest, Warehouse
 
 @serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
-    """Find a task, and return the part that the right on its object allows."""
+    """Find a task, and return the details that the caller's rights on its object allow."""
     found = await ctx.services.tasks.find_one(await ctx.admit(await ctx.read(FindTask)))
     return await ctx.services.tasks.get(await ctx.admit(found))
 
@@ -44,7 +44,7 @@ async def control_tasks(ctx: Ctx) -> None:
 
 @serves(ScheduleTask, reads=(Body(ScheduleTaskRequest),))
 async def schedule_task(ctx: Ctx) -> ScheduledTask:
-    """Refuse a task by hand."""
+    """Reject the request: clients cannot schedule tasks."""
     await ctx.body(ScheduleTaskRequest)
     return await ctx.services.task_queues.schedule(await ctx.admit(await ctx.read(ScheduleTask)))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page at `/ui`: sign in with a browser, see the own identity, and the visible projects and warehouses.
+"""Serve the page `/ui`, on which users sign in, and see their identity and their visible projects and warehouses.
 
-It is three files of the package, without a framework, a build or another server. The sign-in is a redirect and back
-(authorization code with PKCE, state and nonce); the browser keeps the token for this tab alone. The page reads
-everything from the API with that token, so it decides nothing itself.
+The page consists of files of the package, without a framework or a build. Users sign in at the identity provider by
+redirect (authorization code with PKCE, state and nonce). The browser keeps the token for this tab only. The page reads
+all data from the API with that token, so the API decides what it shows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": 
 
 
 class _Told(msgspec.Struct, frozen=True, rename="camel"):
-    """The configuration of the page: whether sign-in is set up, where it is, and whether the API documentation is
-    served.
+    """The configuration of the page.
+
+    `set_up`: sign-in is configured. `sign_in`: its endpoints, if available. `interface`: Swagger UI is served.
     """
 
     set_up: bool
@@ -40,18 +41,18 @@ class _Told(msgspec.Struct, frozen=True, rename="camel"):
 
 @serves(ShowUi)
 async def show_ui(ctx: Ctx) -> Response[str]:
-    """The page; 404 when it is switched off."""
+    """Return the page. Raises 404 if it is disabled."""
     _require_shown(ctx)
     sign_in = await pages.sign_in_of(ctx)
     told = msgspec.json.encode(_Told(ctx.services.sign_in is not None, sign_in, ctx.services.swagger_ui)).decode()
-    # In an attribute and not in a script: the page may run no text of its own (`script-src 'self'`).
+    # In an attribute, because the Content-Security-Policy forbids inline scripts (`script-src 'self'`).
     text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(told, quote=True))
     return pages.page(text, sign_in=sign_in, styles="'self'", opener=pages.ALONE)
 
 
 @serves(GetUiAsset)
 async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
-    """A file of the page, by a name of the list."""
+    """Return a file of the page. Raises 404 for an unknown name, and if the page is disabled."""
     asset = ctx.path["asset"]
     _require_shown(ctx)
     if asset not in _ASSETS:

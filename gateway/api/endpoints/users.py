@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User endpoints of the management API, and how callers come to be known."""
+"""User endpoints of the management API, and the registration of callers on their first request."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _REMEMBERED = 100_000
 async def meet(ctx: Ctx) -> None:
     """Create the caller's user record on the first request; each process caches the callers that have one.
 
-    In read-only maintenance no record is created, and the request continues without one. Nor is one created for a user
-    whom an engine only names: users create their records themselves.
+    In read-only maintenance no record is created, and the request continues without one. Requests of an engine for a
+    user create none either: only the user's own requests do.
     """
     met = ctx.services.met
     if ctx.actor.engine is not None or ctx.actor.id in met or ctx.services.door.pauses(RegisterSelf):
@@ -50,7 +50,7 @@ async def meet(ctx: Ctx) -> None:
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
-    """Return the record as it is now, with the status of the first answer."""
+    """Return the current user record, with the status of the first response."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
     user = await ctx.services.users.get(await ctx.admit(GetUser(UserRef(id))))
     return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
@@ -58,7 +58,7 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
 
 @serves(RegisterSelf, ProvisionUser, replay=replay_create, reads=(Body(CreateUserRequest),))
 async def create_user(ctx: Ctx) -> Response[User]:
-    """Register the caller, or with the right for it another user; 201 when new, 200 when it existed."""
+    """Register the caller, or with the right to do so another user. Return 201 for a new record, else 200."""
     request = await ctx.body(CreateUserRequest)
     if request.id is None or request.id == ctx.actor.id:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
@@ -72,7 +72,7 @@ async def create_user(ctx: Ctx) -> Response[User]:
 
 @serves(UpdateUser, UpdateSelf, replay=replay_by(GetUser, Users.get), reads=(Body(UpdateUserRequest),))
 async def update_user(ctx: Ctx) -> User:
-    """Write the name and kind of the caller, or with the right for it of another user, then with an address."""
+    """Change name and type of the caller, or with the right to do so name, type and email of another user."""
     user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
     if _own(ctx, user):
         return await ctx.services.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
@@ -82,13 +82,13 @@ async def update_user(ctx: Ctx) -> User:
 
 @serves(DeleteUser, DeleteSelf)
 async def delete_user(ctx: Ctx) -> None:
-    """Delete the caller's record with every grant to the caller, or with the right for it another user's."""
+    """Delete the caller's record and grants, or with the right to do so those of another user."""
     user = ctx.ref(UserRef)
     permit = await ctx.admit((DeleteSelf if _own(ctx, user) else DeleteUser)(user))
     try:
         await ctx.services.users.delete(permit)
     finally:
-        # Also when it is not yet in force everywhere: the record is gone then.
+        # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
         ctx.services.met.discard(user.user_id)
 
 
@@ -102,14 +102,14 @@ async def list_user_roles(ctx: Ctx) -> NamedRoleList:
 
 @serves(ListAllUserRoles, ListAllOwnRoles)
 async def list_all_user_roles(ctx: Ctx) -> NamedRoleList:
-    """List the roles that a user is in, also through other roles."""
+    """List the roles that a user is a direct or indirect member of."""
     user = ctx.ref(UserRef)
     operation = ListAllOwnRoles if _own(ctx, user) else ListAllUserRoles
     return await ctx.services.users.all_roles(await ctx.admit(operation(user)))
 
 
 def _own(ctx: Ctx, user: UserRef) -> bool:
-    """Return True if callers ask about themselves. A caller that acts as a role has the role's rights alone."""
+    """Return True if `user` is the caller, unless the caller acts as a role: then only the role's rights count."""
     return user.user_id == ctx.actor.id and ctx.actor.assumed_role is None
 
 

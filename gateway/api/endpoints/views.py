@@ -15,7 +15,7 @@ from gateway.iceberg.wire import CreateViewRequest, LoadViewResult
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
-    """Return the view as it is now."""
+    """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     return await ctx.services.views.load(await ctx.admit(LoadView(view)))

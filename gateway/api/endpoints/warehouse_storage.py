@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints of the management API about the storage of a warehouse."""
+"""Endpoints of the management API for the storage of a warehouse."""
 
 from __future__ import annotations
 

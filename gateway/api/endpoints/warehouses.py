@@ -30,18 +30,18 @@ from gateway.protocol.warehouses import Warehouse
 
 
 async def replay_create(ctx: Ctx, remembered: Remembered) -> Warehouse:
-    """Return the warehouse as it is now."""
+    """Return the current warehouse."""
     created = WarehouseRef(UUID(remembered.detail["warehouse_id"]))
     return await ctx.services.warehouses.get(await ctx.admit(GetWarehouse(created)))
 
 
 async def replay_protection(ctx: Ctx, remembered: Remembered) -> ProtectionAnswer:
-    """Return whether the warehouse is protected now."""
+    """Return the current protection of the warehouse."""
     warehouse = await ctx.services.warehouses.get(await ctx.admit(await ctx.read(GetWarehouse)))
     return ProtectionAnswer(protected=warehouse.protected, updated_at=warehouse.updated_at)
 
 
-#: The change is in the answer, and perhaps others are that followed.
+#: Returns the current warehouse, which includes the change and any later ones.
 _AS_IT_IS = replay_by(GetWarehouse, Warehouses.get)
 serve(CreateWarehouse, Warehouses.create, replay=replay_create)
 serve(ValidateWarehouseCreation, Warehouses.validate_creation)
