@@ -156,7 +156,7 @@ class _Model:
                 self._rules[each["type"], relation] = _Rule(rewrite, tuple(subjects))
 
     def members_are_recorded(self) -> bool:
-        """Return True if roles get members only by recorded grants on the role itself, so a caller's roles are known."""
+        """Return True if roles get members only by recorded grants on the role: so a caller's roles are known."""
         direct = self.walk((ObjectType.ROLE, "assignee"), frozenset())
         return direct is not None and direct <= {(ObjectType.ROLE, each.value) for each in GRANTABLE[ObjectType.ROLE]}
 
