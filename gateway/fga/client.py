@@ -53,10 +53,10 @@ _Key = tuple[str, str, str]
 class FgaClient:
     """A client for one store of one OpenFGA server. All checks use one model at a time.
 
-    `timeout_s` limits each call of a method, but each page in `read` and each batch in `batch_check`. So a check of a
-    thousand objects fails only if one of its batches takes too long. `max_batch` is the server's limit of checks in one
-    request (50 by default). The first call opens connections in its event loop; `aclose` closes them. No error contains
-    the API key.
+    `timeout_s` limits each call of a method. In `read` it limits each page, and in `batch_check` each batch: a check of
+    a thousand objects fails only if one of its batches takes too long. `max_batch` is the server's limit of checks in
+    one request (50 by default). The first call opens connections in its event loop; `aclose` closes them. No error
+    contains the API key.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 
 def content_hash(model: Mapping[str, Any]) -> str:
-    """Return the hexadecimal SHA-256 of the model's content. It is equal exactly for models that are `same_model`."""
+    """Return the hexadecimal SHA-256 of the model's content. Two models have the same hash if `same_model` is true."""
     return hashlib.sha256(json.dumps(_canonical(model), sort_keys=True).encode()).hexdigest()
 
 

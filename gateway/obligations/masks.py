@@ -15,7 +15,7 @@ from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 
 
 class Action(StrEnum):
-    """The replacement of a column's values. The members have the names of the protocol."""
+    """The replacement of a column's values. The values are the names of the actions in the protocol."""
 
     MASK_ALPHANUM = "mask-alphanum"
     MASK_TO_FIXED_VALUE = "mask-to-fixed-value"

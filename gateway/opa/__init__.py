@@ -10,7 +10,7 @@ Reasons against `opa-python-client`, tested in version 3.0.0 with OPA 1.22 and `
   bulk queries, compiling, `config`, `metrics` and `status`: no caller may read policies or choose the query. Only
   `check_health`, `get_data` below `policy_data`, and `query_rule` for decisions work. `lakegate policy check` and
   `lakegate policy test` need no server.
-- It follows redirects, and so accepts the response of another host as the decision.
+- It follows redirects, so it accepts a response of another host as the decision.
 - Its errors contain the request: the `repr` of a 401 error prints the bearer token.
 - It retries after a 500, which is a failed policy here. Its timeout restarts with each retry.
 - `check_health` returns False for every exception, also for a wrong address or certificate.
