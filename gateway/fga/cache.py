@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFGA's allows, remembered for as long as nothing can have taken them away.
+"""A cache of allowed OpenFGA checks, valid while no change can have revoked them.
 
-An entry is found only under the revisions that were read *before* OpenFGA was asked. Whatever removes an allow moves a
-revision before it is acknowledged, so a request that begins afterwards looks elsewhere. A refusal is never remembered:
-what is granted counts from the next request on.
+The cache key contains the revisions that were read *before* the check was sent. Every change that can revoke an allow
+changes a revision before it is acknowledged. So a request that begins afterwards uses another key. A denied check is
+never cached: a new grant is effective from the next request on.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gateway.access.ports import Pin, Question, Relationships
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 
-# What lies in no warehouse: all that can take an allow on it away moves the server's revision.
+# Types of objects outside of warehouses: every change that can revoke an allow on them changes the server's revision.
 _OUTSIDE = frozenset({ObjectType.SERVER, ObjectType.PROJECT, ObjectType.ROLE, ObjectType.USER})
 
 
 @dataclass(frozen=True, slots=True)
 class _Circle:
-    """All that a request's questions share: two requests may use each other's answers only when all of it is equal."""
+    """The part of the cache key that all questions of a request share. Requests share answers only if it is equal."""
 
     revision: UUID
     time_boxes: UUID
@@ -44,26 +44,30 @@ _Key = tuple[_Circle, UUID | None, Can, ObjectKey]
 
 @dataclass(frozen=True, slots=True)
 class _Allow:
-    """`until` is the database's time at which a grant behind it may end; `forgotten_at` is this process's own clock."""
+    """A cached allow.
+
+    `until` is the database's time at which the first grant to the caller or to one of its roles expires. `forgotten_at`
+    is the time at which the entry becomes invalid, by the clock of this process.
+    """
 
     until: datetime | None
     forgotten_at: float
 
 
 class MemoryObserver(Protocol):
-    """Is told how often memory helps, for metrics."""
+    """Receives cache hits and misses, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """So many questions were answered by this memory, and so many were not."""
+        """Count the hits and misses of the cache named `memory`."""
         ...
 
 
 class RememberedRelationships:
-    """Implements `gateway.access.ports.Relationships` before another one, which is asked what is not known.
+    """Implementation of `gateway.access.ports.Relationships` that caches the allows of another implementation.
 
-    `model_id` tells the model that questions are asked by at this moment. `entries` bounds the memory (about half a
-    kilobyte each); an entry is used for at most `seconds`, which bounds what a change behind the gateway's back can do
-    should nobody notice it.
+    `model_id` returns the id of the model that checks use now. `entries` is the maximum number of entries, of about 0.5
+    kilobytes each. An entry is valid for at most `seconds`: this bounds the effect of tuples that were changed in
+    OpenFGA directly, if drift detection misses them. With 0 seconds nothing is cached.
     """
 
     def __init__(
@@ -86,7 +90,7 @@ class RememberedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """One answer per question, in order. Raises what asking raises."""
+        """Return one answer per question, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         circle = _Circle(
@@ -105,7 +109,7 @@ class RememberedRelationships:
             return [True] * len(questions)
         answers = await self._relationships.check(actor, unknown, now=now, paced=paced)
         if len(answers) != len(unknown):
-            # Another number of answers than questions is the caller's to refuse; nothing of it is remembered.
+            # The caller rejects a wrong number of answers. None of them is cached.
             return answers
         allowed = {question for question, answer in zip(unknown, answers, strict=True) if answer is True}
         allow = _Allow(pin.next_expiry, self._clock() + self._seconds)

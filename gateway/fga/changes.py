@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFGA's change feed: which tuples were written and deleted, in the order of the ids the server gave the changes.
+"""OpenFGA's change feed: written and deleted tuples, in the order of the ids that the server assigned to the changes.
 
-An id is given when a write begins and seen when it ends, so a change may appear before one that was read already. Who
-must miss nothing reads again what was read a moment ago (`gateway.tasks.drift`).
+OpenFGA assigns an id when a write begins, and shows the change when the write ends. So a change can appear later, at a
+position before changes that were read already. A reader that must miss no change reads the recent past again
+(`gateway.tasks.drift`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.client import FgaClient
 from gateway.fga.wire import FgaTuple
 
-#: The most that OpenFGA gives in one page.
+#: OpenFGA's maximum number of changes in a page.
 _PAGE_SIZE: Final = 100
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One tuple that was written or deleted; a deletion tells no condition. `timestamp` is by the server's clock."""
+    """One written or deleted tuple. `timestamp` is the time of OpenFGA's clock. A deletion has no condition."""
 
     tuple_key: FgaTuple
     operation: Literal["TUPLE_OPERATION_WRITE", "TUPLE_OPERATION_DELETE"]
@@ -31,7 +32,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> bool:
-        """Whether the tuple exists after this change."""
+        """Return True if the tuple exists after this change."""
         return self.operation == "TUPLE_OPERATION_WRITE"
 
 
@@ -41,10 +42,10 @@ class _Page(msgspec.Struct):
 
 
 async def changes_since(client: FgaClient, start: datetime | None) -> AsyncIterator[Change]:
-    """The changes from `start` on (all there are when None), oldest first, until there are no more.
+    """Yield the changes from `start` on (all changes if None), oldest first, until the end of the feed.
 
-    A server that holds changes back (its setting `changelog-horizon-offset`) gives them that much later. Raises
-    DecisionEngineUnavailable; what came until then is not all.
+    A server with the setting `changelog-horizon-offset` returns changes later by that time. Raises
+    DecisionEngineUnavailable; the changes yielded before it are incomplete.
     """
     asked: dict[str, str | int] = {"page_size": _PAGE_SIZE}
     if start is not None:

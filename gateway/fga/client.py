@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path to OpenFGA: batch checks, writes and reads over plain HTTP, with one store and one model.
+"""A fast client for OpenFGA: batch checks, writes and reads over plain HTTP, with one store and one model.
 
-The vendor's SDK is used where speed does not count (`model`). Here each call is one request on a kept-alive connection
-and each answer is read strictly: what is not a clear yes or no raises.
+Each request uses a kept-alive connection. Responses are decoded strictly: a check result that is neither allowed nor
+denied raises an error. `model` uses the vendor's SDK, because speed does not matter there.
 """
 
 from __future__ import annotations
@@ -35,27 +35,28 @@ from gateway.fga.wire import (
     refuse_write,
 )
 
-#: Tuples in one write, and contextual tuples with one check, that OpenFGA accepts by default.
+#: OpenFGA's default limits: tuples in one write, and contextual tuples of one check.
 MAX_TUPLES_PER_WRITE = 100
 MAX_CONTEXTUAL_TUPLES = 100
 _PAGE_SIZE = 100
 
-# Batches of small questions in flight, of the process and of one subject. OpenFGA counts its deadline from when a
-# request arrives, so too many at once make each other fail on a busy machine. Subjects take turns.
+# The maximum numbers of concurrent batches of small questions, for the process and for one subject. OpenFGA's deadline
+# starts when a request arrives. So too many concurrent requests would exceed their deadlines on a busy machine.
+# Waiting batches of several subjects are served in rotation.
 _SMALL_AT_ONCE, _SMALL_EACH = 32, 8
 _STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 _Key = tuple[str, str, str]
-"""User, relation and object of a check."""
+"""(user, relation, object) of a check."""
 
 
 class FgaClient:
-    """One store of one OpenFGA server, asked by one model at a time.
+    """A client for one store of one OpenFGA server. All checks use one model at a time.
 
-    `timeout_s` bounds each call of a method as a whole, of `read` each page and of `batch_check` each batch: a question
-    about a thousand objects fails when one batch hangs, not because it is long. `max_batch` is the server's limit of
-    checks in one request (50 by default). Connections are opened in the event loop of the first call; `aclose` closes
-    them. Nothing that is raised carries the API key.
+    `timeout_s` limits each call of a method. In `read` it limits each page, and in `batch_check` each batch: a check of
+    a thousand objects fails only if one of its batches takes too long. `max_batch` is the server's limit of checks in
+    one request (50 by default). The first call opens connections in its event loop; `aclose` closes them. No error
+    contains the API key.
     """
 
     def __init__(
@@ -89,21 +90,24 @@ class FgaClient:
 
     @property
     def store_id(self) -> str:
-        """The store that is asked."""
+        """Return the id of the store."""
         return self._store_id
 
     @property
     def model_id(self) -> str:
-        """The model that questions are asked by at this moment, for audit and cache keys."""
+        """Return the id of the model that new checks use, for audit records and cache keys."""
         return self._model_id
 
     def use_model(self, model_id: str) -> None:
-        """Ask by this model from the next call on; a call that is under way ends with the one it began with."""
+        """Use this model from the next call on, and end `withhold`. Calls in progress finish with their model.
+
+        Raises ValueError if the id is not a ULID.
+        """
         _require_ulid("model", model_id)
         self._model_id, self._withheld = model_id, None
 
     def withhold(self, reason: str) -> None:
-        """Ask nothing until `use_model`: every check and `ping` raises DecisionEngineUnavailable with `reason`."""
+        """Make every check and `ping` raise DecisionEngineUnavailable with `reason`, until `use_model` is called."""
         self._withheld = reason
 
     async def batch_check(
@@ -114,11 +118,12 @@ class FgaClient:
         context: Mapping[str, str],
         paced: bool = True,
     ) -> list[bool]:
-        """Whether each of `checks` holds, in order. `context` are the values of conditions: always send `current_time`.
+        """Return for each of `checks` whether it holds, in order.
 
-        Large questions go in small batches, and at a pace of their own if they are `paced` (`pacing.py`). A check that
-        failed only because a condition lacked its context is a no: the tuple does not hold without it.
-        Everything else that is not a yes or a no, for a single one of the checks too, raises DecisionEngineUnavailable.
+        `context` has the values for conditions, and must contain `current_time`. Many checks are sent in small batches,
+        with a limited rate if they are `paced` (`pacing.py`). A check that fails only because a condition lacks its
+        context counts as denied. Raises DecisionEngineUnavailable if any single check is neither allowed nor denied,
+        and ValueError for too many contextual tuples.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
             raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA takes at most {MAX_CONTEXTUAL_TUPLES}.")
@@ -141,7 +146,7 @@ class FgaClient:
         *,
         paced: bool,
     ) -> set[_Key]:
-        """Those that hold, asked in small batches, one after the other."""
+        """Return the checks that hold. Send them in small batches, one after the other."""
         holding: set[_Key] = set()
         pace = self._pacing.of(unique[0].user, longest=LONGEST_DELAY_SECONDS if paced else 0.0)
         for chunk in _chunks(unique, min(BATCH, self._max_batch)):
@@ -152,7 +157,7 @@ class FgaClient:
     async def _ask_small(
         self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> set[_Key]:
-        """Those that hold, asked in batches as large as the server takes them, all at the same time."""
+        """Return the checks that hold. Send them in batches of the server's maximum size, concurrently."""
 
         async def asked(chunk: Sequence[FgaTuple]) -> set[_Key]:
             self._pacing.asked_small(chunk[0].user)
@@ -176,11 +181,12 @@ class FgaClient:
         context: Mapping[str, str],
         others: int,
     ) -> set[str]:
-        """Those of `objects`, all of one type, that OpenFGA names when it lists what `user` has `relation` on.
+        """Return those of `objects` that OpenFGA lists among the objects on which `user` has `relation`.
 
-        What it does not name may hold too and has to be checked: OpenFGA ends a list as if it were whole when its
-        deadline comes, and this stops at an error on the way, at our own timeout and when `others` objects were named
-        that nobody asked about. Raises DecisionEngineUnavailable when OpenFGA refuses.
+        All `objects` must be of one type. The result can be incomplete, so the caller must check the other objects:
+        OpenFGA ends a list at its deadline without an error. This method stops at an error in the stream, at its own
+        timeout, and after more than `others` listed objects that are not in `objects`. Raises DecisionEngineUnavailable
+        if OpenFGA rejects the request or cannot be reached.
         """
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
@@ -219,11 +225,17 @@ class FgaClient:
         return found
 
     async def write(self, writes: Sequence[FgaTuple] = (), deletes: Sequence[FgaTuple] = ()) -> None:
-        """Write and delete in one transaction of OpenFGA; what exists, or is gone already, is fine.
+        """Write and delete tuples in one transaction of OpenFGA.
 
-        At most 100 tuples in all (ValueError above); no key in both lists, so another condition takes two calls. Never
-        repeated here. Raises ConditionConflict and TuplesRefused when nothing was written, WriteOutcomeUnknown when
-        that is not known, and plain DecisionEngineUnavailable when nothing was written and trying later may help.
+        Writing an existing tuple and deleting an absent one are no errors. A key must not be in both lists, so a change
+        of a condition needs two calls. The request is never retried here.
+
+        Raises:
+        - ValueError for more than 100 tuples;
+        - ConditionConflict if a tuple exists with another condition, and TuplesRefused if OpenFGA rejects the tuples.
+          Nothing was written;
+        - WriteOutcomeUnknown if the tuples may have been written;
+        - DecisionEngineUnavailable if nothing was written and a later retry may succeed.
         """
         if len(writes) + len(deletes) > MAX_TUPLES_PER_WRITE:
             raise ValueError(f"{len(writes) + len(deletes)} tuples; one write takes at most {MAX_TUPLES_PER_WRITE}.")
@@ -248,10 +260,10 @@ class FgaClient:
     async def read(
         self, *, user: str | None = None, relation: str | None = None, object: str | None = None
     ) -> AsyncIterator[FgaTuple]:
-        """The stored tuples that match, page by page with HIGHER_CONSISTENCY. Without a filter: all of the store.
+        """Yield the stored tuples that match the filters, or all tuples without a filter, with HIGHER_CONSISTENCY.
 
-        `object` may be only a type (`table:`) if `user` is given. Raises DecisionEngineUnavailable; what came until
-        then is not the whole answer.
+        `object` may be only a type (`table:`) if `user` is given. Raises DecisionEngineUnavailable; the tuples yielded
+        before it are incomplete.
         """
         given = {"user": user, "relation": relation, "object": object}
         body: dict[str, Any] = {"page_size": _PAGE_SIZE, "consistency": "HIGHER_CONSISTENCY"}
@@ -269,21 +281,23 @@ class FgaClient:
             body["continuation_token"] = page.continuation_token
 
     async def get(self, path: str, kind: type[Answer]) -> Answer:
-        """What the store answers to `GET <path>`, for the other modules of this room. `path` begins with `/` and is
-        encoded. Raises DecisionEngineUnavailable.
+        """Return the decoded response to `GET <path>` below the URL of the store, for other modules of this room.
+
+        `path` begins with `/` and is percent-encoded. Raises DecisionEngineUnavailable.
         """
         return decoded(await self._ask("GET", path, None), kind)
 
     async def ping(self) -> None:
-        """Return if the server answers, takes the API key, has the store and may be asked by the model that serves.
-        Raises DecisionEngineUnavailable.
+        """Check that the server responds, accepts the API key and has the store, and that checks are not withheld.
+
+        Raises DecisionEngineUnavailable if not.
         """
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
         decoded(await self._ask("GET", "", None), Store)
 
     async def aclose(self) -> None:
-        """Close the connections. A later call opens new ones."""
+        """Close the connections. A later call opens new connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -291,7 +305,7 @@ class FgaClient:
     async def _check_chunk(
         self, model_id: str, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> set[_Key]:
-        """Those of one batch that hold. Raises DecisionEngineUnavailable after `timeout_s`."""
+        """Return the checks of one batch that hold. Raises DecisionEngineUnavailable, also after `timeout_s`."""
         shared: dict[str, Any] = {"context": context}
         if contextual:
             shared["contextual_tuples"] = {"tuple_keys": contextual}
@@ -313,7 +327,10 @@ class FgaClient:
         }
 
     async def _ask(self, method: str, path: str, body: Any) -> bytes:
-        """The body of a 200 answer to a request that changes nothing, sent again once if the connection was dropped."""
+        """Send a request that changes nothing and return the body of its 200 response.
+
+        Retry once if the connection was dropped. Raises DecisionEngineUnavailable for an error or another status.
+        """
         try:
             async with asyncio.timeout(self._timeout_s):
                 try:
@@ -340,7 +357,7 @@ class FgaClient:
                 headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
             )
         data = None if body is None else msgspec.json.encode(body)
-        # A redirect would carry the API key to wherever it points.
+        # Following a redirect would send the API key to another server.
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)
 
 

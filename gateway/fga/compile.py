@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles `fga_model/` into the two generated files that are committed: `model.json` and `actions.txt`.
+"""Compile `fga_model/` into two generated files in the repository: `model.json` and `actions.txt`.
 
-Run `python -m gateway.fga.compile` (or `make model`) after editing a `.fga` file. It needs the `fga` command, which the
-development environment installs; a serving process needs only `model.json` (`gateway.fga.compiled`).
+Run `python -m gateway.fga.compile` or `make model` after editing a `.fga` file. This needs the `fga` command, which
+`make setup` installs. The gateway itself reads only `model.json` (`gateway.fga.compiled`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _TIMEOUT_SECONDS = 60
 
 
 def fga_command() -> str:
-    """Path of the `fga` command: beside the running interpreter, else on the search path. Raises FileNotFoundError."""
+    """Return the path of the `fga` command: in the directory of the running interpreter, else on the search path.
+
+    Raises FileNotFoundError if neither has it.
+    """
     beside = Path(sys.executable).with_name("fga")
     found = str(beside) if beside.exists() else shutil.which("fga")
     if found is None:
@@ -34,9 +37,10 @@ def fga_command() -> str:
 
 
 def compile_model() -> tuple[str, str]:
-    """(text of `model.json`, text of `actions.txt`) as they must be for the present `.fga` files.
+    """Return (text of `model.json`, text of `actions.txt`) for the current `.fga` files.
 
-    Raises subprocess.CalledProcessError when the model does not parse; the message of `fga` goes to standard error.
+    Raises FileNotFoundError without the `fga` command, subprocess.TimeoutExpired after 60 seconds, and
+    subprocess.CalledProcessError if the model is invalid; `fga` writes its message to standard error.
     """
     done = subprocess.run(
         [fga_command(), "model", "transform", "--file", str(SOURCE), "--output-format", "json"],
@@ -54,7 +58,7 @@ def compile_model() -> tuple[str, str]:
 
 
 def _without_origins(node: Any) -> Any:
-    """`node` without the notes of which file each definition came from, which say nothing about what it means."""
+    """Return `node` without the source file and module of each definition, which do not change its meaning."""
     if isinstance(node, dict):
         return {key: _without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
     if isinstance(node, list):
@@ -63,7 +67,7 @@ def _without_origins(node: Any) -> Any:
 
 
 def main() -> None:
-    """Write both generated files."""
+    """Write both generated files. Raises the errors of `compile_model`."""
     model, actions = compile_model()
     MODEL_FILE.write_text(model, encoding="utf-8")
     ACTIONS_FILE.write_text(actions, encoding="utf-8")

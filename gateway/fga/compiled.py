@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled relationship model as it ships with the package, and what can be read off it. Pure but for one file."""
+"""The compiled relationship model of the package, its relations and its comparison. Pure, but for reading one file."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Mapping, Set
 from importlib import resources
 from typing import Any
 
-#: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also names its `content_hash`.
+#: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also contains its `content_hash`.
 MODEL_VERSION = "1.6"
 
 _DERIVED = frozenset({"traverse", "read_columns"})
 
 
 def compiled_model() -> dict[str, Any]:
-    """The compiled model: schema version, type definitions and conditions in OpenFGA's JSON form."""
+    """Return the compiled model: schema version, type definitions and conditions in OpenFGA's JSON form."""
     text = resources.files("gateway.fga").joinpath("model.json").read_text(encoding="utf-8")
     model: dict[str, Any] = json.loads(text)
     return model
 
 
 def relations_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Every relation, by type."""
+    """Return the names of all relations, by type."""
     return {each["type"]: frozenset(each.get("relations") or ()) for each in model["type_definitions"]}
 
 
 def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The relations an operation may demand (`can_*`), by type; types without any are left out."""
+    """Return the relations that an operation may demand (`can_*`), by type, leaving out types without any."""
     actions = {
         type_name: frozenset(relation for relation in relations if relation.startswith("can_"))
         for type_name, relations in relations_of(model).items()
@@ -37,8 +37,9 @@ def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The relations that can be assigned to a user, by type; what is derived (`traverse`, `read_columns`) is
-    not one of them."""
+    """Return the relations that can be assigned to a user, by type, without the derived relations `traverse` and
+    `read_columns`. Types without such relations are left out.
+    """
     grantable: dict[str, frozenset[str]] = {}
     for each in model["type_definitions"]:
         relations = ((each.get("metadata") or {}).get("relations") or {}).items()
@@ -54,17 +55,17 @@ def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Whether both say the same, whatever the order of types and subjects and whatever notes on origins they carry."""
+    """Return True if both models are equal, ignoring the order of types and subjects, and source information."""
     return bool(_canonical(left) == _canonical(right))
 
 
 def content_hash(model: Mapping[str, Any]) -> str:
-    """SHA-256 in hexadecimal of what the model says: equal exactly for those that `same_model` calls equal."""
+    """Return the hexadecimal SHA-256 of the model's content. Two models have the same hash if `same_model` is true."""
     return hashlib.sha256(json.dumps(_canonical(model), sort_keys=True).encode()).hexdigest()
 
 
 def missing_from(model: Mapping[str, Any], demanded: Mapping[str, Set[str]]) -> list[str]:
-    """The relations (`type#relation`) of `demanded` that the model lacks, sorted."""
+    """Return the relations of `demanded` (by type) that the model lacks, as sorted texts `type#relation`."""
     present = relations_of(model)
     return sorted(
         f"{type_name}#{relation}"
@@ -81,9 +82,10 @@ def _canonical(model: Mapping[str, Any]) -> Any:
 
 
 def _pruned(node: Any) -> Any:
-    """`node` without origins and empty parts (OpenFGA fills in empty strings and objects on the way), subjects sorted.
+    """Return `node` with sorted subjects, and without source information and empty values.
 
-    `this` is an empty object that means something, so it becomes a word before empty parts go.
+    OpenFGA adds empty strings and objects to a stored model. Only the empty object `this` has a meaning, so it is
+    replaced by a text that remains.
     """
     if isinstance(node, Mapping):
         pruned: dict[str, Any] = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds, creates and fills the store: `push_model` for migrations, `find_model` and `read_model` for serving.
+"""Find or create OpenFGA's store and its model: `push_model` for migrations, `find_model` and `read_model` for serving.
 
-OpenFGA knows no unique store names and no comparison of models; both are made here.
+OpenFGA neither enforces unique store names nor compares models, so this module does both.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from openfga_sdk.exceptions import NotFoundException, OpenApiException
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.compiled import compiled_model, missing_from, same_model
 
-# The SDK calls itself typed and leaves most of its functions without types.
+# The SDK has a `py.typed` marker, but most of its functions have no type annotations.
 _sdk: Any = openfga_sdk
 
 _TIMEOUT_MS = 10_000
 _PAGE_SIZE = 100
-#: How long two migrators that both created a store need at most to see each other's.
+#: After this time, two concurrent migrations that both created a store see each other's store.
 _SETTLE_SECONDS = 0.5
 _TRIES_WITH_TWO_STORES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAndModel:
-    """Where the tuples are and which model judges them; both are ULIDs."""
+    """The ids of the store that holds the tuples and of the model that checks use. Both are ULIDs."""
 
     store_id: str
     model_id: str
 
 
 class ModelNotReady(Exception):
-    """The store or its newest model is not what this version of the gateway needs; the message says what to do."""
+    """The store or its model is missing, ambiguous or too old for this version. The message names the next step."""
 
 
 async def push_model(
     endpoint: str, api_key: str | None, store_name: str, *, ca_bundle: str | None = None
 ) -> StoreAndModel:
-    """Make sure the store `store_name` exists and its newest model is ours; change nothing where that is so.
+    """Create the store `store_name` and write the compiled model, unless the store and an equal newest model exist.
 
-    Safe to repeat and to run twice at once: of two stores created at the same time the older stays, and two writers of
-    one model leave two equal models. Raises ModelNotReady when several stores have the name, DecisionEngineUnavailable
-    when OpenFGA does not answer.
+    Idempotent and safe to run concurrently: of two stores created at the same time the older remains, and two
+    concurrent writers leave two equal models. `ca_bundle` is a file of certificates to trust instead of the system's.
+    Raises ModelNotReady if several stores have the name, and DecisionEngineUnavailable if OpenFGA fails or cannot be
+    reached.
     """
     async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name) or await _create_store(client, store_name)
@@ -77,11 +78,11 @@ async def find_model(
     model_id: str | None = None,
     ca_bundle: str | None = None,
 ) -> StoreAndModel:
-    """The store `store_name` and its model `model_id` (the newest when None), which has every relation of `demanded`
-    (relations by type).
+    """Return the ids of the store `store_name` and of its model `model_id`, or of its newest model if None.
 
-    Raises ModelNotReady when there is no such store, no such model in it, or a relation is missing: a check on a
-    relation the model does not know is an error on each request, so it is refused at the start.
+    `demanded` are the required relations, by type; `ca_bundle` as in `push_model`. Raises ModelNotReady if the store,
+    the model or a demanded relation is missing: without this test each request that checks the relation would fail.
+    Raises DecisionEngineUnavailable if OpenFGA fails or cannot be reached.
     """
     async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name)
@@ -101,7 +102,11 @@ async def find_model(
 async def read_model(
     endpoint: str, api_key: str | None, store_id: str, model_id: str, *, ca_bundle: str | None = None
 ) -> dict[str, Any]:
-    """One model of a store in JSON form. Raises ModelNotReady when the store has no such model."""
+    """Return a model of the store in JSON form. `ca_bundle` as in `push_model`.
+
+    Raises ModelNotReady if the store has no such model, and DecisionEngineUnavailable if OpenFGA fails or cannot be
+    reached.
+    """
     async with _connected(endpoint, api_key, ca_bundle) as client:
         client.set_store_id(store_id)
         return await _model(client, model_id)
@@ -119,9 +124,7 @@ def require_relations(model_id: str, model: Mapping[str, Any], demanded: Mapping
 
 @asynccontextmanager
 async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) -> AsyncIterator[Any]:
-    """A client of the SDK whose failures leave as DecisionEngineUnavailable, without the API key it holds.
-    `ca_bundle` is a file of certificates to trust instead of the system's.
-    """
+    """Open a client of the SDK within the block. Its errors become DecisionEngineUnavailable without the API key."""
     credentials = None
     if api_key:
         credentials = Credentials(method="api_token", configuration=CredentialConfiguration(api_token=api_key))
@@ -139,7 +142,10 @@ async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) 
 
 
 async def _store_named(client: Any, name: str) -> str | None:
-    """The id of the one store of this name. Two are given a moment, as one of two creators takes its own away again."""
+    """Return the id of the only store of this name, None if there is none. Raises ModelNotReady for several stores.
+
+    Several stores are first given time, because a concurrent `_create_store` may be about to delete its duplicate.
+    """
     for _ in range(_TRIES_WITH_TWO_STORES):
         found = await _stores_named(client, name)
         if len(found) < 2:
@@ -152,7 +158,7 @@ async def _store_named(client: Any, name: str) -> str | None:
 
 
 async def _stores_named(client: Any, name: str) -> list[tuple[Any, str]]:
-    """(created at, id) of every store with exactly this name, oldest first."""
+    """Return (time of creation, id) of every store with exactly this name, oldest first."""
     found: list[tuple[Any, str]] = []
     token: str | None = None
     while True:
@@ -167,19 +173,19 @@ async def _stores_named(client: Any, name: str) -> list[tuple[Any, str]]:
 
 
 async def _create_store(client: Any, name: str) -> str:
-    """Create the store; if somebody else did so at the same moment, keep the older of the two."""
+    """Create the store and return its id. If another process created one concurrently, keep the older of the two."""
     created = await client.create_store(_sdk.CreateStoreRequest(name=name))
     await asyncio.sleep(_SETTLE_SECONDS)
     oldest = (await _stores_named(client, name))[0][1]
     if oldest != created.id:
-        # Ours is half a second old, empty, and known to nobody but this call.
+        # The store created here is empty, and no other process uses it: deleting it loses nothing.
         client.set_store_id(created.id)
         await client.delete_store()
     return oldest
 
 
 async def _newest_model(client: Any) -> tuple[str | None, dict[str, Any]]:
-    """(id, model in JSON form) of the newest model of the client's store, or (None, {})."""
+    """Return (id, JSON form) of the newest model of the client's store, or (None, {}) if it has none."""
     newest = (await client.read_latest_authorization_model()).authorization_model
     if newest is None:
         return None, {}
@@ -188,7 +194,7 @@ async def _newest_model(client: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 async def _model(client: Any, model_id: str) -> dict[str, Any]:
-    """The model in JSON form. Raises ModelNotReady when the client's store does not have it."""
+    """Return the model in JSON form. Raises ModelNotReady if the client's store does not have it."""
     client.set_authorization_model_id(model_id)
     try:
         found = (await client.read_authorization_model()).authorization_model

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which grants can make an object visible in a list, and what one has on all that lies in something, read off the
-relationship model. Pure.
+"""Analyze the relationship model: the grants that make objects visible in lists, and the relations that objects inherit
+from their parent.
 
-Policy authors edit the model, so this is worked out for the model that is asked by. Only what is understood is
-promised: a model in which something else can show a row (a flag for everybody, a relation that is no privilege, another
-edge) has no reach for that type, and then its lists ask about every row.
+Policy authors can change the model, so the analysis uses the model that serves at the moment. It is conservative: a
+type has no reach if anything but a recorded grant can make its rows visible. Examples are a wildcard tuple, a relation
+that is no privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LISTED: Final = (
     ObjectType.GENERIC_TABLE,
 )
 _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
-# A list of what lies in these is read by grants only after `can_list_everything` was refused on it.
+# Lists of the contents of these types are read by grants only after `can_list_everything` on the container was denied.
 _ASKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
-# The grants of these are looked at together with those of what lies in them.
+# Lists consider the grants on objects of these types together with the grants on their contents.
 _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
 _PRINCIPALS: Final = ({"type": "user"}, {"type": "role", "relation": "assignee"})
 
@@ -49,9 +49,9 @@ class _Stored(msgspec.Struct):
 
 
 class FollowedReaches:
-    """The reaches of the model that `client` asks by, also after another one serves.
+    """The reaches of the model that `client` uses. They are read again when the client uses another model.
 
-    The log names the types whose lists ask about every row.
+    A log event names each type whose lists check every row.
     """
 
     def __init__(self, client: FgaClient) -> None:
@@ -59,7 +59,7 @@ class FollowedReaches:
         self._known: tuple[str, Reaches, _Model] | None = None
 
     async def __call__(self) -> Reaches:
-        """Read once for each model. Raises DecisionEngineUnavailable."""
+        """Return the reaches, read once for each model. Raises DecisionEngineUnavailable if it cannot be read."""
         model_id = self._client.model_id
         if self._known is None or self._known[0] != model_id:
             stored = await self._client.get(f"/authorization-models/{model_id}", _Stored)
@@ -71,11 +71,13 @@ class FollowedReaches:
         return self._known[1]
 
     async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
-        """Whether by this model `granted` alone gives `relation` on an object of the type: what shows it in lists, and
-        what reads a column; no of anything else, and when another model serves. Raises DecisionEngineUnavailable.
+        """Return True if in this model the relation `granted` alone implies `relation` on an object of the type.
+
+        Only visibility in lists and reading a column are analyzed. The result is False for other relations, and if
+        another model serves now. Raises DecisionEngineUnavailable if the model cannot be read.
         """
         if relation is Can.INCLUDE_IN_LIST:
-            # Whoever hints at this has asked for the reaches, and hints at nothing where there are none.
+            # A caller derives such hints from the reaches, so they have been read; without a reach there is no hint.
             reach = self._known[1].get(type) if self._known is not None and self._known[0] == model_id else None
             return reach is not None and granted in reach.certain
         if (relation, type) != (Can.READ_DATA, ObjectType.COLUMN):
@@ -85,8 +87,10 @@ class FollowedReaches:
         return known is not None and known[0] == model_id and granted in known[2].implying(type, relation.value)
 
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
-        """A relation on a `parent_name` that by this model gives `relation` on each `type_name` whose `parent` it is;
-        None when there is none, or another model serves by now. Raises DecisionEngineUnavailable.
+        """Return a relation on a parent that in this model implies `relation` on all its children of a type.
+
+        `type_name` is the type of the children, `parent_name` that of the parent. Returns None if there is no such
+        relation, or if another model serves now. Raises DecisionEngineUnavailable if the model cannot be read.
         """
         await self()
         if self._known is None or self._known[0] != model_id:
@@ -95,12 +99,12 @@ class FollowedReaches:
 
 
 def inherited_of(model: Mapping[str, Any], type: ObjectType, relation: str, parent: ObjectType) -> str | None:
-    """As `FollowedReaches.inherited`, for a model."""
+    """Return the result of `FollowedReaches.inherited` for a given model."""
     return _Model(model).inherited(type, relation, parent)
 
 
 def reaches_of(model: Mapping[str, Any]) -> Reaches:
-    """The reach of each type whose rows can only be seen by grants that PostgreSQL records."""
+    """Return the reach of each type whose rows are visible only by grants that PostgreSQL records."""
     read = _Model(model)
     if not read.members_are_recorded():
         return {}
@@ -129,14 +133,14 @@ def _inside(read: _Model) -> frozenset[str] | None:
 
 
 def _by_own(read: _Model, type: ObjectType, action: Can) -> bool:
-    """Whether who does not see everything in what it lies in has the action only by grants on the thing itself."""
+    """Return True if callers that do not see the whole container have the action only by grants on the object."""
     direct = read.walk((type, action.value), frozenset())
     return direct is not None and all(of is type for of, _ in direct)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How a relation comes about: its rewrite and the kinds of subjects that tuples may name."""
+    """The definition of a relation: its rewrite, and the kinds of subjects that tuples may have."""
 
     rewrite: Mapping[str, Any]
     subjects: tuple[Mapping[str, Any], ...]
@@ -152,12 +156,15 @@ class _Model:
                 self._rules[each["type"], relation] = _Rule(rewrite, tuple(subjects))
 
     def members_are_recorded(self) -> bool:
-        """Whether one is in a role by a recorded grant on that role only: so the roles of a caller are known."""
+        """Return True if roles get members only by recorded grants on the role: so a caller's roles are known."""
         direct = self.walk((ObjectType.ROLE, "assignee"), frozenset())
         return direct is not None and direct <= {(ObjectType.ROLE, each.value) for each in GRANTABLE[ObjectType.ROLE]}
 
     def walk(self, at: _Relation, above: frozenset[_Relation]) -> frozenset[_Relation] | None:
-        """The granted relations without one of which nobody has `at`; None when there are other ways to have it."""
+        """Return granted relations of which a principal needs at least one to have the relation `at`.
+
+        Return None if a principal can have `at` in another way. `above` are the relations under analysis.
+        """
         if at in above:
             return frozenset()
         rule = self._rules.get((at[0].value, at[1]))
@@ -175,7 +182,7 @@ class _Model:
         if kind == "union":
             return _all_of([self._rewrite(child, at, rule, above) for child in what["child"]])
         if kind == "intersection":
-            # Who has all of them has each of them.
+            # An intersection needs each of its sides, so the relations of one side are a valid bound.
             sides = [self._rewrite(child, at, rule, above) for child in what["child"]]
             return next((side for side in sides if side is not None), None)
         if kind == "difference":
@@ -205,7 +212,7 @@ class _Model:
         return _all_of(ways)
 
     def inherited(self, type: ObjectType, relation: str, parent: ObjectType) -> str | None:
-        """A relation on the parent that alone gives `relation` here: an arm `… from parent` of nothing but unions."""
+        """Return a relation on the parent that alone implies `relation`: a term `… from parent`, within unions only."""
         edge = self._rules.get((type.value, _PARENT))
         if edge is None or list(edge.rewrite) != ["this"] or not any(_only(s, parent) for s in edge.subjects):
             return None
@@ -215,7 +222,7 @@ class _Model:
         return min((arm for arm in arms if (parent.value, arm) in self._rules), default=None)
 
     def implying(self, type: ObjectType, relation: str) -> set[str]:
-        """The relations of the type of which each alone gives `relation`, itself among them."""
+        """Return the relations of the type that each alone imply `relation`, including `relation` itself."""
         found: set[str] = set()
         open_ones = [relation]
         while open_ones:
@@ -228,10 +235,10 @@ class _Model:
 
 
 def _is_granted(at: _Relation, rule: _Rule) -> bool:
-    """Whether tuples of this relation come from grants (or are derived from them) and name principals one by one."""
+    """Return True if all tuples of this relation are grants to users and roles, or are derived from such grants."""
     type, relation = at
     kinds = [{key: each[key] for key in ("type", "relation", "wildcard") if each.get(key)} for each in rule.subjects]
-    # A wildcard is an empty object, which is there or not.
+    # A wildcard is an empty object, so only its presence counts.
     if any("wildcard" in each and each["wildcard"] is not None for each in rule.subjects):
         return False
     recorded = (
@@ -260,7 +267,7 @@ def _from_parent(rewrite: Mapping[str, Any]) -> list[str]:
 
 
 def _only(subject: Mapping[str, Any], parent: ObjectType) -> bool:
-    """Whether the edge's subjects of this kind are objects of the type, under no condition."""
+    """Return True if the subjects of this kind are objects of the type, without a condition."""
     return (
         subject["type"] == parent.value
         and not any(subject.get(key) for key in ("relation", "condition"))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids as OpenFGA writes them. Pure, and the only place where an id becomes part of a tuple.
+"""Conversion between ids and the names in OpenFGA's tuples. Pure. No other module converts ids.
 
-In a tuple `:` ends the type, `#` starts a relation, `*` alone is everybody, and white space is not allowed; the subject
-of a token may hold all of these. So a user id is percent-encoded from its UTF-8 bytes, and all but unreserved
-characters (RFC 3986 section 2.3) are encoded: what comes out can only name this one user. Ids made by the gateway are
-plain and are checked instead.
+In a tuple `:` ends the type, `#` starts a relation, `*` alone is the wildcard, and white space is not allowed. The
+subject of a token may contain all of these. So the UTF-8 bytes of a user id are percent-encoded, except for unreserved
+characters (RFC 3986 section 2.3). Different users then have different names. Ids that the gateway generates need no
+encoding and are only validated.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _USER = "user:"
 
 
 class InvalidPrincipalId(CatalogError, code=400):
-    """A user or object id that no tuple can hold."""
+    """A user or object id that cannot be part of a tuple."""
 
 
 def user_object(user_id: str) -> str:
-    """`user:` and the percent-encoded `user_id` (`<idp>~<subject>`), at most 512 bytes; reversed by `user_id_of`.
+    """Return `user:` and the percent-encoded `user_id` (`<idp>~<subject>`), at most 512 bytes. Inverse: `user_id_of`.
 
-    Raises InvalidPrincipalId when the id is blank, is no Unicode text (a lone surrogate) or is too long when encoded.
+    Raises InvalidPrincipalId if the id is blank, contains a lone surrogate or is too long when encoded.
     """
     if not user_id.strip():
         raise InvalidPrincipalId("A user id must not be blank.")
@@ -46,10 +46,10 @@ def user_object(user_id: str) -> str:
 
 
 def user_id_of(subject: str) -> str:
-    """The user id that `user_object` made `subject` of.
+    """Return the user id of `subject`. Inverse of `user_object`.
 
-    Raises ValueError for anything `user_object` would not have made: another type, a wildcard, or the same id written
-    in another way, which would be a second name for one user.
+    Raises ValueError for a text that `user_object` does not return: another type, a wildcard, or another encoding of
+    the same id, which would be a second name for one user.
     """
     encoded = subject.removeprefix(_USER)
     try:
@@ -63,22 +63,22 @@ def user_id_of(subject: str) -> str:
 
 
 def role_members(role_id: UUID | str) -> str:
-    """`role:<uuid>#assignee`: everybody in the role. Raises InvalidPrincipalId when the id is no UUID."""
+    """Return `role:<uuid>#assignee`, all members of the role. Raises InvalidPrincipalId if the id is not a UUID."""
     return f"role:{_uuid(role_id)}#assignee"
 
 
 def member_of(role_id: UUID | str) -> str:
-    """A nameless member of the role, for questions under an assumed role (`gateway.fga.relationships`).
+    """Return the name of a placeholder member of the role, for checks of an assumed role (`gateway.fga.relationships`).
 
-    `=` never comes out of `user_object` unencoded, so no real user has this name.
+    `user_object` encodes `=`, so no real user has this name. Raises InvalidPrincipalId if the id is not a UUID.
     """
     return f"{_USER}role={_uuid(role_id)}"
 
 
 def object_of(type_name: str, object_id: UUID | str) -> str:
-    """`<type>:<id>` for an id made by the gateway: unreserved characters only, at most 256 bytes in all.
+    """Return `<type>:<id>` for an id that the gateway generated.
 
-    Raises InvalidPrincipalId otherwise.
+    Raises InvalidPrincipalId if the id has other than unreserved characters, or if the result exceeds 256 bytes.
     """
     text = str(object_id)
     if _PLAIN_ID.fullmatch(text) is None:
@@ -92,7 +92,7 @@ def object_of(type_name: str, object_id: UUID | str) -> str:
 
 
 def _uuid(role_id: UUID | str) -> str:
-    """The one spelling of a UUID: lower case with hyphens."""
+    """Return the canonical text of a UUID: lower case with hyphens. Raises InvalidPrincipalId for other texts."""
     try:
         return str(role_id if isinstance(role_id, UUID) else UUID(role_id))
     except ValueError:

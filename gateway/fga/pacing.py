@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pace of large questions, so that small questions about others are answered as if nobody asked large ones.
+"""A rate limit for large questions, so that they do not slow down small questions about other users.
 
-Each user has an account of the time that large questions about the user take. While others ask, a user whose account
-is used up gets `RATE` of each second. While nobody else asks, nothing is charged. A question is delayed by at most
-`LONGEST_DELAY_SECONDS`, however many checks it has. What engines ask about their users is neither charged nor delayed.
+Each user has a token bucket, charged with the seconds that large questions about the user take. It holds at most
+`BURST_SECONDS` and refills by `RATE` seconds in each second. A user with an empty bucket waits. Nothing is charged
+unless small questions about other users were sent within the last second. A question is delayed by at most
+`LONGEST_DELAY_SECONDS`, whatever its number of checks. Questions of engines about their users are neither charged nor
+delayed.
 """
 
 from __future__ import annotations
@@ -20,21 +22,21 @@ from gateway.access.token_buckets import TokenBuckets
 
 __all__ = ["BATCH", "BURST_SECONDS", "LARGE", "LONGEST_DELAY_SECONDS", "RATE", "Pace", "Pacing"]
 
-#: Questions of more checks are large. They are asked in batches of BATCH checks.
+#: A question with more checks is large. It is sent in batches of BATCH checks.
 LARGE: Final = 50
 BATCH: Final = 10
 
 RATE: Final = 0.1
 BURST_SECONDS: Final = 3.0
 LONGEST_DELAY_SECONDS: Final = 15.0
-#: Batches of large questions in flight, of the process and of one user.
+#: The maximum numbers of concurrent batches of large questions, for the process and for one user.
 _AT_ONCE, _EACH = 4, 1
-#: For so long after a small question about somebody else, large ones are charged.
+#: Large questions are charged for this time after a small question about another user.
 _CONTENDED_SECONDS: Final = 1.0
 
 
 class Pacing:
-    """Slots and accounts of one process for large questions."""
+    """The slots and token buckets of one process for large questions."""
 
     def __init__(
         self,
@@ -46,35 +48,35 @@ class Pacing:
         self._sleep = sleep
         self._slots = FairSlots(_AT_ONCE, each=_EACH)
         self._accounts = TokenBuckets(RATE, BURST_SECONDS)
-        # The last two users that small questions were about, with the time: one of them is somebody else.
+        # The two users of the latest small questions, with their times: for any user, at least one of them is another.
         self._newest: tuple[str, float] = ("", -math.inf)
         self._before: tuple[str, float] = ("", -math.inf)
 
     def asked_small(self, user: str) -> None:
-        """Note that a small question about the user is asked."""
+        """Record that a small question about the user is being sent."""
         if self._newest[0] != user:
             self._before = self._newest
         self._newest = (user, self._clock())
 
     def of(self, user: str, *, longest: float = LONGEST_DELAY_SECONDS) -> Pace:
-        """Return the pace of one large question about the user, which is delayed by at most `longest` seconds."""
+        """Return the rate limiter of one large question about the user, delayed by at most `longest` seconds in all."""
         return Pace(self, user, longest)
 
     @asynccontextmanager
     async def turn(self, user: str) -> AsyncIterator[None]:
-        """Hold one of the slots, which users get in turn, within the block."""
+        """Hold a slot within the block. Waiting users are served in rotation."""
         async with self._slots.slot(user):
             yield
 
     def now(self) -> float:
-        """Return the time of the clock, in seconds."""
+        """Return the time of the monotonic clock, in seconds."""
         return self._clock()
 
     async def rest(self, user: str, took: float, *, longest: float) -> float:
-        """Charge `took` seconds and wait until the account is balanced; return the seconds of waiting.
+        """Charge `took` seconds, wait until the bucket has no debt, and return the seconds of waiting.
 
-        A question that was delayed for long enough is neither charged nor delayed any more. Waiting happens outside of
-        the slots, so it keeps no other user waiting.
+        `longest` limits the wait, in seconds. With 0 the question has used up its delay and is not charged any more.
+        The wait holds no slot, so other users can proceed.
         """
         if longest <= 0 or not self._is_contended(user):
             return 0.0
@@ -90,7 +92,7 @@ class Pacing:
 
 
 class Pace:
-    """The batches of one large question."""
+    """The rate limiter of one large question."""
 
     def __init__(self, pacing: Pacing, user: str, longest: float) -> None:
         self._pacing = pacing
@@ -99,7 +101,7 @@ class Pace:
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:
-        """Wait for the user's turn, charge the time of the block, and wait until the account allows the next one."""
+        """Wait for a slot, charge the duration of the block, and wait until the bucket allows the next batch."""
         async with self._pacing.turn(self._user):
             began = self._pacing.now()
             yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door's port to OpenFGA: who asks and what is asked, in the words of the model."""
+"""The implementation of the door's port to OpenFGA: it converts actors and questions to checks of the model."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import member_of, object_of, role_members, user_object
 from gateway.fga.wire import Condition, FgaTuple
 
-# (relation, object) that may be all that is needed to know.
+# (relation, object): a check that may suffice to answer a question.
 _Hint = tuple[str, str]
-# (relation, type of the objects, what they lie in).
+# (relation, type of the objects, their container).
 _Group = tuple[Can, ObjectType, ObjectKey]
-# Measured: one check of a relation that was granted directly costs OpenFGA and its database 1.5 ms, one object in a
-# list of all that a caller has 0.03 ms. So a list pays from here on, and until it has named so many others for each.
+# Measured costs of OpenFGA with its database: 1.5 ms for one check of a directly granted relation, and 0.03 ms for each
+# object in a list of all objects of a caller. So a list is cheaper from _MANY objects on. It is ended when it has
+# returned more than _OTHERS_FOR_EACH other objects for each object of the question.
 _MANY = 100
 _OTHERS_FOR_EACH = 40
-# So many questions about what lies in the same thing are preceded by one about the thing: it answers all of them when
-# the caller has the relation there, and costs an eighth more when not.
+# From this number of questions about objects in one container on, the container is checked first. If the caller has the
+# relation there, this check answers all of them. If not, the cost grows by at most an eighth.
 _TOGETHER = 8
 
-#: The condition of time-boxed grants and its parameter in a question (`fga_model/core.fga`).
+#: The condition of grants with an expiry, and its parameter in a check (`fga_model/core.fga`).
 UNEXPIRED = "unexpired"
 CURRENT_TIME = "current_time"
 
 
 class FgaRelationships:
-    """Implements `gateway.access.ports.Relationships`.
+    """Implementation of `gateway.access.ports.Relationships` without a cache.
 
-    Each question carries the database's time, which time-boxed grants are held against.
+    Each check contains the database's time, which conditions compare with the expiry of grants.
     """
 
     def __init__(self, client: FgaClient, reaches: FollowedReaches | None = None) -> None:
@@ -48,11 +49,14 @@ class FgaRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """One answer per question, in order, always asked anew. Raises DecisionEngineUnavailable rather than guess.
+        """Return one answer per question, in order. `pin` is ignored: OpenFGA is queried in every call.
 
-        Under an assumed role the question is asked for a nameless user who is, for this question, a member of the role
-        and nothing else. Asking for the role itself (`role:<id>#assignee`) would give other answers: a flag set for
-        everybody (`managed_access`) is a tuple on `user:*`, and no wildcard matches the members of a role.
+        For an assumed role the checks name a placeholder user. Contextual tuples make it a member of the role and
+        nothing else. Checks of the role itself (`role:<id>#assignee`) would have other results: the flag
+        `managed_access` is a tuple on `user:*`, and no wildcard matches the members of a role.
+
+        Raises DecisionEngineUnavailable if any answer is missing or unclear, ValueError for an anonymous actor, and
+        TooManyGroups for more than MAX_GROUP_ROLES roles by groups of the token.
         """
         if not questions:
             return []
@@ -78,11 +82,10 @@ class FgaRelationships:
         return [yes or next(slow) for yes in known]
 
     async def _by_containers(self, asked: _Asked, questions: Sequence[Question]) -> set[_Group]:
-        """Of the groups that many questions are about, those where the caller has the relation on all of the type that
-        lies in the container.
+        """Return the groups of many questions for which the caller has the relation on all objects of the container.
 
-        Where something lies is told by its row, which OpenFGA follows: so it will answer when it knows the row, and a
-        list of the container answers so already.
+        The container of an object comes from its row. OpenFGA receives the same edge by a delivery. Until then the
+        result is already the later one, and equals that of a list of the container.
         """
         about: dict[_Group, set[ObjectKey]] = {}
         for each in questions:
@@ -100,13 +103,13 @@ class FgaRelationships:
                 probes.setdefault(probe, set()).add((relation, type, inside))
         answers = await asked.check(list(probes)) if probes else []
         held = {group for groups, yes in zip(probes.values(), answers, strict=True) if yes for group in groups}
-        # By another model, which began to serve meanwhile, a relation may give something else.
+        # If another model serves now, the relation may imply something else, so the result is discarded.
         return held if self._client.model_id == model_id else set()
 
     async def _by_hints(
         self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]
     ) -> set[tuple[Can, str | None, str]]:
-        """The hints that are enough by the model that serves, and hold by it; each with what it is enough for."""
+        """Return the hints that hold and suffice in the model that serves, as (relation in question, hint, object)."""
         if self._reaches is None:
             return set()
         model_id = self._client.model_id
@@ -118,13 +121,13 @@ class FgaRelationships:
             if (each.relation, each.object.type, each.by) in enough
         }
         held = await asked.by_hints({(by, name) for _, by, name in hints if by is not None}) if hints else set()
-        # By another model, which began to serve meanwhile, a relation may give something else.
+        # If another model serves now, the relation may imply something else, so the result is discarded.
         return {hint for hint in hints if hint[1:] in held} if self._client.model_id == model_id else set()
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What all checks of one call share."""
+    """The common parameters of all checks of one call."""
 
     client: FgaClient
     subject: str
@@ -136,7 +139,7 @@ class _Asked:
         return await self.client.batch_check(checks, contextual=self.contextual, context=self.context, paced=self.paced)
 
     async def by_hints(self, hints: Set[_Hint]) -> set[_Hint]:
-        """The hints that hold: many of a kind are looked for in a list, few or what is left of many is checked."""
+        """Return the hints that hold. Many of one relation and type are searched in a list; the others are checked."""
         kinds: dict[tuple[str, str], set[str]] = {}
         for relation, name in hints:
             kinds.setdefault((relation, name.partition(":")[0]), set()).add(name)
@@ -163,7 +166,7 @@ class _Asked:
 
 
 def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
-    """Where stand-ins lie, for this question only; without them when there are more than there is room for."""
+    """Return contextual tuples with the parents of absent objects; none at all if there are more than `room`."""
     placed: dict[FgaTuple, None] = {}
     for each in questions:
         below = each.object
@@ -174,7 +177,7 @@ def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
 
 
 def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:
-    """(the user to ask for, the tuples that hold for this question only: of an assumed role, or of groups).
+    """Return (user of the checks, contextual tuples: the memberships of an assumed role or of the actor's groups).
 
     Raises ValueError for an anonymous actor.
     """
@@ -188,14 +191,15 @@ def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:
 
 
 def object_name(key: ObjectKey) -> str:
-    """The object as OpenFGA names it; a user's id is encoded."""
+    """Return the object's name in OpenFGA; the id of a user is encoded. Raises InvalidPrincipalId for an invalid id."""
     return user_object(key.id) if key.type is ObjectType.USER else object_of(key.type.value, key.id)
 
 
 def to_wire(key: TupleKey, *, expires_at: datetime | None = None) -> FgaTuple:
-    """A recorded relationship as a tuple; with `expires_at` it holds until then.
+    """Return a recorded relationship as a tuple, with a condition that ends it at `expires_at` unless that is None.
 
-    The subject of a flag is everybody of a type; of any other relation a principal called `*` is encoded as all are.
+    Only the flag `managed_access` has the wildcard as its subject. In other relations the id `*` is encoded like every
+    other id. Raises InvalidPrincipalId for an invalid id, and ValueError for an expiry without a time zone.
     """
     condition = None if expires_at is None else Condition(UNEXPIRED, {"expires_at": rfc3339(expires_at)})
     return FgaTuple(_subject(key), key.relation, object_name(key.object), condition)
@@ -211,7 +215,10 @@ def _subject(key: TupleKey) -> str:
 
 
 def rfc3339(moment: datetime) -> str:
-    """`moment` in UTC, to the microsecond. Raises ValueError when it has no zone: a guess could outlive a grant."""
+    """Return `moment` in UTC as RFC 3339 text, to the microsecond.
+
+    Raises ValueError for a time without a zone: an assumed zone could extend a grant.
+    """
     if moment.tzinfo is None:
         raise ValueError(f"a time without a zone: {moment.isoformat()}")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

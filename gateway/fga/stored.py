@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuples as they are found in OpenFGA, read back into what the gateway records. Pure.
+"""Conversion of tuples that OpenFGA stores to the relationships that the gateway records. Pure.
 
-Anybody with OpenFGA's key can write what the model admits, so everything found is taken apart strictly: a tuple that
-the gateway would have written in another way is none of its own.
+Every client with OpenFGA's API key can write any tuple that the model allows. So tuples are parsed strictly: a tuple in
+another form than the gateway writes is not one of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.fga.wire import Condition, FgaTuple
 
 TRAVERSE: Final = "traverse"
 
-#: Which parents an object of each type has, by the relation of the edge.
+#: The types of the parents of an object, by its type and the relation of the edge.
 _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.PROJECT, "server"): (ObjectType.SERVER,),
     (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
@@ -41,10 +41,11 @@ _FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 @dataclass(frozen=True, slots=True)
 class StoredTuple:
-    """A tuple of OpenFGA. `key` is None when no row can want it; `known` is False for a type or relation that this
-    version's model does not have, so that it means nothing here.
+    """A tuple of OpenFGA.
 
-    `plain` is True for a condition the gateway writes (none, or an expiry, `expires_at`); any other is nobody's wish.
+    - `key`: the relationship; None if no row can require this tuple.
+    - `known`: False if the model of this version lacks the relation or a type, so the tuple has no effect.
+    - `plain`: True if the gateway writes such conditions: no condition, or an expiry (`expires_at`).
     """
 
     raw: FgaTuple
@@ -55,13 +56,13 @@ class StoredTuple:
 
 
 def read_back(raw: FgaTuple) -> StoredTuple:
-    """What a tuple says, in the words of the gateway."""
+    """Parse a tuple of OpenFGA."""
     plain, expires_at = _expiry(raw.condition)
     return StoredTuple(raw=raw, key=_key(raw), known=_known(raw), plain=plain, expires_at=expires_at)
 
 
 def bare(key: TupleKey) -> FgaTuple:
-    """The tuple of `key` without its condition, to ask for it or to delete it."""
+    """Return the tuple of `key` without a condition, for reading or deleting it."""
     return to_wire(key)
 
 
@@ -71,7 +72,7 @@ def _relations() -> Mapping[str, Set[str]]:
 
 
 def _known(raw: FgaTuple) -> bool:
-    """Whether this version's model has the type and the relation, and the type of the subject."""
+    """Return True if the model of this version has the type, the relation and the type of the subject."""
     relations = _relations()
     return raw.relation in relations.get(_type(raw.object), ()) and _type(raw.user) in relations
 
@@ -107,7 +108,9 @@ def _is_derived(relation: str, type: ObjectType) -> bool:
 
 
 def _object(name: str) -> ObjectKey | None:
-    """An object by its one spelling; the ids of all but projects are UUIDs, of columns a UUID and a field id."""
+    """Parse an object in canonical form; None for users and other texts. Project ids are texts, the id of a column is
+    `<uuid>.<field id>`, and all others are UUIDs.
+    """
     type_name, _, id = name.partition(":")
     try:
         kind = ObjectType(type_name)
@@ -140,7 +143,7 @@ def _everybody(name: str) -> Principal | None:
 
 
 def _expiry(condition: Condition | None) -> tuple[bool, datetime | None]:
-    """(whether the gateway writes such a condition, the expiry)."""
+    """Return (True if the gateway writes such conditions, the expiry or None)."""
     if condition is None or not condition.name:
         return True, None
     value = condition.context.get("expires_at")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OpenFGA is told and what it answers, read strictly: what is not clear raises."""
+"""The bodies of OpenFGA's requests and responses. Unclear responses raise errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tuple as OpenFGA has it, made by `gateway.fga.names`. As a check: has `user` this `relation` on `object`?"""
+    """A tuple with names from `gateway.fga.names`, or a check of whether `user` has the `relation` on `object`."""
 
     user: str
     relation: str
@@ -35,7 +35,7 @@ class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TuplesRefused(Exception):
-    """OpenFGA refused the tuples as they are (unknown relation, subject not allowed). Nothing was written."""
+    """OpenFGA rejected the tuples (such as an unknown relation or a subject of a wrong type). Nothing was written."""
 
 
 class _ItemError(msgspec.Struct):
@@ -43,14 +43,14 @@ class _ItemError(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """The answer to one check: a verdict or an error."""
+    """The result of one check: a verdict or an error."""
 
     allowed: bool | None = None
     error: _ItemError | None = None
 
 
 class BatchAnswer(msgspec.Struct):
-    """The answers to a batch of checks, by correlation id."""
+    """The results of a batch of checks, by correlation id."""
 
     result: dict[str, Item]
 
@@ -60,7 +60,7 @@ class _Read(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """A page of stored tuples; without a token it is the last."""
+    """A page of stored tuples. The last page has no token."""
 
     tuples: list[_Read]
     continuation_token: str = ""
@@ -71,13 +71,13 @@ class _Object(msgspec.Struct):
 
 
 class Streamed(msgspec.Struct):
-    """A line of a streamed list; without a result it tells of an error."""
+    """A line of a streamed list. A line without a result reports an error."""
 
     result: _Object | None = None
 
 
 class Store(msgspec.Struct):
-    """The store that was asked for."""
+    """The requested store."""
 
     id: str
 
@@ -88,7 +88,7 @@ class _Refusal(msgspec.Struct):
 
 
 async def lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The whole lines of a body; what a broken connection left of the last one is dropped."""
+    """Yield the complete lines of a body. An incomplete last line is dropped: the connection may have broken."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -98,12 +98,15 @@ async def lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def bare(check: FgaTuple) -> FgaTuple:
-    """The question without a condition, which only stored tuples have."""
+    """Return the check without a condition: only stored tuples have conditions."""
     return check if check.condition is None else FgaTuple(check.user, check.relation, check.object)
 
 
 def holds(item: Item | None, check: FgaTuple) -> bool:
-    """The answer to one check. Raises DecisionEngineUnavailable unless it is one of the two clear ones."""
+    """Return True if the check is allowed, False if it is denied or if its condition lacks context.
+
+    Raises DecisionEngineUnavailable for a missing or contradictory result and for every other error.
+    """
     if item is None or (item.allowed is None) == (item.error is None):
         raise DecisionEngineUnavailable(f"OpenFGA gave no answer on {check.relation} on {check.object}.")
     if item.error is None:
@@ -114,13 +117,16 @@ def holds(item: Item | None, check: FgaTuple) -> bool:
 
 
 def refuse(status: int, answer: bytes) -> NoReturn:
-    """Raise what an answer to a question means that is not 200: DecisionEngineUnavailable."""
+    """Raise DecisionEngineUnavailable for a response to a read or check whose status is not 200."""
     refusal = _refusal(answer)
     raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
 
 
 def refuse_write(status: int, answer: bytes) -> NoReturn:
-    """Raise what an answer to a write means that is not 200 (`FgaClient.write`)."""
+    """Raise the error of `FgaClient.write` for a response whose status is not 200.
+
+    Raises ConditionConflict, TuplesRefused, WriteOutcomeUnknown (server errors) or DecisionEngineUnavailable.
+    """
     refusal = _refusal(answer)
     if status == 409 and _OTHER_CONDITION in refusal.message:
         raise ConditionConflict(refusal.message)
@@ -132,7 +138,7 @@ def refuse_write(status: int, answer: bytes) -> NoReturn:
 
 
 def decoded(answer: bytes, kind: type[Answer]) -> Answer:
-    """The answer as a `kind`. Raises DecisionEngineUnavailable when it is anything else."""
+    """Decode the response as a `kind`. Raises DecisionEngineUnavailable if it does not match."""
     try:
         return msgspec.json.decode(answer, type=kind, strict=True)
     except (msgspec.DecodeError, RecursionError) as error:

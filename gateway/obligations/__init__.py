@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations: restrictions that a yes carries, their merge, and their effect at each place where data leaves.
+"""Obligations: restrictions of an allowed operation, their merge, and their effect wherever data leaves the gateway.
 
-Pure. `kinds` is the closed union, `merging` the obligations of one decision, `application` their effect. `columns`,
-`masks` and `projections` express column-level access, and `restrictions` writes it for engines.
+Pure. `kinds` defines the closed union, `merging` merges the obligations of a decision, and `application` applies them.
+`guardrails` reads them from answers of policies. `columns`, `masks` and `projections` implement column-level access.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply obligations at each place where data, credentials or descriptions of data leave.
+"""Apply obligations wherever data, metadata or credentials leave the gateway.
 
-Every function here matches all kinds: a missing case is an error of the type checker. An obligation that nothing
-enforces is refused (`unenforced`), so none is ever ignored.
+Every function here matches all kinds: a missing case is an error of the type checker. If an obligation cannot be
+enforced at a place, the operation is refused (`unenforced`). So no obligation is ever ignored.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from gateway.obligations.projections import read_restrictions
 
 
 class Place(StrEnum):
-    """A place where a part of a table leaves the gateway, or enters it."""
+    """A place where a part of a table leaves or enters the gateway."""
 
     VEND = "vend"
-    """Credentials for its files."""
+    """Credentials for the files of the table."""
     LOAD = "load"
-    """Its metadata, which holds bounds and counts of its data."""
+    """The table's metadata, which contains bounds and counts of its data."""
     SIGN = "sign"
-    """Signatures of requests to its files."""
+    """Signatures of requests to the files of the table."""
     SCAN = "scan"
-    """A yes to an engine that reads it, directly or through a view."""
+    """The permission for an engine to read the table, directly or through a view."""
     WRITE = "write"
-    """A commit by a caller who may not see all of it."""
+    """A commit by a caller that may not read the whole table."""
 
 
 def unenforced(obligations: Obligations, place: Place) -> str | None:
-    """Return why nothing may be done at this place, in words for the caller; None if every obligation is enforced."""
+    """Return the reason to refuse the operation, as text for the caller; None if all obligations are enforced here."""
     return next((why for one in obligations if (why := _unenforced(one, place)) is not None), None)
 
 
@@ -55,7 +55,7 @@ def _unenforced(obligation: Obligation, place: Place) -> str | None:
         case NoVending():
             return "a policy forbids vending" if place is Place.SIGN else None
         case ReadableColumns():
-            # At the other places an engine applies the projections; the door has checked that it is an enforcer.
+            # At the other places an engine applies the projections. The door has verified that it is an enforcer.
             return "not all of it may be read" if place in (Place.SIGN, Place.WRITE) else None
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
@@ -65,9 +65,12 @@ def _unenforced(obligation: Obligation, place: Place) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class VendingTerms:
-    """How credentials are made: the longest life in seconds, whether they may delete and write, or why there are none.
+    """The terms of vended credentials.
 
-    `whole` is False if the caller may not read all of the table.
+    - `seconds`: the maximum lifetime; None without a limit by an obligation.
+    - `may_delete`: False if the credentials must not allow deletion of files.
+    - `whole`: False if the caller may not read the whole table.
+    - `refusal`: the reason to vend no credentials, or None.
     """
 
     seconds: int | None = None
@@ -77,7 +80,7 @@ class VendingTerms:
 
 
 def vending_terms(obligations: Obligations) -> VendingTerms:
-    """Return the terms of credentials under these obligations."""
+    """Return the terms of vended credentials under these obligations."""
     terms = VendingTerms(refusal=unenforced(obligations, Place.VEND))
     for one in obligations:
         terms = _vending(one)(terms)
@@ -95,35 +98,35 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
         case ReadableColumns():
             return lambda terms: replace(terms, whole=False)
         case RowFilters() | ColumnMasks() | HiddenOperations():
-            # The first two are in `refusal` already.
+            # `refusal` covers the first two, and the third does not concern credentials.
             return lambda terms: terms
         case _:
             assert_never(obligation)
 
 
 def told_with_load(obligations: Obligations, table: str) -> bytes:
-    """Return the member `read-restrictions` of a table's load as JSON, empty if nothing is held back."""
+    """Return the JSON of `read-restrictions` in the load response of a table (its id); empty without restrictions."""
     found = b""
     for one in obligations:
         match one:
             case ReadableColumns(table=about, projections=projections):
                 found = read_restrictions(projections) if about == table else found
             case CredentialLife() | NoVending() | AppendOnly() | HiddenOperations() | RowFilters() | ColumnMasks():
-                pass  # they do not change what is told; `unenforced` refuses the last two
+                pass  # they do not change the response; `unenforced` refuses the last two
             case _:
                 assert_never(one)
     return found
 
 
 def hidden_operations(obligations: Obligations) -> frozenset[str]:
-    """Return the names of operations that the configuration does not offer."""
+    """Return the names of the operations that the catalog's configuration does not advertise."""
     found: frozenset[str] = frozenset()
     for one in obligations:
         match one:
             case HiddenOperations(texts=names):
                 found = names
             case CredentialLife() | NoVending() | AppendOnly() | ReadableColumns() | RowFilters() | ColumnMasks():
-                pass  # they are about data, not about what is offered
+                pass  # they concern data, not the advertised operations
             case _:
                 assert_never(one)
     return found

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute the projections of all columns that a principal may not read.
 
-Columns are known by their field id, which survives a rename and is never reused: a column that is dropped and added
-again is another one. Every column without a grant is held back, in every schema of the table, because files of each may
-be read.
+Columns are identified by their field id, which a rename keeps and which is never reused. A column that is dropped and
+added again is a different column. Every column without a grant is withheld, in every schema of the table: a reader may
+read files of each schema.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.obligations.projections import Projection, strictest
 
 
 class Inexpressible(Exception):
-    """A restriction cannot be expressed for an engine; then nothing may be read."""
+    """The protocol cannot express the restriction for an engine, so reading must be refused."""
 
 
 class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
@@ -29,8 +29,9 @@ class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """The members of a metadata document that are read; the others, mostly snapshots, are skipped. Format 1 may have
-    one `schema` alone.
+    """The decoded members of a metadata document. All others, such as snapshots, are skipped.
+
+    A document of format version 1 may have only `schema`.
     """
 
     current_schema_id: Int | None = None
@@ -45,17 +46,17 @@ class Columns(msgspec.Struct, frozen=True):
     schemas: tuple[tuple[NestedField, ...], ...]
 
     def named(self, name: str) -> int | None:
-        """The field id of the column spelled exactly so in the current schema."""
+        """Return the field id of the column with exactly this name in the current schema, or None."""
         return next((field.id for field in self.current if field.name == name), None)
 
     def dropped(self, name: str) -> int | None:
-        """The field id of the column that had this name and is in the current schema no more; the latest of several."""
+        """Return the field id of the dropped column that had this name, or None: the highest of several."""
         now = {field.id for field in self.current}
         had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
         return max(had, default=None)
 
     def alike(self, name: str) -> frozenset[int]:
-        """The field ids of all columns that have this name, or had it in any schema, in whatever letter case."""
+        """Return the field ids of all columns that have this name in any schema, ignoring letter case."""
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
         return frozenset(field.id for field in everywhere if field.name.casefold() == name.casefold())
 
@@ -64,7 +65,7 @@ class Columns(msgspec.Struct, frozen=True):
         return any(name in _paths(field.type, field.name) for field in self.current)
 
     def name_of(self, field_id: int) -> tuple[str | None, bool]:
-        """(name, whether the current schema has it): of a column that is there no more the last name it had."""
+        """Return (name, True if the current schema has the column). A dropped column has its last name, or None."""
         for field in self.current:
             if field.id == field_id:
                 return field.name, True
@@ -74,8 +75,8 @@ class Columns(msgspec.Struct, frozen=True):
     def readable_by_name(self, granted: Collection[int]) -> list[str]:
         """Return the names of granted columns for an engine that refers to columns by name and not by field id.
 
-        Such an engine reads an old snapshot by the schema of its time, and does not say of which time a name is. So a
-        name is left out if an unreadable column has or had it, in any schema and any letter case.
+        Such an engine reads an old snapshot with the schema of that snapshot, and does not state the schema of a name.
+        So a name is left out if an unreadable column has or had it, in any schema and any letter case.
         """
         readable = self.readable(granted)
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
@@ -83,7 +84,7 @@ class Columns(msgspec.Struct, frozen=True):
         return [field.name for field in self.current if field.id in readable and field.name.casefold() not in others]
 
     def readable(self, granted: Collection[int]) -> frozenset[int]:
-        """Return those of `granted` in the current schema: a grant on a dropped column gives nothing."""
+        """Return the ids of `granted` that are in the current schema: a grant on a dropped column has no effect."""
         return frozenset(field.id for field in self.current if field.id in granted)
 
 
@@ -121,7 +122,7 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
 
 
 def _action(fields: Sequence[NestedField]) -> Action:
-    """Return the action for one column, which may have other types in other schemas."""
+    """Return the action for one column, given its definitions in all schemas. Raises Inexpressible if none applies."""
     if any(field.id <= 0 for field in fields):
         raise Inexpressible("a column has a field id that no engine can be told")
     required = any(field.required for field in fields)
@@ -150,7 +151,7 @@ def _ids_within(kind: Type) -> Iterable[int]:
 
 
 def _paths(kind: Type, at: str) -> Iterable[str]:
-    """The dotted names of all fields within a column, as engines write them."""
+    """Yield the dotted names of all fields within a column, in the notation of engines."""
     match kind:
         case StructType(fields=fields):
             for field in fields:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations as guardrails (Rego) state them: one field for each kind that has a name in Rego.
+"""The form of obligations in answers of guardrails (Rego): one field for each kind that has a name in Rego.
 
-The struct is made from the kinds, and `gateway.opa.schema` makes the schema of guardrails from the struct. So a kind
-has one declaration.
+The struct is generated from the kinds, and `gateway.opa.schema` generates the schema of guardrails from the struct. So
+each kind has only one declaration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STATED: Final[dict[str, type[Obligation]]] = {kind.rego[0]: kind for kind in KI
 if TYPE_CHECKING:
 
     class StatedObligations(msgspec.Struct, frozen=True):
-        """One field for each kind, left out where no guardrail asks for it."""
+        """One field for each kind, absent if no guardrail requires it."""
 else:
     StatedObligations = msgspec.defstruct(
         "Obligations",
@@ -32,7 +32,7 @@ else:
 
 
 def understood(stated: StatedObligations) -> Obligations:
-    """Return the obligations for the door. Raises ValueError for one that cannot be understood."""
+    """Convert to the obligations of the door. Raises ValueError for an invalid obligation."""
     found: list[Obligation] = []
     for name, kind in _STATED.items():
         value: Any = getattr(stated, name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed union of obligations: restrictions that a yes carries.
+"""The closed union of obligations: restrictions of an allowed operation.
 
 Column grants and guardrails (Rego) produce obligations. `Obligations` (`merging.py`) merges those of one decision, and
-`application.py` applies each kind where data or credentials leave. A new kind is a class here, a case in each `match`
-there, and a sentence in `docs/policy-author.md`; the type checker names every missing case.
+`application.py` applies each kind where data or credentials leave the gateway. A new kind needs a class here, a case in
+each `match` there, and a sentence in `docs/policy-author.md`. The type checker reports every missing case.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from gateway.obligations.projections import Projection, strictest
 
 
 class Kind:
-    """The interface of every kind. `strictest` is associative, commutative and idempotent; a property test checks that.
+    """The interface of every kind. `strictest` is associative, commutative and idempotent (property-tested).
 
-    `rego` is the name and the type of the field by which guardrails state the kind, None if they cannot.
+    `rego` is (name, type) of the kind's field in guardrails, None if guardrails cannot state the kind.
     """
 
     rego: ClassVar[tuple[str, Any] | None] = None
 
     @classmethod
     def stated(cls, value: Any) -> Self | None:
-        """Return the obligation that a value of the type in `rego` states, None if it obliges to nothing.
+        """Return the obligation for a value of the type in `rego`; None if the value restricts nothing.
 
-        Raises ValueError for a value that cannot be understood.
+        Raises ValueError for an invalid value.
         """
         raise NotImplementedError
 
     @property
     def about(self) -> str:
-        """The object of the obligation, empty for the object of the decision. Obligations about one object merge."""
+        """Return the id of the restricted object; empty for the object of the decision. Only equal ids are merged."""
         return ""
 
     def strictest(self, other: Self) -> Self:
-        """Return the obligation that satisfies both."""
+        """Return the obligation that satisfies both. Both must concern the same object."""
         raise NotImplementedError
 
     def audited(self) -> dict[str, int | bool]:
-        """Return the fields of the audit record: numbers and booleans, and no data."""
+        """Return the fields for the audit record: numbers and booleans only, no data."""
         raise NotImplementedError
 
     def identity(self) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class CredentialLife(Kind):
-    """Credentials live at most this many seconds."""
+    """The maximum lifetime of credentials, in seconds."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("max_credential_seconds", Annotated[int, msgspec.Meta(ge=0)])
     seconds: int
@@ -74,7 +74,7 @@ class CredentialLife(Kind):
 
 @dataclass(frozen=True, slots=True)
 class NoVending(Kind):
-    """No credentials are vended."""
+    """A ban on vended credentials."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("no_vending", bool)
 
@@ -94,7 +94,7 @@ class NoVending(Kind):
 
 @dataclass(frozen=True, slots=True)
 class AppendOnly(Kind):
-    """Credentials cannot delete files."""
+    """Credentials without the right to delete files."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("append_only", bool)
 
@@ -114,7 +114,7 @@ class AppendOnly(Kind):
 
 @dataclass(frozen=True, slots=True)
 class _Texts(Kind):
-    """Mixin of the kinds that are a set of texts, which merge to their union."""
+    """Mixin for kinds that are a set of texts. They merge to their union."""
 
     texts: frozenset[str]
 
@@ -131,7 +131,7 @@ class _Texts(Kind):
 
 @dataclass(frozen=True, slots=True)
 class HiddenOperations(_Texts):
-    """The configuration of the catalog does not offer these operations."""
+    """Operations that the catalog's configuration does not advertise."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("hide_operations", tuple[str, ...])
 
@@ -141,7 +141,7 @@ class HiddenOperations(_Texts):
 
 @dataclass(frozen=True, slots=True)
 class RowFilters(_Texts):
-    """Only rows that satisfy all of these predicates may be read. Nothing here enforces them, so nothing is read."""
+    """Predicates that every readable row satisfies. The gateway cannot enforce them, so it refuses all reads."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("row_filters", tuple[str, ...])
 
@@ -151,9 +151,10 @@ class RowFilters(_Texts):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMasks(_Texts):
-    """Values of columns are masked, each text being `<column>: <action>` with an action of the catalog protocol.
+    """Masks of columns by name. Each text is `<column>: <action>` with an action of the catalog protocol.
 
-    Nothing here enforces them by name, so nothing is read. Column grants mask by field id (`ReadableColumns`).
+    The gateway cannot enforce masks by name, so it refuses all reads. Column grants mask by field id
+    (`ReadableColumns`).
     """
 
     rego: ClassVar[tuple[str, Any] | None] = ("column_masks", tuple[str, ...])
@@ -172,10 +173,10 @@ class ColumnMasks(_Texts):
 
 @dataclass(frozen=True, slots=True)
 class ReadableColumns(Kind):
-    """Only these columns of a table may be read, through an engine that applies the projections to all others.
+    """The readable columns of a table, for an engine that applies the projections to all other columns.
 
-    `fields` are field ids of the current schema, `projections` the replacement of each other column. Both come from the
-    document at `metadata_location`, which comparisons ignore.
+    `table` is the id of the table. `fields` are field ids of the current schema, and `projections` has the replacement
+    of each other column. Both come from the document at `metadata_location`, which comparisons ignore.
     """
 
     table: str
@@ -216,4 +217,4 @@ KINDS: Final[tuple[type[Obligation], ...]] = (
     ColumnMasks,
     ReadableColumns,
 )
-"""Every kind, in the order of fingerprints and of the fields of guardrails."""
+"""All kinds. Fingerprints and the fields of guardrails use this order."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nine actions by which an engine can replace a column's values, and the types that each is for.
+"""The nine actions that replace a column's values in an engine, and the column types of each action.
 
-Source: the catalog protocol's read restrictions (`ReadRestrictions`, `Action`). The set is closed: a reader that does
-not know an action has to fail, so no other action is ever sent.
+Source: `ReadRestrictions` and `Action` in the Iceberg REST catalog specification. The set is closed: a reader must fail
+on an unknown action, so the gateway sends no other action.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 
 
 class Action(StrEnum):
-    """The replacement of a column's values; the values are those of the protocol."""
+    """The replacement of a column's values. The values are the names of the actions in the protocol."""
 
     MASK_ALPHANUM = "mask-alphanum"
     MASK_TO_FIXED_VALUE = "mask-to-fixed-value"
@@ -47,8 +47,8 @@ _FOR: Final[dict[Action, frozenset[str]]] = {
 def applies(action: Action, kind: Type, *, required: bool) -> bool:
     """Return True if an engine can apply this action to a column of the type.
 
-    Null can replace any value, but never in a required column. A fixed value exists for every type, unless it holds one
-    without at any depth.
+    Null can replace the values of every optional column. A fixed value exists for every type, except for those of
+    `_WITHOUT_FIXED_VALUE` and for types that contain one of them at any depth.
     """
     if action is Action.REPLACE_WITH_NULL:
         return not required
@@ -58,7 +58,7 @@ def applies(action: Action, kind: Type, *, required: bool) -> bool:
 
 
 def _names_within(kind: Type) -> Iterator[str]:
-    """The names of the type and of all that it holds."""
+    """Yield the names of the type and of all types within it."""
     yield type_name(kind)
     for inner in _inside(kind):
         yield from _names_within(inner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The obligations of one decision: merged, so that the strictest of each kind remains, and identified by one digest."""
+"""The obligations of one decision, merged to the strictest of each kind and identified by one digest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Obligations:
-    """At most one obligation of each kind about each object, in the order of KINDS. Made by `of` and `merged` alone."""
+    """At most one obligation of each kind for each object, in the order of KINDS. Only `of` and `merged` create it."""
 
     each: tuple[Obligation, ...] = ()
 
@@ -33,20 +33,21 @@ class Obligations:
         return cls(tuple(one for _, one in sorted(found.items(), key=lambda item: item[0])))
 
     def merged(self, *others: Obligations) -> Obligations:
-        """Return the obligations that satisfy all of these. Associative, commutative and idempotent."""
+        """Return the obligations that satisfy these and all `others`. Associative, commutative and idempotent."""
         return Obligations.of(*self, *(one for other in others for one in other))
 
     def __iter__(self) -> Iterator[Obligation]:
         return iter(self.each)
 
     def find(self, kind: type[Found], about: str = "") -> Found | None:
-        """Return the obligation of a kind about an object, or None."""
+        """Return the obligation of a kind for an object, or None. An empty `about` is the object of the decision."""
         return next((one for one in self.each if isinstance(one, kind) and one.about == about), None)
 
     @property
     def fingerprint(self) -> bytes:
-        """16 bytes that differ for different obligations; empty for none. Entity tags and cached credentials are keyed
-        by it.
+        """Return 16 bytes that differ for different obligations, or no bytes without obligations.
+
+        ETags and the keys of cached credentials contain them.
         """
         if not self.each:
             return b""
@@ -54,7 +55,7 @@ class Obligations:
         return hashlib.sha256(_encoder.encode(parts)).digest()[:16]
 
     def audited(self) -> Mapping[str, int | bool]:
-        """Return the fields of the audit record: the sum over objects, without zero and false."""
+        """Return the fields for the audit record: numbers are summed over objects; zero and False are left out."""
         found: dict[str, int | bool] = {}
         for one in self.each:
             for name, value in one.audited().items():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merge several reasons to hold back one column: the strictest wins, in any order.
+"""Merge the projections of each column to the strictest one, and encode them for engines.
 
-The protocol has one projection for a column, and a reader that receives two has to fail.
+The protocol allows one projection for a column, and a reader that receives two must fail. The merge does not depend on
+the order of the projections.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from gateway.obligations.masks import Action
 
 
 class Projection(msgspec.Struct, frozen=True, order=True):
-    """The replacement of a column's values, by its field id (above 0)."""
+    """The replacement of the values of one column. `field_id` is greater than 0."""
 
     field_id: int
     action: Action
 
 
-#: From what tells nothing of a value to what tells most. A fixed value goes before null, which a required column cannot
-#: have; two actions that tell different things of a value have an order all the same, so that none depends on chance.
+#: The actions, from those that reveal nothing of a value to those that reveal most. A fixed value precedes null,
+#: because a required column cannot be null. The order is total, also where two actions reveal different parts of a
+#: value, so that the result is deterministic.
 STRICTNESS: Final[tuple[Action, ...]] = (
     Action.MASK_TO_FIXED_VALUE,
     Action.REPLACE_WITH_NULL,
@@ -37,7 +39,7 @@ STRICTNESS: Final[tuple[Action, ...]] = (
 
 
 def strictest(wanted: Mapping[int, Sequence[Projection]]) -> tuple[Projection, ...]:
-    """One projection for each field id, the strictest of those that are wanted, in the order of ids."""
+    """Return the strictest projection for each field id, in the order of ids. `wanted` has the candidates by id."""
     return tuple(
         min(some, key=lambda each: STRICTNESS.index(each.action)) for _, some in sorted(wanted.items()) if some
     )
@@ -53,10 +55,10 @@ class _ReadRestrictions(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def read_restrictions(projections: Sequence[Projection]) -> bytes:
-    """Return the member `read-restrictions` of a load's answer as JSON, as the catalog protocol defines it.
+    """Return the JSON of `read-restrictions` in a load response, in the form of the Iceberg REST specification.
 
-    Equal projections give equal bytes. Without projections it is empty, because an empty object means the same as
-    none. It holds actions by field ids alone: no policy, role or tag, and nothing about the caller.
+    Equal projections give equal bytes. Without projections the result is empty: an absent member means the same as an
+    empty object. The JSON has only field ids and actions: no policy, role or tag, and nothing about the caller.
     """
     if not projections:
         return b""

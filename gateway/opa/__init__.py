@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks OPA for decisions: the adapter of the policy engine.
+"""The adapter to OPA, the policy engine.
 
-`decider` sends the gateway's questions to one fixed path, and `answers` is the wire form of what comes back. `schema`
-makes the schemas that the input and the guardrails are checked against.
+`decider` queries one fixed path, `answers` defines the bodies of OPA's responses, and `cache` caches answers. `schema`
+generates the schemas of the policy input and of guardrails.
 
-Why not `opa-python-client`? Version 3.0.0 was tried on OPA 1.22 with `policies/system/authz.rego`, for health and for
-commands that would list, inspect or evaluate policies.
+Reasons against `opa-python-client`, tested in version 3.0.0 with OPA 1.22 and `policies/system/authz.rego`:
 
-- OPA refuses most of it. With both tokens, listing and reading policies, ad hoc and bulk queries, compiling, `config`,
-  `metrics` and `status` are 401: no caller may read policies or choose the query. `check_health`, `get_data` below
-  `policy_data` and `query_rule` for decisions are left. `lakegate policy check` and `test` need no server.
-- It follows redirects: the answer of another host was taken for the decision.
-- Its errors hold the request: `repr` of the error of a 401 prints the bearer token.
-- It repeats a 500, which is a failed policy here, and its timeout counts anew for each repetition.
+- OPA rejects most of its requests. With both tokens the response is 401 to listing and reading policies, ad hoc and
+  bulk queries, compiling, `config`, `metrics` and `status`: no caller may read policies or choose the query. Only
+  `check_health`, `get_data` below `policy_data`, and `query_rule` for decisions work. `lakegate policy check` and
+  `lakegate policy test` need no server.
+- It follows redirects, so it accepts a response of another host as the decision.
+- Its errors contain the request: the `repr` of a 401 error prints the bearer token.
+- It retries after a 500, which is a failed policy here. Its timeout restarts with each retry.
 - `check_health` returns False for every exception, also for a wrong address or certificate.
-- It adds `requests` and `aiofiles`. Health by another client would test other connections than the decisions use.
+- It adds the dependencies `requests` and `aiofiles`. A health check by another client would use other connections than
+  the decisions.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wire form of OPA's answers. Every field that limits an allow is required, and null is no value.
+"""The bodies of OPA's responses. Every field that limits an allow is required and must not be null.
 
-A field that is missing, unknown or of another type makes the whole answer unusable: an obligation that did not arrive
-must not be taken for none.
+A field that is missing, unknown or of another type invalidates the whole response: a lost obligation must not be read
+as the absence of obligations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     obligations: StatedObligations
 
     def understood(self) -> PolicyAnswer:
-        """Return the answer for the door. Raises ValueError for an obligation that cannot be understood."""
+        """Convert to the answer of the door. Raises ValueError for an invalid obligation."""
         return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=understood(self.obligations))
 
 
@@ -35,7 +35,7 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str | msgspec.UnsetType = msgspec.UNSET
 
     def understood(self) -> PolicyAnswers:
-        """Return the answers for the door. Raises ValueError for an obligation that cannot be understood."""
+        """Convert to the answers of the door. Raises ValueError for an invalid obligation."""
         return PolicyAnswers(
             decisions=tuple(answer.understood() for answer in self.decisions),
             valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,
@@ -44,13 +44,13 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The body of OPA's answer; `result` is missing when the policies are undefined for the input."""
+    """The body of a 200 response. `result` is absent if `data.gateway.decisions` is undefined for the input."""
 
     result: WireAnswers | msgspec.UnsetType = msgspec.UNSET
 
 
 class FailurePlace(msgspec.Struct, frozen=True):
-    """A line of a policy."""
+    """The position of an error: a file and a line of a policy."""
 
     file: str
     row: int
@@ -64,6 +64,6 @@ class EvaluationError(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The body of OPA's answer when the evaluation failed."""
+    """The body of OPA's response to a failed evaluation."""
 
     errors: tuple[EvaluationError, ...]

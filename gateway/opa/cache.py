@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache answers of the policies for as long as the policies promise that they hold.
+"""Cache answers of the policies until the time that the policies state in `valid_until`.
 
-An answer without `valid_until` is not cached. One with it is cached under the whole input but for the time and the
-request's id, and only while OPA is known to use the same policies and policy data. That revision is read twice a
-second, so no answer is used that is older than a change by more than a second. If it cannot be read, no cached answer
-is used.
+An answer without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
+cached answer is used only while OPA has the same revision of policies and policy data. The revision is read twice a
+second, so a cached answer is used for at most one second after a change. While the revision cannot be read, no cached
+answer is used.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class AskedPolicies(Protocol):
     """The decider behind the cache: `OpaDecider`, or a table in tests."""
 
     async def ask(self, request: PolicyRequest) -> PolicyAnswers:
-        """The answers and how long they hold. Raises DecisionEngineUnavailable."""
+        """Return the answers and the time until which they are valid. Raises DecisionEngineUnavailable."""
         ...
 
     async def revision(self) -> str | None:
-        """Which policies and data judge. Raises DecisionEngineUnavailable."""
+        """Return the revision of policies and policy data, None if it is unknown. Raises DecisionEngineUnavailable."""
         ...
 
 
 class MemoryObserver(Protocol):
-    """Receives hits and misses, for metrics."""
+    """Receives cache hits and misses, for metrics."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """So many requests were answered by this memory, and so many were not."""
+        """Count the hits and misses of the cache named `memory`."""
         ...
 
 
@@ -57,9 +57,10 @@ class _Kept:
 
 
 class RememberedPolicies:
-    """Implements `gateway.access.ports.Policies`. `watch` has to run for anything to be remembered.
+    """Implementation of `gateway.access.ports.Policies` with a cache. It caches only while the task `watch` runs.
 
-    The revision is looked at every `poll_seconds`; one that was seen longer ago than twice that is not relied on.
+    `entries` is the maximum number of cached requests. The revision is read every `poll_seconds`, and is valid for
+    twice that time after it was read.
     """
 
     def __init__(
@@ -82,21 +83,21 @@ class RememberedPolicies:
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """Return one answer for each question. Raises the errors of the decider."""
         revision = self._known_revision()
-        # Policies that promise nothing leave nothing to look for.
+        # With an empty cache the computation of the key is saved.
         kept = self._kept.get(_key(request)) if revision is not None and self._kept else None
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
             self._observer.remembered("policies", hits=1, misses=0)
             return kept.answers
         self._observer.remembered("policies", hits=0, misses=1)
         answers = await self._policies.ask(request)
-        # By the answer's own word: policies that changed for less than the time between two looks are seen by none.
+        # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
             self._kept[_key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
         return answers.decisions
 
     async def look(self) -> None:
-        """Read the revision once. An outage is no error here: the next question meets it."""
+        """Read the revision once, and clear the cache if it has changed. During an outage the revision is unknown."""
         asked_at = self._clock()
         try:
             revision = await self._policies.revision()
@@ -109,7 +110,7 @@ class RememberedPolicies:
         self._seen_at = asked_at
 
     async def watch(self) -> None:
-        """Learn the revision again and again, until cancelled."""
+        """Read the revision every `poll_seconds`, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(self._poll_seconds)
@@ -119,6 +120,6 @@ class RememberedPolicies:
 
 
 def _key(request: PolicyRequest) -> bytes:
-    """Return the whole input but for the parts that differ in each request and determine no cached answer."""
+    """Return a digest of the input without the time and the request id, which differ in each request."""
     context = msgspec.structs.replace(request.context, time="", request_id="")
     return hashlib.sha256(_encoder.encode(msgspec.structs.replace(request, context=context))).digest()

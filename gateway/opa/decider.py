@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the gateway's questions to OPA and takes nothing but whole, well-formed answers."""
+"""Query OPA for decisions and reject incomplete or malformed answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.opa.answers import Decided, Failed
 
-# The only paths that are ever asked. They are constants, so that no name of a user can become a path or a piece of Rego
-# (CVE-2025-46569). Without the parameter an error of a built-in function makes a rule undefined: it would deny nothing.
+# The only paths of requests. They are constants, so that no input of a user can become a path or a part of Rego
+# (CVE-2025-46569). Without the parameter, an error of a built-in function makes a rule undefined, and an undefined
+# denial denies nothing.
 _DECISIONS = "/v1/data/gateway/decisions?strict-builtin-errors=true"
 _REVISION = "/v1/data/system/revision/current"
 _HEALTH = "/health"
 
 _PAUSE_S = 0.3
-"""Before the one repetition: a decision changes nothing, so it may be asked again, within the timeout of the call."""
+"""The pause before the only retry. A query changes nothing, so it is retried within the timeout of the call."""
 
 Answer = TypeVar("Answer")
 
@@ -36,10 +37,10 @@ class _Revision(msgspec.Struct, frozen=True):
 
 
 class OpaDecider:
-    """Query `data.gateway.decisions` of the OPA at `endpoint` (`http://host:port` or `https://host:port`).
+    """A client for `data.gateway.decisions` of the OPA at `endpoint` (`http://host:port` or `https://host:port`).
 
-    `token` is the gateway's bearer token for OPA (`policies/system/authz.rego`); `timeout_s` bounds one whole call, its
-    retry included. The connection is kept alive and opened in the event loop of the first call; close it with `aclose`.
+    `token` is the gateway's bearer token for OPA (`policies/system/authz.rego`). `timeout_s` limits one call, including
+    its retry. The first call opens a connection in its event loop and keeps it alive; `aclose` closes it.
     """
 
     def __init__(
@@ -55,15 +56,18 @@ class OpaDecider:
         self._session: aiohttp.ClientSession | None = None
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """One answer per question of `request`, in order.
+        """Return one answer per question of `request`, in order.
 
-        Raises DecisionEngineUnavailable when OPA does not answer in time, or answers anything but exactly one whole
-        answer per question: silence on one of several questions is no permission (LG-DEC-23).
+        Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response is not exactly one complete
+        answer per question: a missing answer must not allow (LG-DEC-23 in `docs/threats.md`).
         """
         return (await self.ask(request)).decisions
 
     async def ask(self, request: PolicyRequest) -> PolicyAnswers:
-        """As `decide`, with the policies' promise of how long the answers hold, if they give one."""
+        """Return the answers, the time until which they are valid, if stated, and their revision.
+
+        Raises DecisionEngineUnavailable as `decide`.
+        """
         given = _decoded(await self._query(_DECISIONS, request), Decided).result
         if given is msgspec.UNSET:
             raise DecisionEngineUnavailable(
@@ -87,7 +91,7 @@ class OpaDecider:
         return _decoded(await self._query(_REVISION, None), _Revision).result or None
 
     async def ping(self) -> None:
-        """Return if OPA answers and knows the gateway's token. Raises DecisionEngineUnavailable if not."""
+        """Check that OPA responds and accepts the gateway's token. Raises DecisionEngineUnavailable if not."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, _, _ = await self._send("GET", _HEALTH, None)
@@ -100,15 +104,15 @@ class OpaDecider:
             )
 
     async def aclose(self) -> None:
-        """Close the connections. A later call opens new ones."""
+        """Close the connections. A later call opens new connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def _query(self, path: str, question: PolicyRequest | None) -> bytes:
-        """The body of OPA's answer. Raises DecisionEngineUnavailable."""
-        # The errors of the HTTP client hold the request with its bearer token. None of them is chained to what is
-        # raised here, so that no log can print it.
+        """Send a query and return the body of OPA's response. Raises DecisionEngineUnavailable."""
+        # The errors of the HTTP client contain the request with its bearer token. None is chained to the error that is
+        # raised here, so that no log can print the token.
         body = msgspec.json.encode(_Asked(question))
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -128,13 +132,16 @@ class OpaDecider:
         raise DecisionEngineUnavailable(reason)
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:
-        """The second answer if the first is a failure of the server or of the connection."""
+        """Return (status, media type, body). Retry once after a failure of the server or of the connection.
+
+        A failed policy is not retried. Raises the errors of the HTTP client.
+        """
         try:
             first = await self._send("POST", path, body)
         except aiohttp.ClientConnectorError:
             await asyncio.sleep(_PAUSE_S)
         except (aiohttp.ClientConnectionError, ConnectionResetError):
-            # A kept connection that the server has closed meanwhile: a new one answers at once.
+            # The server has closed an idle connection. The retry uses a new one, so it needs no pause.
             pass
         else:
             status, _, answer = first
@@ -144,18 +151,18 @@ class OpaDecider:
         return await self._send("POST", path, body)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
-        """(status, media type, body)."""
+        """Send one request and return (status, media type, body)."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
             )
-        # A redirect would carry the token to wherever it points.
+        # Following a redirect would send the token to another server.
         async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
             return response.status, response.content_type, await response.read()
 
 
 def _decoded(body: bytes, kind: type[Answer]) -> Answer:
-    """The answer of OPA's data API in `body`. Raises DecisionEngineUnavailable for anything else."""
+    """Decode a response of OPA's data API. Raises DecisionEngineUnavailable if it is not a `kind`."""
     try:
         return msgspec.json.decode(body, type=kind, strict=True)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -163,10 +170,9 @@ def _decoded(body: bytes, kind: type[Answer]) -> Answer:
 
 
 def _failed_at(status: int, body: bytes) -> str | None:
-    """Return where the evaluation of a policy failed, None when the answer does not say that it failed there.
+    """Return the error codes and positions of a failed policy evaluation; None if the response is no such failure.
 
-    A failure in a policy is the same for the same input, so it is not tried again. The message of the error is left
-    out: it may quote the input.
+    The message of the error is left out, because it may quote the input.
     """
     if status != 500:
         return None
@@ -178,7 +184,7 @@ def _failed_at(status: int, body: bytes) -> str | None:
 
 
 def _parts(endpoint: str) -> tuple[str, int, bool]:
-    """(host, port, TLS) of `endpoint`. Raises ValueError for anything but a scheme, a host and a port."""
+    """Return (host, port, True for TLS) of `endpoint`. Raises ValueError if it has more than scheme, host and port."""
     url = urlsplit(endpoint)
     more = url.username or url.password or url.query or url.fragment or url.path not in ("", "/")
     if url.scheme not in ("http", "https") or not url.hostname or more:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generate the schemas that the Rego policies are checked against from the gateway's structs.
+"""Generate the schemas of the Rego policies from the gateway's structs.
 
 `policies/schemas/input.json` describes the policy input: a rule that reads an unknown field does not compile.
-`policies/schemas/output.json` describes the rules of a guardrail, and `policies/gateway/output.rego` is the same schema
-as a Rego constant, which `policies/gateway/main.rego` applies to each guardrail on each request.
+`policies/schemas/output.json` describes the rules of a guardrail. `policies/gateway/output.rego` contains the same
+schema as a Rego constant: `policies/gateway/main.rego` validates each guardrail with it in each request.
 
-Run `python -m gateway.opa.schema` after changing `gateway/access/policy.py` or `gateway/obligations/kinds.py`; tests
-keep the files current.
+Run `python -m gateway.opa.schema` after changing `gateway/access/policy.py` or `gateway/obligations/kinds.py`. Tests
+fail if the files are out of date.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ schema := {value}
 def input_schema() -> str:
     """Return the JSON Schema of `PolicyRequest` as text.
 
-    OPA reads references but no titles or defaults, and assumes every field in an object without `additionalProperties:
-    false`. So each struct is closed here, which makes a misspelt field an error of `opa check`.
+    OPA follows references but ignores titles and defaults. It accepts every field of an object without
+    `additionalProperties: false`. So each struct is closed here, and a misspelt field is an error of `opa check`.
     """
     schema = _for_opa(plain_descriptions(msgspec.json.schema(PolicyRequest)))
     return _as_text({"$schema": _DRAFT, **schema})
@@ -69,7 +69,7 @@ def output_module() -> str:
 
 
 def obligation_types() -> dict[str, set[str]]:
-    """Return the types of Rego that each obligation may have, by its name."""
+    """Return the Rego types that each obligation may have, by the name of the obligation."""
     types = {"integer": {"number"}, "boolean": {"boolean"}, "string": {"string"}, "array": {"array", "set"}}
     return {name: types[field["type"]] for name, field in _closed_struct(StatedObligations)["properties"].items()}
 
@@ -98,8 +98,9 @@ def _by_index(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _closed_struct(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the schema of a struct without references. A field that may be null in the gateway may be left out of a
-    guardrail's rule, and is never null there.
+    """Return the schema of a struct without references.
+
+    A field that may be null in the gateway is optional in a guardrail's rule, and must not be null there.
     """
     (schema,), _ = msgspec.json.schema_components([kind])
     found = _for_opa(msgspec.json.schema(kind)["$defs"][str(schema["$ref"]).rpartition("/")[2]])
@@ -123,7 +124,7 @@ def _for_opa(node: Any) -> Any:
         return node
     kept = {key: _for_opa(value) for key, value in node.items() if key not in ("title", "default", "properties")}
     if "properties" in node:
-        # The keys here are names of fields, also if one should be called "title".
+        # The keys are names of fields, so none is removed, not even "title" or "default".
         kept["properties"] = {name: _for_opa(value) for name, value in node["properties"].items()}
     if "properties" in kept:
         kept["additionalProperties"] = False
@@ -135,7 +136,7 @@ def _as_text(schema: dict[str, Any]) -> str:
 
 
 def _as_rego(node: Any, depth: int) -> str:
-    """Return the value in the form that `opa fmt` leaves alone."""
+    """Return the value as Rego text in the format of `opa fmt`."""
     short = json.dumps(node, sort_keys=True)
     if not isinstance(node, dict) or (len(node) < 2 and len(short) < _LONGEST_LINE):
         return short
@@ -145,7 +146,7 @@ def _as_rego(node: Any, depth: int) -> str:
 
 
 def main() -> None:
-    """Write the files."""
+    """Write the two schemas and the Rego module."""
     SCHEMA_FILE.parent.mkdir(parents=True, exist_ok=True)
     SCHEMA_FILE.write_text(input_schema(), encoding="utf-8")
     OUTPUT_SCHEMA_FILE.write_text(output_schema(), encoding="utf-8")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of the management API, a module for each noun. Types only: no I/O, no decision."""
+"""The request and response bodies of the management API, a module for each noun. Types only: no I/O, no decision."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the management API's bodies: names, ids and the two base classes.
+"""Common types of the management API's bodies: names, ids and the two base classes.
 
-Requests refuse unknown fields: a mistyped option is an error."""
+Request bodies with unknown fields are rejected, so a mistyped option is an error.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import msgspec
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])$")]
 
-#: No slash: clients name a warehouse `project/warehouse`.
+#: Without slashes, because clients name a warehouse as `project/warehouse`.
 WarehouseName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f\x7f]+(?![\s\S])$")]
 
 ProjectId = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+(?![\s\S])$")]
@@ -32,4 +33,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """An answer body."""
+    """A response body."""

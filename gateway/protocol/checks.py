@@ -10,19 +10,19 @@ import msgspec
 from gateway.protocol.base import Answer, Request
 from gateway.protocol.rights import Identity
 
-#: Checks in one request.
+#: The maximum number of checks in one request.
 MAX_CHECKS = 1000
 
 
 class CheckRequest(Request, frozen=True):
-    """`POST /permissions/check`."""
+    """Request of `POST /permissions/check`."""
 
     operation: dict[str, dict[str, Any]]
     identity: Identity | None = None
 
 
 class CheckAnswer(Answer, frozen=True):
-    """Whether it would be allowed."""
+    """Response of `POST /permissions/check`: `allowed` is true if the operation would be allowed."""
 
     allowed: bool
 
@@ -36,7 +36,9 @@ class CheckItem(Request, frozen=True):
 
 
 class BatchCheckRequest(Request, frozen=True):
-    """`POST /action/batch-check`. With `delegated`, which is ours, an engine asks in the name of its users."""
+    """Request of `POST /action/batch-check`. With `delegated`, an extension of this server, an engine checks the rights
+    of its users on their behalf.
+    """
 
     checks: tuple[CheckItem, ...]
     error_on_not_found: bool = False
@@ -44,8 +46,8 @@ class BatchCheckRequest(Request, frozen=True):
 
 
 class CheckResult(Answer, frozen=True, omit_defaults=True):
-    """One answer of a batch. To `read_columns` a yes with `columns` (names in the table's current schema) is one for
-    these columns alone; without them it is for all.
+    """The result of one check. For `read_columns`, `columns` has the names of the allowed columns in the table's
+    current schema. If an allowed result has no `columns`, all columns are allowed.
     """
 
     allowed: bool
@@ -54,6 +56,6 @@ class CheckResult(Answer, frozen=True, omit_defaults=True):
 
 
 class BatchCheckAnswer(Answer, frozen=True):
-    """The answers, in the order of the checks."""
+    """Response of `POST /action/batch-check`: the results, in the order of the checks."""
 
     results: list[CheckResult]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about dropped tables and views that can still be restored."""
+"""Bodies of the endpoints for dropped tables and views that can still be restored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 
 from gateway.protocol.base import Answer, Request
 
-#: How many tables and views one request brings back.
+#: The maximum number of tables and views that one request restores.
 MAX_TARGETS = 100
 
 
 class DeletedTabular(Answer, frozen=True, omit_defaults=True):
-    """A table or view that was dropped and can be brought back until `expiration-date`. That is left out when its end
-    was cancelled: then it stays until it is brought back.
+    """A dropped table or view that can be restored until `expiration-date`. The date is absent if the deletion task was
+    cancelled: then the object is kept until it is restored.
     """
 
     id: UUID
@@ -31,20 +31,20 @@ class DeletedTabular(Answer, frozen=True, omit_defaults=True):
 
 
 class DeletedTabulars(Answer, frozen=True, omit_defaults=True):
-    """`GET …/deleted-tabulars`."""
+    """Response of `GET …/deleted-tabulars`."""
 
     tabulars: list[DeletedTabular]
     next_page_token: str | None = None
 
 
 class UndropTarget(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """What is to come back."""
+    """A table or view to restore."""
 
     type: Literal["table", "view", "generic-table"]
     id: UUID
 
 
 class UndropRequest(Request, frozen=True):
-    """`POST …/deleted-tabulars/undrop`."""
+    """Request of `POST …/deleted-tabulars/undrop`."""
 
     targets: Annotated[tuple[UndropTarget, ...], msgspec.Meta(min_length=1, max_length=MAX_TARGETS)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about assignments and grants."""
+"""Bodies of the endpoints for assignments and grants."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import msgspec
 from gateway.protocol.base import Answer, Request, UserId
 from gateway.protocol.rights import Identity
 
-#: Entries in the writes and deletes of one request together; also what each of both may hold.
+#: The maximum number of entries in the writes and deletes of one request together, and so in each of them.
 MAX_ENTRIES = 100
 
 
 class AssignmentEntry(
     msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """`{"type": "select", "user": "oidc~alice"}` or with `role`; exactly one of both."""
+    """An assignment, such as `{"type": "select", "user": "oidc~alice"}`. Exactly one of `user` and `role` is given."""
 
     type: str
     user: UserId | None = None
@@ -27,8 +27,8 @@ class AssignmentEntry(
 
 
 class AssignmentsAnswer(Answer, frozen=True, omit_defaults=True):
-    """`GET …/assignments`. `project-id` is told of assignments on a project, `column` and `field-id` of those on a
-    column.
+    """Response of `GET …/assignments`. `project-id` is present for assignments on a project, `column` and `field-id`
+    for those on a column.
     """
 
     assignments: list[AssignmentEntry]
@@ -41,14 +41,14 @@ Entries = Annotated[tuple[AssignmentEntry, ...], msgspec.Meta(max_length=MAX_ENT
 
 
 class WriteAssignmentsRequest(Request, frozen=True):
-    """`POST …/assignments`."""
+    """Request of `POST …/assignments`."""
 
     writes: Entries = ()
     deletes: Entries = ()
 
 
 class GrantWrite(Request, frozen=True):
-    """One privilege to give. `expires-at` carries its zone; `reason` is for those who review it."""
+    """A privilege to grant. `expires-at` needs a time zone. `reason` is a text for reviewers of the grant."""
 
     privilege: str
     principal: Identity
@@ -57,29 +57,29 @@ class GrantWrite(Request, frozen=True):
 
 
 class GrantDelete(Request, frozen=True):
-    """One privilege to take."""
+    """A privilege to revoke."""
 
     privilege: str
     principal: Identity
 
 
 class WriteGrantsRequest(Request, frozen=True):
-    """`POST …/grants`."""
+    """Request of `POST …/grants`."""
 
     writes: Annotated[tuple[GrantWrite, ...], msgspec.Meta(max_length=MAX_ENTRIES)] = ()
     deletes: Annotated[tuple[GrantDelete, ...], msgspec.Meta(max_length=MAX_ENTRIES)] = ()
 
 
 class GrantedTo(Answer, frozen=True, omit_defaults=True):
-    """Who holds it: a user or a role."""
+    """The user or role that has the grant."""
 
     user: str | None = None
     role: UUID | None = None
 
 
 class GrantedOn(Answer, frozen=True, omit_defaults=True):
-    """On what: its type and the ids that name it in paths. A column is one of the table by its `field-id`; `column` is
-    its name, or the last one it had when it was `dropped`: then the grant gives nothing.
+    """The object of the grant: its type, and its ids as used in paths. A column is identified by its table and its
+    `field-id`. `column` is its name. If it is `dropped`, this is its last name, and the grant has no effect.
     """
 
     type: str
@@ -97,7 +97,7 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
 
 
 class Grant(Answer, frozen=True, omit_defaults=True):
-    """One grant. `granted-by`, `reason` and `expires-at` are additions of this server."""
+    """A grant. `granted-by`, `reason` and `expires-at` are extensions of this server."""
 
     privilege: str
     principal: GrantedTo
@@ -105,21 +105,21 @@ class Grant(Answer, frozen=True, omit_defaults=True):
     created_at: datetime
     granted_by: str
     recognized: bool
-    """Whether this server knows the privilege."""
+    """True if this server knows the privilege."""
     reason: str | None = None
     expires_at: datetime | None = None
 
 
 class GrantList(Answer, frozen=True, omit_defaults=True):
-    """`GET …/grants`, oldest first."""
+    """Response of `GET …/grants`: the oldest grants first."""
 
     grants: list[Grant]
     next_page_token: str | None = None
 
 
 class EndedGrant(Answer, frozen=True, omit_defaults=True):
-    """A grant that was. `ended-because` is revoked, expired, replaced (by another end or reason of the same grantor),
-    object deleted or principal deleted; nobody in particular ended what expired.
+    """A grant that has ended. `ended-because` is `revoked`, `expired`, `replaced` (by a grant of the same grantor with
+    another expiry or reason), `object deleted` or `principal deleted`. An expired grant has no `ended-by`.
     """
 
     privilege: str
@@ -135,14 +135,14 @@ class EndedGrant(Answer, frozen=True, omit_defaults=True):
 
 
 class GrantHistory(Answer, frozen=True, omit_defaults=True):
-    """`GET …/grants/history`, the latest end first."""
+    """Response of `GET …/grants/history`: the grants that ended last first."""
 
     grants: list[EndedGrant]
     next_page_token: str | None = None
 
 
 class PrivilegeTold(Answer, frozen=True, omit_defaults=True):
-    """A privilege as people read it."""
+    """A privilege with its texts for users."""
 
     name: str
     display_name: str
@@ -152,7 +152,7 @@ class PrivilegeTold(Answer, frozen=True, omit_defaults=True):
 
 
 class GrantablePrivilege(Answer, frozen=True):
-    """Whether the caller may give and take this privilege here."""
+    """A privilege. `allowed` is true if the caller may grant and revoke it on the object."""
 
     allowed: bool
     privilege: PrivilegeTold

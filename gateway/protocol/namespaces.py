@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the management endpoints about namespaces."""
+"""Bodies of the management endpoints for namespaces."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gateway.protocol.base import Answer, Request
 
 
 class MoveNamespaceRequest(Request, frozen=True):
-    """`POST …/namespace/{n}/move`: the whole new path, its last level being the new name."""
+    """Request of `POST …/namespace/{n}/move`. `destination` is the complete new path, with the new name last."""
 
     destination: tuple[str, ...]
     force: bool = False
 
     @property
     def identifier(self) -> Namespace:
-        """The new path. Raises 400 for what can be no namespace."""
+        """Return the new path. Raises a CatalogError with code 400 if it is not a valid namespace."""
         return Namespace(self.destination)
 
 
 class MovedNamespace(Answer, frozen=True, omit_defaults=True):
-    """Where a namespace is now. A namespace of the top level has no parent."""
+    """The new path of a moved namespace. A namespace of the top level has no parent."""
 
     namespace: tuple[str, ...]
     namespace_id: UUID

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about projects."""
+"""Bodies of the endpoints for projects."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from gateway.protocol.base import Answer, Name, ProjectId, Request
 
 
 class CreateProjectRequest(Request, frozen=True):
-    """`POST /project`."""
+    """Request of `POST /project`."""
 
     project_name: Name
     project_id: ProjectId | None = None
 
 
 class CreatedProject(Answer, frozen=True):
-    """`POST /project` answers it."""
+    """Response of `POST /project`."""
 
     project_id: str
 
 
 class RenameProjectRequest(Request, frozen=True):
-    """`POST /project/rename`."""
+    """Request of `POST /project/rename`."""
 
     new_name: Name
 
@@ -33,6 +33,6 @@ class Project(Answer, frozen=True):
 
 
 class ProjectList(Answer, frozen=True):
-    """`GET /project-list`."""
+    """Response of `GET /project-list`."""
 
     projects: list[Project]

@@ -11,13 +11,13 @@ from gateway.protocol.base import Request
 
 
 class SetProtectionRequest(Request, frozen=True):
-    """`POST …/protection`."""
+    """Request of `POST …/protection`."""
 
     protected: bool
 
 
 class ProtectionAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`…/protection` answers it; its members are written with underscores, as the reference system does."""
+    """Response of `…/protection`. Its members are written with underscores, as in Lakekeeper's API."""
 
     protected: bool
     updated_at: datetime | None = None

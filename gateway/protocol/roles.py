@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about roles."""
+"""Bodies of the endpoints for roles."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 
 from gateway.protocol.base import Answer, Name, ProjectId, Request
 
-#: The provider of roles whose members are managed here.
+#: The provider of roles whose members this server manages.
 OWN_PROVIDER = "lakekeeper"
 
-#: The provider of roles that belong to the catalog itself; nobody may make one.
+#: The provider of the catalog's built-in roles. No caller may create such a role.
 SYSTEM_PROVIDER = "system"
 
-#: `$` alone would let a line feed follow (Python's `re`).
+#: `(?![\s\S])` precedes `$`, because `$` alone accepts a trailing line feed in Python's `re`.
 ProviderId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9-]+(?![\s\S])$")]
 
 SourceId = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])$")]
@@ -26,7 +26,7 @@ Description = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]*(?
 
 
 class CreateRoleRequest(Request, frozen=True):
-    """`POST /role`. Without a source id the role's own id is it."""
+    """Request of `POST /role`. Without a `source-id`, the id of the role is also its source id."""
 
     name: Name
     description: Description | None = None
@@ -36,14 +36,14 @@ class CreateRoleRequest(Request, frozen=True):
 
 
 class UpdateRoleRequest(Request, frozen=True):
-    """`POST /role/{id}`; without a description the role has none afterwards."""
+    """Request of `POST /role/{id}`. Without a `description`, the existing description is removed."""
 
     name: Name
     description: Description | None = None
 
 
 class RoleSourceRequest(Request, frozen=True):
-    """`PUT /role/{id}/source-system`."""
+    """Request of `PUT /role/{id}/source-system`."""
 
     provider_id: ProviderId
     source_id: SourceId
@@ -64,7 +64,7 @@ class Role(Answer, frozen=True, omit_defaults=True):
 
 
 class RoleMetadata(Answer, frozen=True):
-    """`GET /role/{id}/metadata`."""
+    """Response of `GET /role/{id}/metadata`."""
 
     id: UUID
     ident: str
@@ -75,14 +75,14 @@ class RoleMetadata(Answer, frozen=True):
 
 
 class RoleList(Answer, frozen=True, omit_defaults=True):
-    """`GET /role` and `POST /search/role`."""
+    """Response of `GET /role` and `POST /search/role`."""
 
     roles: list[Role]
     next_page_token: str | None = None
 
 
 class NamedRole(Answer, frozen=True):
-    """A role among those that somebody is in."""
+    """A role that has a user or another role as a member."""
 
     id: UUID
     ident: str
@@ -90,7 +90,7 @@ class NamedRole(Answer, frozen=True):
 
 
 class NamedRoleList(Answer, frozen=True):
-    """`GET /role/{id}/member-of` and `GET /user/{id}/roles`."""
+    """Response of `GET /role/{id}/member-of` and `GET /user/{id}/roles`."""
 
     roles: list[NamedRole]
 
@@ -103,13 +103,13 @@ class RoleMember(Request, frozen=True):
 
 
 class RoleMembersRequest(Request, frozen=True):
-    """`POST /role/{id}/members`."""
+    """Request of `POST /role/{id}/members`."""
 
     members: Annotated[tuple[RoleMember, ...], msgspec.Meta(max_length=100)]
 
 
 class RoleMemberList(Answer, frozen=True, omit_defaults=True):
-    """`GET /role/{id}/members`."""
+    """Response of `GET /role/{id}/members`."""
 
     members: list[RoleMember]
     next_page_token: str | None = None

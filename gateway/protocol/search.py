@@ -14,21 +14,21 @@ SearchText = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*(?![\
 
 
 class SearchRequest(Request, frozen=True):
-    """`POST /search/role`, `POST /search/user` and `POST …/search-tabular`."""
+    """Request of `POST /search/role`, `POST /search/user` and `POST …/search-tabular`."""
 
     search: SearchText
 
 
 class TabularId(Answer, frozen=True):
-    """`{"type": "table", "id": …}`; `type` is table, view or generic-table."""
+    """The type and id of an object. `type` is `table`, `view` or `generic-table`."""
 
     type: str
     id: UUID
 
 
 class FoundTabular(Answer, frozen=True, omit_defaults=True):
-    """A table or view that was found. `distance` is 0 for a name that holds the text, up to 1; there is none of what
-    was found by its id.
+    """A table or view that matches the search. `distance` is between 0 (the name contains the text) and 1. It is absent
+    for an object that was found by its id.
     """
 
     namespace_name: list[str]
@@ -38,6 +38,6 @@ class FoundTabular(Answer, frozen=True, omit_defaults=True):
 
 
 class FoundTabulars(Answer, frozen=True):
-    """`POST …/search-tabular`, the best first."""
+    """Response of `POST …/search-tabular`: the best matches first."""
 
     tabulars: list[FoundTabular]

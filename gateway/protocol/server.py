@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about the server."""
+"""Bodies of the endpoints for the server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gateway.protocol.base import Answer, Name, Request, UserType
 
 
 class LicenseStatus(Answer, frozen=True):
-    """Clients of the reference system read it; everything here is open."""
+    """The license of this server, for clients of Lakekeeper that read it. No feature needs a license key."""
 
     license_type: str = "apache-2.0"
     valid: bool = True
 
 
 class ServerInfo(Answer, frozen=True, omit_defaults=True):
-    """`GET /info`. `lakekeeper-version` is what clients compare; it is this server's own version."""
+    """Response of `GET /info`. `lakekeeper-version`, which clients of Lakekeeper compare, is this server's version."""
 
     version: str
     lakekeeper_version: str
@@ -35,7 +35,7 @@ class ServerInfo(Answer, frozen=True, omit_defaults=True):
 
 
 class BootstrapRequest(Request, frozen=True):
-    """`POST /bootstrap`."""
+    """Request of `POST /bootstrap`."""
 
     accept_terms_of_use: bool
     is_operator: bool = False

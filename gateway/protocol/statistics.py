@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about statistics."""
+"""Bodies of the endpoints for statistics."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gateway.protocol.base import Answer
 
 
 class AllWarehouses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="all"):
-    """Every request of the project."""
+    """All requests of the project."""
 
 
 class NoWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="unmapped"):
-    """Requests that were about none of the project's warehouses."""
+    """Requests that concern none of the project's warehouses."""
 
 
 class OneWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="warehouse-id"):
-    """Requests about one warehouse."""
+    """Requests that concern one warehouse."""
 
     id: UUID
 
@@ -30,20 +30,20 @@ _Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
 
 
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="window"):
-    """The hours before `end`; `interval` is a duration of ISO 8601, such as `P1D`."""
+    """The time of length `interval` before `end`. `interval` is an ISO 8601 duration, such as `P1D`."""
 
     end: Annotated[datetime, msgspec.Meta(tz=True)]
     interval: timedelta
 
 
 class PageOfHours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="page-token"):
-    """The window that a token of an earlier answer stands for."""
+    """The window of a page token from an earlier response."""
 
     token: Annotated[str, msgspec.Meta(max_length=256)]
 
 
 class EndpointStatisticsRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """`POST /endpoint-statistics`."""
+    """Request of `POST /endpoint-statistics`."""
 
     warehouse: AllWarehouses | NoWarehouse | OneWarehouse
     status_codes: Annotated[tuple[_Status, ...], msgspec.Meta(max_length=100)] | None = None
@@ -51,7 +51,7 @@ class EndpointStatisticsRequest(msgspec.Struct, frozen=True, kw_only=True, renam
 
 
 class CalledEndpoint(Answer, frozen=True, omit_defaults=True):
-    """How often one endpoint was answered with one status within an hour."""
+    """The number of responses of one endpoint with one status within an hour."""
 
     count: int
     http_route: str
@@ -63,8 +63,8 @@ class CalledEndpoint(Answer, frozen=True, omit_defaults=True):
 
 
 class EndpointStatistics(Answer, frozen=True):
-    """The hours in which something was called, in order, and what was called in each. The tokens stand for the window
-    before and the one after.
+    """Response of `POST /endpoint-statistics`. `timestamps` has the hours with requests, in ascending order, and
+    `called-endpoints` the counts of each of these hours. The tokens identify the next and the previous window.
     """
 
     timestamps: list[datetime]
@@ -74,7 +74,9 @@ class EndpointStatistics(Answer, frozen=True):
 
 
 class WarehouseCount(Answer, frozen=True):
-    """How many there were at the end of an hour, or now in the latest. Generic tables are in neither number."""
+    """The numbers of tables and views at the end of an hour; for the latest hour, the current numbers. Generic tables
+    are not counted.
+    """
 
     timestamp: datetime
     number_of_tables: int
@@ -83,7 +85,7 @@ class WarehouseCount(Answer, frozen=True):
 
 
 class WarehouseStatistics(Answer, frozen=True, omit_defaults=True):
-    """`GET …/statistics`: the hours in which something was made or dropped, the latest first."""
+    """Response of `GET …/statistics`: the hours in which tables or views were created or dropped, the latest first."""
 
     warehouse_ident: UUID
     stats: list[WarehouseCount]

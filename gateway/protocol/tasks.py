@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about tasks and their queues."""
+"""Bodies of the endpoints for tasks and their queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.protocol.base import Answer, Request
 
-#: The names of how a task is; in the database they are other words (`db/tasks.py`).
+#: The states of a task in the API. The database uses other names (`gateway/db/tasks.py`).
 TaskStatus = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
 
 _QueueName = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00]+(?![\s\S])$")]
@@ -38,7 +38,7 @@ class GenericTableEntity(Request, frozen=True, tag_field="type", tag="generic-ta
 
 
 class WarehouseEntity(Request, frozen=True, tag_field="type", tag="warehouse"):
-    """The warehouse itself: tasks that are about nothing in it."""
+    """The warehouse itself, for tasks that concern no single table or view."""
 
 
 Entity = TableEntity | ViewEntity | GenericTableEntity
@@ -47,7 +47,7 @@ EntityFilter = TableEntity | ViewEntity | GenericTableEntity | WarehouseEntity
 
 
 class ListProjectTasksRequest(Request, frozen=True):
-    """`POST /project/task/list`; what is not given filters nothing. `page-size` is bounded by the server's own."""
+    """Request of `POST /project/task/list`. An absent field does not filter. The server limits `page-size`."""
 
     status: Annotated[tuple[TaskStatus, ...], msgspec.Meta(max_length=100)] | None = None
     queue_name: Annotated[tuple[_QueueName, ...], msgspec.Meta(max_length=100)] | None = None
@@ -58,13 +58,13 @@ class ListProjectTasksRequest(Request, frozen=True):
 
 
 class ListTasksRequest(ListProjectTasksRequest, frozen=True):
-    """`POST /warehouse/{w}/task/list`."""
+    """Request of `POST /warehouse/{w}/task/list`."""
 
     entities: Annotated[tuple[EntityFilter, ...], msgspec.Meta(max_length=100)] | None = None
 
 
 class _Action(Request, frozen=True):
-    """What is done to tasks. `name` is its name on the wire."""
+    """A control action for tasks. `name` is the value of `action-type`."""
 
     @property
     def name(self) -> str:
@@ -72,19 +72,19 @@ class _Action(Request, frozen=True):
 
 
 class Stop(_Action, frozen=True, tag_field="action-type", tag="stop"):
-    """Ask the worker to end its attempt; the task is begun again later."""
+    """Request the worker process to end the attempt. The task is tried again later."""
 
 
 class Cancel(_Action, frozen=True, tag_field="action-type", tag="cancel"):
-    """Never begin it; refused while a worker has it."""
+    """Cancel the task, so that it never runs. Rejected while a worker process runs it."""
 
 
 class RunNow(_Action, frozen=True, tag_field="action-type", tag="run-now"):
-    """Begin it as soon as a worker is free."""
+    """Run the task as soon as a worker process is free."""
 
 
 class RunAt(_Action, frozen=True, tag_field="action-type", tag="run-at"):
-    """Begin it at this time."""
+    """Run the task at this time."""
 
     scheduled_for: Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -93,7 +93,7 @@ ControlAction = Stop | Cancel | RunNow | RunAt
 
 
 class ControlTasksRequest(Request, frozen=True):
-    """`POST …/task/control`."""
+    """Request of `POST …/task/control`."""
 
     action: ControlAction
     task_ids: Annotated[tuple[UUID, ...], msgspec.Meta(min_length=1, max_length=100)]
@@ -117,7 +117,7 @@ class ProjectTask(Answer, frozen=True):
 
 
 class WarehouseTask(ProjectTask, frozen=True, kw_only=True):
-    """A task of a warehouse. `entity-name` is the path of the entity when the task was made."""
+    """A task of a warehouse. `entity-name` is the path of the entity at the creation of the task."""
 
     warehouse_id: UUID
     entity: Entity | None = None
@@ -125,7 +125,7 @@ class WarehouseTask(ProjectTask, frozen=True, kw_only=True):
 
 
 class TaskAttempt(Answer, frozen=True):
-    """One attempt that ended. `duration` is ISO 8601; `created-at` is when the attempt ended and was written down."""
+    """An ended attempt. `duration` is an ISO 8601 duration. `created-at` is the end of the attempt."""
 
     attempt: int
     status: TaskStatus
@@ -139,7 +139,7 @@ class TaskAttempt(Answer, frozen=True):
 
 
 class ProjectTaskDetails(ProjectTask, frozen=True, kw_only=True):
-    """`GET /project/task/by-id/{id}`: the newest attempts first."""
+    """Response of `GET /project/task/by-id/{id}`: the newest attempts first."""
 
     task_data: dict[str, Any]
     attempts: list[TaskAttempt]
@@ -148,7 +148,7 @@ class ProjectTaskDetails(ProjectTask, frozen=True, kw_only=True):
 
 
 class WarehouseTaskDetails(WarehouseTask, frozen=True, kw_only=True):
-    """`GET /warehouse/{w}/task/by-id/{id}`: the newest attempts first."""
+    """Response of `GET /warehouse/{w}/task/by-id/{id}`: the newest attempts first."""
 
     task_data: dict[str, Any]
     attempts: list[TaskAttempt]
@@ -157,34 +157,38 @@ class WarehouseTaskDetails(WarehouseTask, frozen=True, kw_only=True):
 
 
 class TaskList(Answer, frozen=True):
-    """`POST /warehouse/{w}/task/list`, the newest tasks first."""
+    """Response of `POST /warehouse/{w}/task/list`: the newest tasks first."""
 
     tasks: list[WarehouseTask]
     next_page_token: str | None = None
 
 
 class ProjectTaskList(Answer, frozen=True):
-    """`POST /project/task/list`, the newest tasks first."""
+    """Response of `POST /project/task/list`: the newest tasks first."""
 
     tasks: list[ProjectTask]
     next_page_token: str | None = None
 
 
 class PlainSettings(Request, frozen=True):
-    """What can be set for a queue in general: nothing. `queue-name`, which answers hold, may be sent back."""
+    """The configuration of a queue without settings of its own. `queue-name`, which responses contain, is accepted if
+    it is the name of the queue.
+    """
 
     queue_name: _QueueName | None = None
 
 
 class CleanupSettings(PlainSettings, frozen=True):
-    """What can be set for `task_log_cleanup`: how often it runs and how long ended tasks are kept (ISO 8601)."""
+    """The configuration of `task_log_cleanup`: the time between two runs, and the retention of ended tasks, as ISO 8601
+    durations.
+    """
 
     cleanup_period: timedelta | None = None
     retention_period: timedelta | None = None
 
 
 class ToldSettings(Answer, frozen=True, omit_defaults=True):
-    """What holds for a queue; the two times for `task_log_cleanup` alone."""
+    """The effective configuration of a queue. Only `task_log_cleanup` has the two periods."""
 
     queue_name: str
     cleanup_period: timedelta | None = None
@@ -192,25 +196,26 @@ class ToldSettings(Answer, frozen=True, omit_defaults=True):
 
 
 class SetQueueConfigRequest(Request, frozen=True):
-    """`POST …/task-queue/{q}/config`: replaces what was set. Seconds without a heartbeat after which a task is taken
-    over; None for the server's own. The shortest is above twice the longest call of the object store
-    (`storage.files.TOTAL_SECONDS`), so that who lost a task in the middle of one is through with it before it is over
-    elsewhere.
+    """Request of `POST …/task-queue/{q}/config`, which replaces the configuration. After
+    `max-seconds-since-last-heartbeat` seconds without a heartbeat another worker process takes over a task; null
+    selects the server's default.
     """
 
     queue_config: msgspec.Raw
+    # The minimum exceeds twice the longest call of an object store (`gateway.storage.provider.TOTAL_SECONDS`). So a
+    # worker process that loses a task during such a call finishes the call before another one can finish the task.
     max_seconds_since_last_heartbeat: Annotated[int, msgspec.Meta(ge=90, le=31_536_000)] | None = None
 
 
 class QueueConfig(Answer, frozen=True):
-    """`GET …/task-queue/{q}/config`."""
+    """Response of `GET …/task-queue/{q}/config`."""
 
     queue_config: ToldSettings
     max_seconds_since_last_heartbeat: int | None = None
 
 
 class ScheduleTaskRequest(Request, frozen=True):
-    """`POST …/task-queue/{q}/schedule`."""
+    """Request of `POST …/task-queue/{q}/schedule`."""
 
     entity: EntityFilter | None = None
     scheduled_for: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
@@ -218,6 +223,6 @@ class ScheduleTaskRequest(Request, frozen=True):
 
 
 class ScheduledTask(Answer, frozen=True):
-    """Its answer."""
+    """Response of `POST …/task-queue/{q}/schedule`."""
 
     task_id: UUID

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about users."""
+"""Bodies of the endpoints for users."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class User(Answer, frozen=True, omit_defaults=True):
 
 
 class WhoAmIAnswer(User, frozen=True, omit_defaults=True):
-    """`GET /whoami`."""
+    """Response of `GET /whoami`."""
 
     is_instance_admin: bool | None = None
 
 
 class CreateUserRequest(Request, frozen=True):
-    """`POST /user`; without an id the caller registers themselves."""
+    """Request of `POST /user`. Without an `id`, the caller registers its own user."""
 
     id: UserId | None = None
     name: Name | None = None
@@ -40,7 +40,7 @@ class CreateUserRequest(Request, frozen=True):
 
 
 class UpdateUserRequest(Request, frozen=True):
-    """`PUT /user/{id}`; without an address the user has none afterwards."""
+    """Request of `PUT /user/{id}`. Without an `email`, the existing address is removed."""
 
     name: Name
     user_type: UserType
@@ -48,7 +48,7 @@ class UpdateUserRequest(Request, frozen=True):
 
 
 class FoundUser(Answer, frozen=True, omit_defaults=True):
-    """A hit of a search."""
+    """A user that matches the search."""
 
     id: str
     name: str
@@ -57,13 +57,13 @@ class FoundUser(Answer, frozen=True, omit_defaults=True):
 
 
 class FoundUsers(Answer, frozen=True):
-    """`POST /search/user`."""
+    """Response of `POST /search/user`."""
 
     users: list[FoundUser]
 
 
 class UserList(Answer, frozen=True, omit_defaults=True):
-    """`GET /user`."""
+    """Response of `GET /user`."""
 
     users: list[User]
     next_page_token: str | None = None

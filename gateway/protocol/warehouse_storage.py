@@ -10,8 +10,8 @@ from gateway.protocol.base import Answer, Request
 
 
 class UpdateStorageRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/storage` and `…/storage/validate-profile`. Without a credential the warehouse
-    has none afterwards.
+    """Request of `POST /warehouse/{warehouse_id}/storage` and `…/storage/validate-profile`. Without a
+    `storage-credential`, the warehouse has no credential afterwards.
     """
 
     storage_profile: msgspec.Raw
@@ -19,13 +19,13 @@ class UpdateStorageRequest(Request, frozen=True):
 
 
 class UpdateCredentialRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/storage-credential` and `…/storage/validate-credential`."""
+    """Request of `POST /warehouse/{warehouse_id}/storage-credential` and `…/storage/validate-credential`."""
 
     new_storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
 
 
 class CheckError(Answer, frozen=True):
-    """What went wrong in a check, as an error of this API."""
+    """The error of a failed check, in the form of this API's errors."""
 
     message: str
     type: str
@@ -33,7 +33,7 @@ class CheckError(Answer, frozen=True):
 
 
 class ValidationCheck(Answer, frozen=True, omit_defaults=True):
-    """One check of a storage validation; `reason` says why it was skipped."""
+    """One check of a storage validation. `reason` is the reason why the check was skipped."""
 
     name: str
     status: str
@@ -43,7 +43,9 @@ class ValidationCheck(Answer, frozen=True, omit_defaults=True):
 
 
 class ValidationAnswer(Answer, frozen=True):
-    """The report of `POST /warehouse-creation-validation` and `…/storage/validate-*`; `valid` when no check failed."""
+    """Response of `POST /warehouse-creation-validation` and `…/storage/validate-*`. `valid` is true unless a check
+    failed.
+    """
 
     valid: bool
     checks: list[ValidationCheck]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints about warehouses."""
+"""Bodies of the endpoints for warehouses."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from gateway.protocol.base import Answer, FormatVersions, ManagedBy, ProjectId, 
 
 
 class RenameWarehouseRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/rename`."""
+    """Request of `POST /warehouse/{warehouse_id}/rename`."""
 
     new_name: WarehouseName
 
 
 class SetManagedByRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/managed-by`."""
+    """Request of `POST /warehouse/{warehouse_id}/managed-by`."""
 
     managed_by: ManagedBy
 
 
 class DeleteProfileRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/delete-profile`."""
+    """Request of `POST /warehouse/{warehouse_id}/delete-profile`."""
 
     delete_profile: HardDelete | SoftDelete
 
 
 class FormatVersionPolicyRequest(Request, frozen=True):
-    """`POST /warehouse/{warehouse_id}/format-version-policy`; without a default, clients that ask for none get 2."""
+    """Request of `POST /warehouse/{warehouse_id}/format-version-policy`. Without a `default-format-version`, a new
+    table without a stated version has version 2, or the highest allowed version if 2 is not allowed.
+    """
 
     allowed_format_versions: FormatVersions
     default_format_version: Literal[1, 2, 3] | None = None
 
 
 class HardDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="hard", forbid_unknown_fields=True):
-    """Dropped is gone."""
+    """Dropped tables and views are deleted at once."""
 
 
 class SoftDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="soft", forbid_unknown_fields=True):
-    """Dropped can be brought back for so many seconds."""
+    """Dropped tables and views can be restored for `expiration-seconds`."""
 
     expiration_seconds: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)]
 
 
 class CreateWarehouseRequest(Request, frozen=True):
-    """`POST /warehouse` and `POST /warehouse-creation-validation`."""
+    """Request of `POST /warehouse` and `POST /warehouse-creation-validation`."""
 
     warehouse_name: WarehouseName
     storage_profile: msgspec.Raw
@@ -62,7 +64,7 @@ class CreateWarehouseRequest(Request, frozen=True):
 
 
 class CredentialType(Answer, frozen=True):
-    """What kind of credential a warehouse has; never the credential."""
+    """The kind of a warehouse's credential, without the credential itself."""
 
     type: str
     credential_type: str
@@ -87,6 +89,6 @@ class Warehouse(Answer, frozen=True, omit_defaults=True):
 
 
 class WarehouseList(Answer, frozen=True):
-    """`GET /warehouse`."""
+    """Response of `GET /warehouse`."""
 
     warehouses: list[Warehouse]
