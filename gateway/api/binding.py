@@ -8,12 +8,13 @@ document, so the document contains exactly the inputs that are read.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -34,6 +35,9 @@ _BINDINGS: dict[type[HttpOperation], Binding] = {}
 
 #: References that bodies give by name; the warehouse is in the path.
 _NAMED: Mapping[Any, type[Any]] = {TableRef: Table, ViewRef: View, GenericTableRef: GenericTable}
+
+#: A parameter in the template of a path.
+_PARAMETER = re.compile(r"\{(\w+)\}")
 
 #: The largest number of digits in a number of a query.
 _DIGITS = 5
@@ -79,6 +83,21 @@ def bind(operation: type[HttpOperation]) -> Binding:
     """Return the binding of an operation. Raises TypeError for a field that its marker cannot read."""
     known = _BINDINGS.get(operation)
     return known if known is not None else _BINDINGS.setdefault(operation, _examine(operation))
+
+
+def require_named(operation: type[HttpOperation]) -> None:
+    """Raise TypeError if a path of the operation does not name what its fields read from the path."""
+    hints = typing.get_type_hints(operation, include_extras=True)
+    for path in operation.paths():
+        named = {name: str(UUID(int=0)) for name in _PARAMETER.findall(path)}
+        for each in getattr(operation, "__dataclass_fields__", {}):
+            for source in getattr(hints[each], "__metadata__", ()):
+                if isinstance(source, Path):
+                    read = REFS.get(hints[each].__origin__, itemgetter(source.name or each))
+                    try:
+                        read(named)
+                    except KeyError as missing:
+                        raise TypeError(f"{operation.__name__}.{each}: {path} has no parameter {missing}") from None
 
 
 def _examine(operation: type[HttpOperation]) -> Binding:

@@ -175,12 +175,12 @@ def _responses(
     responses = {str(first.returns): success}
     if answer.may_be_empty and not tagged:
         responses["204"] = {
-            "description": "Done, and not asked to tell.",
+            "description": "Done; the request did not ask for a body.",
             "headers": answer_headers("204", tagged=False),
         }
     if tagged:
         responses["304"] = {
-            "description": "What the client has is still right.",
+            "description": "Not modified: the response of the client is current.",
             "headers": answer_headers("304", tagged=True),
         }
     for status in _refusals(operations):

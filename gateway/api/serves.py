@@ -17,7 +17,7 @@ from gateway.access.operation import HttpOperation
 from gateway.access.permit import Permit
 from gateway.access.request import Source
 from gateway.api.answers import EmptyResponse, answers_nothing
-from gateway.api.binding import inputs_of
+from gateway.api.binding import inputs_of, require_named
 from gateway.api.idempotency import once
 from gateway.api.services import Services
 
@@ -76,8 +76,8 @@ def serves(
     decision. Empty responses need no `replay`. `reads` are the inputs of the handler beside the fields of the
     operations. Older paths (`also_at`) have the same handler.
 
-    Raises TypeError if an operation has no endpoint or is served already, or if the operations differ in endpoint,
-    older paths or support of idempotency keys.
+    Raises TypeError if an operation has no endpoint or is served already, if a field reads a parameter that its path
+    does not have, or if the operations differ in endpoint, older paths or support of idempotency keys.
     """
     first = operations[0]
     if not issubclass(first, HttpOperation):
@@ -88,6 +88,8 @@ def serves(
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share their older paths")
     if any(each.heeds_keys() != first.heeds_keys() for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)}: some change something, others do not")
+    for each in operations:
+        require_named(each)
     method = first.endpoint.split(" ", 1)[0]
 
     def wrap(handler: Callable[..., Any]) -> HTTPRouteHandler:

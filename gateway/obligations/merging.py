@@ -55,12 +55,12 @@ class Obligations:
         return hashlib.sha256(_encoder.encode(parts)).digest()[:16]
 
     def audited(self) -> Mapping[str, int | bool]:
-        """Return the fields for the audit record: numbers are summed over objects; zero and False are left out."""
+        """Return the fields for the audit record: numbers are summed over objects, False is left out."""
         found: dict[str, int | bool] = {}
         for one in self.each:
             for name, value in one.audited().items():
                 found[name] = value if isinstance(value, bool) else found.get(name, 0) + value
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in found.items() if value is not False}
 
 
 NO_OBLIGATIONS: Final = Obligations()

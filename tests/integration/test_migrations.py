@@ -260,11 +260,12 @@ async def test_migration_that_fails_leaves_nothing_behind_and_is_repeated(empty:
     await require_current_schema(empty)
 
 
-_SECOND_MIGRATION = """
+_NEXT = f"{int(REVISIONS[-1]) + 1:04}"
+_NEXT_MIGRATION = f"""
 from alembic import op
 
-revision = "0035"
-down_revision = "0034"
+revision = "{_NEXT}"
+down_revision = "{REVISIONS[-1]}"
 
 
 def upgrade():
@@ -278,15 +279,17 @@ async def test_migration_that_fails_keeps_the_migrations_before_it(
 ) -> None:
     copy = tmp_path / "migrations"
     shutil.copytree(str(migrate._MIGRATIONS), copy, ignore=shutil.ignore_patterns("__pycache__"))
-    second = copy / "versions" / "0035_second.py"
-    second.write_text(_SECOND_MIGRATION)
+    second = copy / "versions" / f"{_NEXT}_second.py"
+    second.write_text(_NEXT_MIGRATION)
     monkeypatch.setattr(migrate, "_MIGRATIONS", copy)
     with pytest.raises(ProgrammingError, match="third"):
         await run_migrations(empty)
     assert "second" not in await _on(empty, lambda connection: inspect(connection).get_table_names())
-    with pytest.raises(SchemaMismatch, match="has schema 0034, this version needs 0035: run `lakegate migrate`"):
+    with pytest.raises(
+        SchemaMismatch, match=f"has schema {REVISIONS[-1]}, this version needs {_NEXT}: run `lakegate migrate`"
+    ):
         await require_current_schema(empty)
-    second.write_text(_SECOND_MIGRATION.replace("third", "second"))
+    second.write_text(_NEXT_MIGRATION.replace("third", "second"))
     await run_migrations(empty)
     await require_current_schema(empty)
 

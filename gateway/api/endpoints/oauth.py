@@ -41,19 +41,19 @@ _UNSIGNED: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.", re.ASCII)
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A token exchange request (RFC 8693 section 2.1). An empty parameter counts as absent."""
 
-    grant_type: Annotated[str, Meta(description=f"`{EXCHANGE}`; no token is given out here for anything else.")]
+    grant_type: Annotated[str, Meta(description=f"`{EXCHANGE}`; the only supported grant type.")]
     subject_token: Annotated[
         str,
-        Meta(description="A token of the user; or, from an engine that may say so, an unsigned JWT that names one."),
+        Meta(description="A token of the user; from an engine with that right, an unsigned JWT that names the user."),
     ]
     subject_token_type: Annotated[str, Meta(description=f"`{_ACCESS_TOKEN}` or `{_JWT}`.")]
     actor_token: Annotated[
-        str, Meta(description="The engine's own token, where it is not in the header `Authorization`.")
+        str, Meta(description="The token of the engine, if it is not in the header `Authorization`.")
     ] = ""
-    actor_token_type: Annotated[str, Meta(description="With `actor_token`, as `subject_token_type`.")] = ""
-    requested_token_type: Annotated[str, Meta(description="An access token is all there is.")] = _ACCESS_TOKEN
-    scope: Annotated[str, Meta(description=f"`{SCOPE}`, possibly among others.")] = SCOPE
-    resource: Annotated[str, Meta(description="Refused: tokens of this server are for this server alone.")] = ""
+    actor_token_type: Annotated[str, Meta(description="The type of `actor_token`, as `subject_token_type`.")] = ""
+    requested_token_type: Annotated[str, Meta(description="Only access tokens are issued.")] = _ACCESS_TOKEN
+    scope: Annotated[str, Meta(description=f"`{SCOPE}`, possibly with other scopes.")] = SCOPE
+    resource: Annotated[str, Meta(description="Refused: tokens of this server are valid for this server only.")] = ""
     audience: Annotated[str, Meta(description="Refused, as `resource`.")] = ""
 
 

@@ -13,9 +13,9 @@ import pytest
 from litestar import post
 
 from gateway.access.operation import OPERATIONS, Audience, OpenTo, QuestionOperation
-from gateway.access.refs import RoleRef, TableRef
+from gateway.access.refs import RoleRef, TableRef, WarehouseRef
 from gateway.access.request import Body, Header, InBody, InPath, OfRequest, PageSize, PageToken, Path, Query
-from gateway.api.binding import bind, inputs_of
+from gateway.api.binding import bind, inputs_of, require_named
 from gateway.api.context import Ctx
 from gateway.api.serves import INPUTS, OPERATIONS_OF, _inject_context
 from gateway.iceberg.wire import RenameRequest
@@ -136,6 +136,21 @@ async def test_values_that_cannot_be_read_are_refused(query: str, told: str) -> 
 async def test_ids_of_a_path_are_uuids() -> None:
     assert await _refusal(role="x") == "role_id in the path is not a UUID."
     assert await _refusal("projectId=p", prefix="x") == "The prefix is not the id of a warehouse."
+
+
+def test_field_that_its_path_does_not_name_is_refused_when_it_is_served() -> None:
+    @dataclass(frozen=True)
+    class Misspelled(QuestionOperation, abstract=True):
+        endpoint: ClassVar[str] = "GET /management/v1/warehouse/{id}"
+        on: InPath[WarehouseRef]
+
+    @dataclass(frozen=True)
+    class Spelled(Misspelled, abstract=True):
+        endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}"
+
+    with pytest.raises(TypeError, match="Misspelled.on: .*{id} has no parameter 'warehouse_id'"):
+        require_named(Misspelled)
+    require_named(Spelled)
 
 
 def test_a_field_that_no_path_can_name_is_refused_when_it_is_declared() -> None:

@@ -163,6 +163,10 @@ def test_the_audit_records_counts_and_no_data() -> None:
     }
 
 
+def test_the_audit_records_a_limit_of_zero() -> None:
+    assert Obligations.of(CredentialLife(0)).audited() == {"max_credential_seconds": 0}
+
+
 def test_each_kind_that_guardrails_can_state_has_one_field() -> None:
     stated = [kind.rego[0] for kind in KINDS if kind.rego is not None]
     assert [each.name for each in msgspec.structs.fields(StatedObligations)] == stated
