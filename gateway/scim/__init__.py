@@ -4,9 +4,9 @@
 The library `scim2-models` is not used. Version 0.12.3 was tried with the same bodies, in its request contexts.
 
 - It accepts values that this package refuses. `"active": "yes"`, `"off"` and `0` become booleans. If an object contains
-  both `userName` and `USERNAME`, or `active` and `ACTIVE`, the last one counts. `userName` may be empty, contain control
-  or bidirectional characters, and have 100,000 characters. A patch may remove `active` or set it to null: the user is
-  then neither active nor deactivated. A group may become a member. The library does not limit the number of emails,
+  both `userName` and `USERNAME`, or `active` and `ACTIVE`, the last one counts. `userName` may be empty, have 100,000
+  characters, and contain control or bidirectional characters. A patch may remove `active` or set it to null: the user
+  is then neither active nor deactivated. A group may become a member. The library does not limit the number of emails,
   members and operations.
 - It refuses requests that providers send. Entra ID removes members by `path: members` with a list as value. It replaces
   `emails[type eq "other"].value` when no such email exists, and puts such paths into a value without a path. It sends

@@ -106,7 +106,7 @@ class ScimSchemaList(ListOf, frozen=True):
 
 
 def config(max_results: int) -> ScimConfig:
-    """Return the supported features: patches, equality filters and versions, but no bulk requests, sorting or passwords.
+    """Return the supported features: patches, equality filters and versions. Bulk, sorting and passwords are not.
 
     `max_results`: the maximum number of resources in one response.
     """

@@ -73,7 +73,7 @@ def patched_user(user: User, request: PatchRequest) -> User:
 
 
 def patched_group(request: PatchRequest) -> Group:
-    """Return the combined changes of a group by all operations. If it raises ScimError, the caller must change nothing."""
+    """Return the changes of a group by all operations. If it raises ScimError, the caller must change nothing."""
     group, entries = Group(), 0
     for step in _steps(request):
         if step.path.attribute.partition(".")[0] == "members":

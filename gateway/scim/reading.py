@@ -68,7 +68,7 @@ class User(Described, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str | None:
-        """Return the email for display: the primary one, else that of type `work`, else the first; None if there is none."""
+        """Return the email for display: the primary one, else that of type `work`, else the first; None without any."""
         best = sorted(self.emails, key=lambda each: (not each.primary, each.type != "work"))
         return best[0].value if best else None
 
@@ -125,7 +125,7 @@ def user_of(request: UserRequest) -> User:
 
 
 def group_of(request: GroupRequest) -> Group:
-    """Return the group that a complete body describes; without `members` it has none. Raises InvalidValue and TooMany."""
+    """Return the group that a complete body describes, by default without members. Raises InvalidValue and TooMany."""
     members = request.members or ()
     if len(members) > MAX_MEMBERS:
         raise TooMany(f"{len(members)} members; one request may hold {MAX_MEMBERS}.")
@@ -165,7 +165,7 @@ def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
 
 
 def member_id(text: str) -> str:
-    """Return the canonical spelling of a member id: a UUID in lower case with hyphens. Other text is returned unchanged.
+    """Return a member id in its canonical spelling: a UUID in lower case with hyphens. Other text is not changed.
 
     Ids are compared as text. The user with id `a…` may be added as `A…` and must be removed by `a…`.
     """
