@@ -210,7 +210,7 @@ def fold(text: str) -> str:
 
 
 def refuse_pattern_characters(segment: str) -> None:
-    """Raise `InvalidLocation` for a pattern character. For stores whose policies cannot escape such characters."""
+    """Raise `InvalidLocation` for a pattern character. Stores whose policies cannot escape it need this check."""
     found = sorted(PATTERN_CHARACTERS.intersection(segment))
     if found:
         raise InvalidLocation(

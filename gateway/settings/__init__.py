@@ -372,7 +372,7 @@ def certificate_sources() -> tuple[str | None, str | None]:
 
 
 def cache_directory(settings: Settings) -> str:
-    """Return the directory for tools and archives: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
+    """Return the directory for tools: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
     if settings.embedded.cache_dir is not None:
         return settings.embedded.cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

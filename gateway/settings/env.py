@@ -40,7 +40,7 @@ StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
 
 
 class SettingsError(ValueError):
-    """Error for invalid settings. The message has one line for each problem and never contains the value of a secret."""
+    """Error for invalid settings. The message has one line for each problem and contains no value of a secret."""
 
 
 class Secret:
@@ -164,7 +164,7 @@ def _unknown(variable: str, known: list[str]) -> str:
 
 
 def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
-    """Return what replaces a removed variable; None if `variable` is not one of `removed`."""
+    """Return the text about the replacement of a removed variable; None if `variable` is not one of `removed`."""
     parts = variable.split("__")
     for path, remedy in removed.items():
         wanted = path.split("__")

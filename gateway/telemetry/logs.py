@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder(decimal_format="string").encode
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """Return a logger whose lines have the field `source: name`. It may be called before `configure_logging`."""
+    """Return a logger whose lines have the field `source: name`. Modules may call it before `configure_logging`."""
     return cast(FilteringBoundLogger, structlog.get_logger(source=name))
 
 

@@ -264,7 +264,7 @@ class Metrics:
         self._child(self._task_seconds, queue).observe(seconds)
 
     def tasks_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Set the number of tasks that have not ended, by (queue, status). Earlier keys missing in `counts` become 0."""
+        """Set the number of tasks that have not ended, by (queue, status). Keys of earlier calls become 0."""
         self._counted.update(counts)
         for key in self._counted:
             self._child(self._tasks, *key).set(counts.get(key, 0))
