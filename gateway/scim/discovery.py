@@ -106,9 +106,9 @@ class ScimSchemaList(ListOf, frozen=True):
 
 
 def config(max_results: int) -> ScimConfig:
-    """Return the supported features: patches, equality filters and versions. Bulk, sorting and passwords are not.
+    """Return the supported features of this server.
 
-    `max_results`: the maximum number of resources in one response.
+    Patches, equality filters and versions are supported. Bulk requests, sorting and passwords are not. `max_results`: the maximum number of resources in one response.
     """
     return ScimConfig(
         schemas=(CONFIG,),

@@ -51,7 +51,7 @@ class FilterNotTaken(ScimError, code=403, type="ScimFilterNotTaken"):
 class Immutable(ScimError, type="ScimMutability"):
     """A required attribute cannot be removed, and the attribute that identifies an active user cannot be changed.
 
-    The changed attribute would identify another user.
+    The changed value would identify another user.
     """
 
     scim_type = "mutability"

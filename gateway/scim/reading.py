@@ -167,7 +167,7 @@ def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
 def member_id(text: str) -> str:
     """Return a member id in its canonical spelling: a UUID in lower case with hyphens. Other text is not changed.
 
-    Ids are compared as text. The user with id `a…` may be added as `A…` and must be removed by `a…`.
+    Ids are compared as text. A member that is added as `A…` must be removable as `a…`.
     """
     try:
         return str(UUID(text))

@@ -2,8 +2,9 @@
 """All settings of a Lakegate process. No other module reads the environment.
 
 A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). A setting that
-Lakekeeper also has has the same name after the prefix, so existing configurations need only another prefix. A variable
-with the prefix ``LAKEGATE__`` that is no setting is refused, because a misspelt security setting must not be ignored.
+exists in Lakekeeper has the same name after the prefix, so existing configurations need only the other prefix. A
+variable with the prefix ``LAKEGATE__`` that is no setting is refused, because a misspelt security setting must not be
+ignored.
 
 Values are durations (``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds), lists separated by commas, booleans
 (``true`` and ``false``), numbers and text.

@@ -105,7 +105,7 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Caches of a worker process. An entry is not used after a fact that it depends on has ended."""
+    """Caches of a worker process. An entry is not used longer than the data that it depends on is valid."""
 
     allows: Annotated[Count, Meta(description="Most allows of OpenFGA; half a kilobyte each.")] = 20_000
     allow_seconds: Annotated[

@@ -33,7 +33,8 @@ class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastC
 class HealthReport(msgspec.Struct, frozen=True):
     """The body of `GET /health`. The response status is 200 if `healthy`, else 503.
 
-    `health` is the worst status of all services. A service of alternatives is `ok` if one of them is.
+    `health` is the worst status of all services. For a service with alternative
+    dependencies, one that is `ok` is enough.
     """
 
     health: Status

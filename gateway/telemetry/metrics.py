@@ -23,7 +23,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 # Seconds. Requests and object stores: a cached load takes about a millisecond, a commit may take seconds.
 _REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# Decisions: an engine on the same machine may take half a millisecond. More than a second indicates a fault.
+# Decisions: half a millisecond is fast for an engine on the same machine. More than a second indicates a fault.
 _DECISION_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 
 # Tasks: deleting a row takes milliseconds, deleting the files of a large table takes hours.
@@ -264,7 +264,10 @@ class Metrics:
         self._child(self._task_seconds, queue).observe(seconds)
 
     def tasks_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Set the number of tasks that have not ended, by (queue, status). Keys of earlier calls become 0."""
+        """Set the number of tasks that have not ended, by (queue, status).
+
+        Keys of earlier calls that `counts` does not contain are set to 0.
+        """
         self._counted.update(counts)
         for key in self._counted:
             self._child(self._tasks, *key).set(counts.get(key, 0))

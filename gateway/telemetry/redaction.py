@@ -30,7 +30,7 @@ _NAMES = (
 _SECRET_KEY = re.compile(_NAMES, re.IGNORECASE)
 
 # Matches the value after the name of a secret in plain text, in JSON (also JSON inside JSON) and in query strings. All
-# repetitions are bounded, so that text of clients cannot make a log line expensive.
+# repetitions are bounded, so that text from clients cannot make a log line expensive.
 _NAMED = re.compile(
     rf"""(?P<name>(?:{_NAMES})[A-Za-z0-9_.-]{{0,40}})(?P<between>(?:\\{{0,8}}["'])?\s{{0,8}}(?:[:=]|%3[AaDd])\s{{0,8}})"""
     r"""(?:(?P<quote>\\{0,8}["']).{0,4096}?(?P=quote)|\\{0,8}["'].{0,4096}"""
