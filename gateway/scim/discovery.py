@@ -108,7 +108,8 @@ class ScimSchemaList(ListOf, frozen=True):
 def config(max_results: int) -> ScimConfig:
     """Return the supported features of this server.
 
-    Patches, equality filters and versions are supported. Bulk requests, sorting and passwords are not. `max_results`: the maximum number of resources in one response.
+    Patches, equality filters and versions are supported. Bulk requests, sorting and passwords are not. `max_results` is
+    the maximum number of resources in one response.
     """
     return ScimConfig(
         schemas=(CONFIG,),

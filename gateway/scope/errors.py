@@ -25,4 +25,4 @@ class StorageTypeNotSupported(CatalogError, code=400):
 
 
 class PolicyTooLarge(CatalogError, code=400):
-    """The session policy for a location is larger than the store accepts. The gateway never grants more to shorten it."""
+    """The session policy for a location is larger than the store accepts. It never grants more to be shorter."""

@@ -6,8 +6,8 @@ exists in Lakekeeper has the same name after the prefix, so existing configurati
 variable with the prefix ``LAKEGATE__`` that is no setting is refused, because a misspelt security setting must not be
 ignored.
 
-Values are durations (``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds), lists separated by commas, booleans
-(``true`` and ``false``), numbers and text.
+Durations are ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds. Lists are separated by commas. Booleans are ``true``
+and ``false``.
 """
 
 from __future__ import annotations
@@ -352,10 +352,7 @@ def table() -> str:
 
 
 def export_metrics_directory(directory: str) -> None:
-    """Set the directory in which the Prometheus client of worker processes stores its values.
-
-    The client reads it only from the environment.
-    """
+    """Set the directory of the workers' metrics. The Prometheus client reads it only from the environment."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
 
 
@@ -365,10 +362,7 @@ def metrics_directory() -> str | None:
 
 
 def certificate_sources() -> tuple[str | None, str | None]:
-    """Return ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; None for one that is not set.
-
-    They have no prefix, because all programs that use OpenSSL share them.
-    """
+    """Return ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which all programs that use OpenSSL read; None if not set."""
     return os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
 
 
@@ -397,8 +391,5 @@ def java_home() -> str | None:
 
 
 def tool_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for package managers and compilers: the process's own, with `changes`.
-
-    It includes the user's settings of mirrors and proxies. Variables with the prefix of Lakegate are left out.
-    """
+    """Return the process's environment with `changes` and without settings, for package managers and compilers."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes

@@ -97,7 +97,7 @@ def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _render(_logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
-    """Encode an event as one line of JSON. Text from clients cannot start a line, end a string or control a terminal."""
+    """Encode an event as one line of JSON. Client text cannot start a line, end a string or control a terminal."""
     return _DECEPTIVE.sub(_escape, _encode(event))
 
 
