@@ -391,5 +391,8 @@ def java_home() -> str | None:
 
 
 def tool_environment(**changes: str) -> dict[str, str]:
-    """Return the process's environment with `changes` and without settings, for package managers and compilers."""
+    """Return the environment for package managers and compilers, with `changes`.
+
+    It is the user's own without the settings, so that the user's mirrors and proxies apply.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes
