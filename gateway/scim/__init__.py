@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: SCIM 2.0 (RFC 7643, RFC 7644), as far as identity providers use it: bodies, filters and patches.
+"""PURE: the part of SCIM 2.0 (RFC 7643, RFC 7644) that identity providers use: bodies, filters and patches.
 
-Why not `scim2-models`? Version 0.12.3 was tried with the same bodies, in the contexts of requests.
+The library `scim2-models` is not used. Version 0.12.3 was tried with the same bodies, in its request contexts.
 
-- It accepts what is refused here. `"active": "yes"`, `"off"` and `0` become booleans. Of `userName` and `USERNAME`, or
-  of `active` and `ACTIVE`, in one object the last one counts. `userName` may be empty, contain control or bidirectional
-  characters, and be 100,000 characters long. A patch may remove `active`, or set it to null: the user is then neither
-  active nor deactivated. A group may become a member. Only the caller could bound emails, members and operations.
-- It refuses what providers send. Entra ID removes members by `path: members` with a list as value, replaces
-  `emails[type eq "other"].value` where no such address is, puts such paths into a value without a path, and sends
-  `[{"value": "False"}]` for `active`. An attribute that is not kept here, such as `department` or one of an unknown
-  schema, refuses the whole request: a deactivation beside it would be lost.
-- It edits the members of a whole group in memory. 5,000 members for a group of 20,000 take 1.8 seconds of a worker
-  process; the instructions that `patch` makes of them take 0.15, and PostgreSQL applies them.
-- It brings pydantic, a second system of wire types beside msgspec.
+- It accepts values that this package refuses. `"active": "yes"`, `"off"` and `0` become booleans. If an object contains
+  both `userName` and `USERNAME`, or `active` and `ACTIVE`, the last one counts. `userName` may be empty, have 100,000
+  characters, and contain control or bidirectional characters. A patch may remove `active` or set it to null: the user
+  is then neither active nor deactivated. A group may become a member. The library does not limit the number of emails,
+  members and operations.
+- It refuses requests that providers send. Entra ID removes members by `path: members` with a list as value. It replaces
+  `emails[type eq "other"].value` when no such email exists, and puts such paths into a value without a path. It sends
+  `[{"value": "False"}]` for `active`. The library refuses the whole request if one attribute is unknown, such as
+  `department` or an attribute of another schema. A deactivation in the same request would be lost.
+- It edits the members of a whole group in memory. To add 5,000 members to a group of 20,000 takes 1.8 seconds of a
+  worker process. `patch` computes the changes in 0.15 seconds, and PostgreSQL applies them.
+- It depends on pydantic, a second system of wire types beside msgspec.
 """

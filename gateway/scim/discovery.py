@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of SCIM is supported, as clients read it before anything else (RFC 7643 sections 5 to 7)."""
+"""Discovery resources of SCIM: supported features, resource types and schemas (RFC 7643, sections 5 to 7)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Named = TypeVar("Named", "ScimResourceType", "ScimSchema")
 
 
 class Supported(Wire, frozen=True):
-    """Whether a feature is there."""
+    """Support of one feature."""
 
     supported: bool
 
 
 class BulkSupport(Wire, frozen=True, omit_defaults=False):
-    """Bulk requests."""
+    """Support of bulk requests, with its limits."""
 
     supported: bool = False
     max_operations: int = 0
@@ -29,14 +29,14 @@ class BulkSupport(Wire, frozen=True, omit_defaults=False):
 
 
 class FilterSupport(Wire, frozen=True):
-    """Filters, and most resources in one answer."""
+    """Support of filters, with the maximum number of resources in one response."""
 
     supported: bool
     max_results: int
 
 
 class AuthenticationScheme(Wire, frozen=True):
-    """How callers say who they are."""
+    """One authentication method for callers."""
 
     type: str
     name: str
@@ -44,7 +44,7 @@ class AuthenticationScheme(Wire, frozen=True):
 
 
 class ScimConfig(Wire, frozen=True, omit_defaults=False):
-    """`GET /ServiceProviderConfig`."""
+    """Body of the response to `GET /ServiceProviderConfig`."""
 
     schemas: tuple[str, ...]
     patch: Supported
@@ -58,7 +58,7 @@ class ScimConfig(Wire, frozen=True, omit_defaults=False):
 
 
 class ScimResourceType(Wire, frozen=True):
-    """One kind of resource."""
+    """One resource type."""
 
     schemas: tuple[str, ...]
     id: str
@@ -84,7 +84,7 @@ class ScimAttribute(Wire, frozen=True, omit_defaults=False):
 
 
 class ScimSchema(Wire, frozen=True):
-    """One schema: the attributes that are kept."""
+    """One schema, with the attributes that this server stores."""
 
     schemas: tuple[str, ...]
     id: str
@@ -94,19 +94,23 @@ class ScimSchema(Wire, frozen=True):
 
 
 class ScimResourceTypeList(ListOf, frozen=True):
-    """`GET /ResourceTypes`."""
+    """Body of the response to `GET /ResourceTypes`."""
 
     resources: tuple[ScimResourceType, ...] = msgspec.field(name="Resources")
 
 
 class ScimSchemaList(ListOf, frozen=True):
-    """`GET /Schemas`."""
+    """Body of the response to `GET /Schemas`."""
 
     resources: tuple[ScimSchema, ...] = msgspec.field(name="Resources")
 
 
 def config(max_results: int) -> ScimConfig:
-    """What is supported: patches, filters by equality, versions; no bulk, no sorting, no passwords."""
+    """Return the supported features of this server.
+
+    Patches, equality filters and versions are supported. Bulk requests, sorting and passwords are not. `max_results` is
+    the maximum number of resources in one response.
+    """
     return ScimConfig(
         schemas=(CONFIG,),
         patch=Supported(supported=True),
@@ -127,7 +131,7 @@ def config(max_results: int) -> ScimConfig:
 
 
 def resource_types() -> ScimResourceTypeList:
-    """Users and groups."""
+    """Return the resource types: users and groups."""
     found = [
         ScimResourceType(
             schemas=(RESOURCE_TYPE,),
@@ -143,12 +147,12 @@ def resource_types() -> ScimResourceTypeList:
 
 
 def resource_type(name: str) -> ScimResourceType:
-    """One of them, whatever the letter case. Raises NoSuchResource."""
+    """Return the resource type with this name, in any letter case. Raises NoSuchResource."""
     return _named(name, resource_types().resources)
 
 
 def schema(urn: str) -> ScimSchema:
-    """One of the schemas, whatever the letter case. Raises NoSuchResource."""
+    """Return the schema with this URN, in any letter case. Raises NoSuchResource."""
     return _named(urn, schemas().resources)
 
 
@@ -160,7 +164,7 @@ def _named(id: str, among: Sequence[Named]) -> Named:
 
 
 def schemas() -> ScimSchemaList:
-    """The attributes that are kept of users and groups."""
+    """Return the schemas of users and groups, with the attributes that this server stores."""
     found = [
         ScimSchema(
             schemas=(SCHEMA,),

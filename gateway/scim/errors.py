@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of SCIM, by the `scimType` of RFC 7644 section 3.12 and the HTTP status clients see."""
+"""SCIM errors, with the `scimType` of RFC 7644, section 3.12, and the HTTP status of the response."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from gateway.iceberg.errors import CatalogError
 
 
 class ScimError(CatalogError, code=400):
-    """An error with a `scim_type`; empty where the RFC has none for it."""
+    """A SCIM error. `scim_type` is empty if the RFC defines none for the error."""
 
     scim_type: ClassVar[str] = ""
 
 
 class InvalidFilter(ScimError, type="ScimInvalidFilter"):
-    """The filter is none, or none of those that are supported."""
+    """The filter is malformed or not supported."""
 
     scim_type = "invalidFilter"
 
 
 class InvalidSyntax(ScimError, type="ScimInvalidSyntax"):
-    """The body does not have the structure it must have."""
+    """The structure of the body is invalid."""
 
     scim_type = "invalidSyntax"
 
@@ -39,23 +39,26 @@ class NoTarget(ScimError, type="ScimNoTarget"):
 
 
 class InvalidValue(ScimError, type="ScimInvalidValue"):
-    """A value is missing or of no use for its attribute."""
+    """A value is missing or invalid for its attribute."""
 
     scim_type = "invalidValue"
 
 
 class FilterNotTaken(ScimError, code=403, type="ScimFilterNotTaken"):
-    """What describes the server is told whole (RFC 7644 section 4)."""
+    """The discovery endpoints accept no filter (RFC 7644, section 4)."""
 
 
 class Immutable(ScimError, type="ScimMutability"):
-    """What is required cannot be removed, and what names an active user not be changed: it would be somebody else."""
+    """A required attribute cannot be removed, and the attribute that identifies an active user cannot be changed.
+
+    The changed value would identify another user.
+    """
 
     scim_type = "mutability"
 
 
 class TooMany(ScimError, code=413, type="ScimTooMany"):
-    """More than one request may hold."""
+    """The request exceeds a limit on its size."""
 
     scim_type = "tooMany"
 
@@ -67,24 +70,24 @@ class NotUnique(ScimError, code=409, type="ScimUniqueness"):
 
 
 class NoSuchResource(ScimError, code=404, type="ScimNotFound"):
-    """There is none with this id, or it is none of this provider's."""
+    """No resource of the caller's provider has this id."""
 
 
 class VersionChanged(ScimError, code=412, type="ScimVersionChanged"):
-    """The resource is not in the version that `If-Match` names."""
+    """The version of the resource is not the one in `If-Match`."""
 
 
 class NotProvisioned(ScimError, code=403, type="ScimNotProvisioned"):
-    """The provider of the caller keeps nobody here: the settings do not say which attribute names its users."""
+    """The settings do not allow provisioning by the caller's provider: they name no SCIM attribute for its users."""
 
 
 class NotSupported(ScimError, code=501, type="ScimNotSupported"):
-    """A part of SCIM that `ServiceProviderConfig` does not have, or that a server need not have (RFC 7644)."""
+    """The request needs a part of SCIM that `ServiceProviderConfig` excludes or that RFC 7644 makes optional."""
 
 
 _SEARCH: Final = "Searches are asked with GET and a filter."
 
-#: Paths of RFC 7644 sections 3.4.3, 3.7 and 3.11.
+#: Paths of RFC 7644 (sections 3.4.3, 3.7 and 3.11) that this server does not serve, with their error messages.
 _NOT_SERVED: Final = {
     "/scim/v2/Me": "There is no /Me here: find the user among /Users.",
     "/scim/v2/Bulk": "There are no bulk requests here: send each request by itself.",
@@ -95,5 +98,5 @@ _NOT_SERVED: Final = {
 
 
 def not_supported(path: str) -> NotSupported | None:
-    """The answer for a path of SCIM that leads nowhere here; None for any other."""
+    """Return the error for a SCIM path that this server does not serve; None for any other path."""
     return NotSupported(_NOT_SERVED[path]) if path in _NOT_SERVED else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters (RFC 7644 section 3.4.2.2), as far as providers ask by them: what equals what, joined by `and`."""
+"""Parser of the SCIM filters that providers send: equality conditions, joined by `and` (RFC 7644, section 3.4.2.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.scim.errors import InvalidFilter
 
 MAX_CHARACTERS: Final = 2_048
 MAX_CONDITIONS: Final = 5
-#: What users and groups are found by, in lower case.
+#: Attributes, in lower case, that the filters for users and for groups may name.
 USERS: Final = frozenset({"id", "username", "externalid", "displayname", "active"})
 GROUPS: Final = frozenset({"id", "displayname", "externalid", "members"})
 _ALIASES: Final[Mapping[str, str]] = {"members.value": "members"}
@@ -31,14 +31,17 @@ _AND: Final = re.compile(r"\s+and(?=\s)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The attribute (lower case) equals the value."""
+    """A condition of a filter: the attribute (in lower case) equals the value."""
 
     attribute: str
     value: str | bool
 
 
 def parse(text: str | None, known: frozenset[str]) -> tuple[Condition, ...]:
-    """The conditions, all of which must hold; none for no filter. Raises InvalidFilter."""
+    """Return the conditions of a filter, all of which must hold; an empty tuple if `text` is None.
+
+    `known`: the attributes that the filter may name. Raises InvalidFilter.
+    """
     if text is None:
         return ()
     if len(text) > MAX_CHARACTERS:
@@ -80,17 +83,17 @@ def _condition(matched: re.Match[str], known: frozenset[str]) -> Condition:
 
 
 def bare(path: str) -> str:
-    """An attribute without the name of its core schema in front of it."""
+    """Return an attribute path without the URN of a core schema in front of it."""
     return _CORE.sub("", path)
 
 
 def is_core(path: str) -> bool:
-    """Whether it is the name of a core schema alone, and so means everything in it."""
+    """Return True if the path is the URN of a core schema alone. Such a path addresses all attributes of the schema."""
     return _CORE.fullmatch(f"{path.strip().removesuffix(':')}:") is not None
 
 
 def _text(literal: str) -> str:
-    """What a JSON string says. Raises InvalidFilter, also for what no database holds."""
+    """Decode a JSON string. Raises InvalidFilter, also for U+0000, which PostgreSQL cannot store."""
     try:
         text = msgspec.json.decode(literal, type=str)
     except (msgspec.DecodeError, UnicodeError):

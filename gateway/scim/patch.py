@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patches (RFC 7644 section 3.5.2) applied to values, with the shapes that Entra ID and Okta send.
+"""Application of SCIM patches (RFC 7644, section 3.5.2), in the forms that Entra ID and Okta send.
 
-Entra ID writes operations with capitals and booleans as text, names one address by `emails[type eq "work"].value`, and
-puts paths into the members of a value without a path. Okta replaces several attributes by a value without a path. What
-is not kept here (a title, a department, other schemas) is read past: providers send whatever they were told to map, and
-an error for it would stop their synchronisation.
+Entra ID capitalises the names of operations and sends booleans as text. It addresses one email by
+`emails[type eq "work"].value`. It also uses paths as keys of the value of an operation without a path. Okta replaces
+several attributes by the value of an operation without a path.
+
+Attributes that are not stored here, such as a title, a department or other schemas, are ignored. Providers send every
+attribute that their configuration maps, and an error would stop their synchronisation.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ _PATH: Final = re.compile(
 
 
 class _Path(msgspec.Struct, frozen=True):
-    """An attribute (lower case), the sub-attribute its values are chosen by with the value, and the part of them."""
+    """A parsed path, `attribute[by eq "value"].of`, with names in lower case.
+
+    `by` and `value` select entries of the attribute. `of` is the sub-attribute of the selected entries.
+    """
 
     attribute: str
     by: str | None = None
@@ -61,14 +66,14 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def patched_user(user: User, request: PatchRequest) -> User:
-    """The user after all operations. Raises ScimError; then nothing is to be changed."""
+    """Return the user after all operations. If it raises ScimError, the caller must change nothing."""
     for step in _steps(request):
         user = _user_step(user, step)
     return user
 
 
 def patched_group(request: PatchRequest) -> Group:
-    """What all operations together make of a group. Raises ScimError; then nothing is to be changed."""
+    """Return the changes of a group by all operations. If it raises ScimError, the caller must change nothing."""
     group, entries = Group(), 0
     for step in _steps(request):
         if step.path.attribute.partition(".")[0] == "members":
@@ -83,9 +88,10 @@ def patched_group(request: PatchRequest) -> Group:
 
 
 def _steps(request: PatchRequest) -> Iterator[_Step]:
-    """One step for each attribute of each operation. Raises TooMany, InvalidSyntax, InvalidPath, NoTarget.
+    """Yield one step for each attribute of each operation.
 
-    What is bounded is how many there are in all: each is worked off, and a few bytes can be one.
+    The total number of steps is limited, because each takes time and needs only a few bytes of the request. Raises
+    TooMany, InvalidSyntax, InvalidPath, InvalidValue and NoTarget.
     """
     if len(request.operations) > MAX_OPERATIONS:
         raise TooMany(f"{len(request.operations)} operations; one request may hold {MAX_OPERATIONS}.")
@@ -122,8 +128,10 @@ def _inside(op: str, attributes: Any) -> Iterator[_Step]:
 
 
 def _bared(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The attributes, also those that stand below the name of their schema, as those of extensions do: to read past
-    them could lose a deactivation.
+    """Yield the attributes with their values, including those that are nested below the URN of a core schema.
+
+    Attributes of extensions are nested in this way. If nested core attributes were ignored, a deactivation could be
+    lost.
     """
     for key, value in attributes.items():
         yield from value.items() if is_core(key) and isinstance(value, dict) else ((key, value),)
@@ -153,7 +161,7 @@ _PARTS: Final = {
 }
 
 
-#: Attributes without parts. A path into one is refused and not read past: what it was to take away would stay.
+#: Attributes without sub-attributes. A path into one is refused: if it were ignored, a removal would have no effect.
 _PLAIN_OF_USERS: Final = frozenset({"username", "active", "externalid", "displayname"})
 _PLAIN_OF_GROUPS: Final = frozenset({"displayname", "externalid"})
 
@@ -222,7 +230,7 @@ def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
 
 
 def _changed(chosen: Sequence[Email], step: _Step) -> tuple[Email, ...]:
-    """The chosen addresses with the new value, or a new one where none was chosen."""
+    """Return the chosen emails with the new value, or a new email if none was chosen."""
     of = step.path.of or "value"
     type = step.path.value if step.path.by == "type" else None
     if of == "value":
@@ -273,7 +281,7 @@ def _group_step(group: Group, step: _Step) -> Group:
 
 
 def _member_ids(step: _Step) -> frozenset[str]:
-    """The members that a step names; none where it means all of them."""
+    """Return the ids of the members that a step names; an empty set if it addresses all members."""
     path = step.path
     if path.attribute != "members" or path.of is not None or (path.by is not None and path.by != "value"):
         raise InvalidPath('The path of members is `members`, or `members[value eq "…"]` of one to remove.')
@@ -315,7 +323,7 @@ def _optional(step: _Step) -> str | None:
 
 
 def _single(value: Any) -> Any:
-    """A single value, also where Entra ID sends a list of one object with it."""
+    """Return a single value, also from the list with one object that Entra ID sends instead."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "value" in value[0]:
         return value[0]["value"]
     return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request bodies as values: names of attributes in any letter case (RFC 7643 section 2.1), everything bounded."""
+"""Parsing of request bodies, with limits on their size. Letter case of names is ignored (RFC 7643, section 2.1)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gateway.scim.texts import MAX_NAME, boolean, describing, identifying
 from gateway.scim.wire import EmailBody, GroupRequest, UserRequest
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-#: Most values in one body, however short they are.
+#: Maximum number of JSON values in one body.
 MAX_VALUES: Final = 60_000
-#: Most members that one request adds or removes.
+#: Maximum number of members that one request adds or removes.
 MAX_MEMBERS: Final = 5_000
 MAX_OPERATIONS: Final = 1_000
 MAX_EMAILS: Final = 20
@@ -35,7 +35,7 @@ _SPELLED: Final[dict[str, str]] = {
 
 
 class Email(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One address, to show."""
+    """One email address of a user, for display."""
 
     value: str
     type: str | None = None
@@ -43,7 +43,7 @@ class Email(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a user only to be told again."""
+    """Descriptive attributes of a user, stored for display and for responses to the provider."""
 
     display_name: str | None = None
     formatted: str | None = None
@@ -53,33 +53,35 @@ class Described(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class User(Described, frozen=True, kw_only=True):
-    """A user as its provider tells it."""
+    """A user as its provider describes it."""
 
     user_name: str
     external_id: str | None = None
     active: bool | None = True
-    """None where a whole body does not say: a new user is active then, one who is there stays as they are."""
+    """None if a complete body omits it: a new user is then active, an existing user keeps its state."""
 
     @property
     def shown(self) -> str:
-        """What the user is called here."""
+        """Return the name for display: the display name, else the full name, else the user name."""
         whole = " ".join(part for part in (self.given_name, self.family_name) if part)
         return self.display_name or self.formatted or whole or self.user_name
 
     @property
     def address(self) -> str | None:
-        """The address to show: the primary one, else the one at work, else the first."""
+        """Return the email for display: the primary one, else that of type `work`, else the first; None without any."""
         best = sorted(self.emails, key=lambda each: (not each.primary, each.type != "work"))
         return best[0].value if best else None
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to become of a group. `only` are all members it is to have before `add` and `remove`, None leaves those
-    it has; `add` and `remove` have nothing in common. Ids are those of SCIM users, as they were sent.
+    """Changes of a group.
+
+    `only`: all members of the group before `add` and `remove` apply; None keeps the present members. `add` and
+    `remove` are disjoint. Members are ids of SCIM users in the spelling of `member_id`.
     """
 
     display_name: str | None = None
-    """None leaves the name."""
+    """None keeps the name."""
     external_id: str | msgspec.UnsetType | None = msgspec.UNSET
     only: frozenset[str] | None = None
     add: frozenset[str] = frozenset()
@@ -87,12 +89,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def joining(self) -> frozenset[str]:
-        """Everybody it names as a member."""
+        """Return the ids of all users that the change names as members."""
         return (self.only or frozenset()) - self.remove | self.add
 
 
 def read(raw: bytes, kind: type[Body]) -> Body:
-    """The body. Raises TooMany and InvalidSyntax."""
+    """Parse a JSON body into an object of type `kind`. Raises TooMany and InvalidSyntax."""
     if len(raw) > MAX_BYTES:
         raise TooMany(f"The request is longer than {MAX_BYTES} bytes.")
     if count_values(raw) > MAX_VALUES:
@@ -108,7 +110,7 @@ def read(raw: bytes, kind: type[Body]) -> Body:
 
 
 def user_of(request: UserRequest) -> User:
-    """The user that a whole body tells. Raises InvalidValue."""
+    """Return the user that a complete body describes. Raises InvalidValue and TooMany."""
     name = request.name
     return User(
         user_name=identifying(request.user_name, "userName"),
@@ -123,7 +125,7 @@ def user_of(request: UserRequest) -> User:
 
 
 def group_of(request: GroupRequest) -> Group:
-    """The group that a whole body tells; one without members has none. Raises InvalidValue and TooMany."""
+    """Return the group that a complete body describes, by default without members. Raises InvalidValue and TooMany."""
     members = request.members or ()
     if len(members) > MAX_MEMBERS:
         raise TooMany(f"{len(members)} members; one request may hold {MAX_MEMBERS}.")
@@ -137,7 +139,7 @@ def group_of(request: GroupRequest) -> Group:
 
 
 def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
-    """Addresses, each once; those without a value are left out. Raises InvalidValue and TooMany."""
+    """Return the emails without duplicates and without those that have no value. Raises InvalidValue and TooMany."""
     if len(bodies) > MAX_EMAILS:
         raise TooMany(f"{len(bodies)} emails; a user may have {MAX_EMAILS}.")
     found: dict[tuple[str, str | None], Email] = {}
@@ -150,8 +152,10 @@ def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
 
 
 def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
-    """The addresses, of which the last one that says so is the primary one: there is at most one (RFC 7643 section
-    2.4), and who sets another takes it from the one before (RFC 7644 section 3.5.2).
+    """Return the emails with `primary` kept on the last primary one only.
+
+    At most one email is primary (RFC 7643, section 2.4). A new primary email replaces the earlier one (RFC 7644,
+    section 3.5.2).
     """
     told, there = [], False
     for each in reversed(tuple(emails)):
@@ -161,8 +165,9 @@ def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
 
 
 def member_id(text: str) -> str:
-    """The id of a member in the one spelling by which it is compared: whoever is added as `A…` and removed as `a…` is
-    one user, and removed. What is no id of ours stays as it was sent.
+    """Return a member id in its canonical spelling: a UUID in lower case with hyphens. Other text is not changed.
+
+    Ids are compared as text. A member that is added as `A…` must be removable as `a…`.
     """
     try:
         return str(UUID(text))
@@ -171,7 +176,10 @@ def member_id(text: str) -> str:
 
 
 def refuse_group(type: object) -> None:
-    """Raise InvalidValue for a member that is a group: no provider sends one, and roles in roles are made by hand."""
+    """Raise InvalidValue for a member that is a group.
+
+    Providers send no such members. Administrators assign roles to roles through the management API.
+    """
     if isinstance(type, str) and type.lower() == "group":
         raise InvalidValue("Members are users; groups in groups are not supported.")
 
@@ -181,8 +189,10 @@ def _external_id(value: object) -> str | None:
 
 
 def _spelled(value: Any, depth: int) -> Any:
-    """The value with the names of attributes spelled as RFC 7643 does. Below the values of a patch they stay, since
-    its paths are read in any letter case as well. Raises InvalidSyntax for one attribute that stands there twice.
+    """Return the value with attribute names spelled as in RFC 7643.
+
+    Names deep in the values of a patch are not changed, because patches ignore the letter case of names. Raises
+    InvalidSyntax if an object contains an attribute twice.
     """
     if depth > 4:
         return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes an answer is to have: `attributes` and `excludedAttributes` (RFC 7644 section 3.9)."""
+"""Selection of the attributes of a response: `attributes` and `excludedAttributes` (RFC 7644, section 3.9)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _ALWAYS = frozenset({"schemas", "id"})
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Names of attributes (`members`) and of their parts (`members.value`), in lower case. Without `only` all that are
-    not in `but`. `above_…` are the attributes of the parts in each, since there may be many names and many resources.
+    """The selected attributes of a response.
+
+    `only` and `but` contain attributes (`members`) and sub-attributes (`members.value`), in lower case. If `only` is
+    empty, all attributes but those in `but` are selected. `above_only` and `above_but` contain the attributes of the
+    sub-attributes in each. They are computed once, because a request may have many names and resources.
     """
 
     only: frozenset[str]
@@ -30,19 +33,19 @@ class Selection:
 
     @classmethod
     def of(cls, only: Iterable[str], but: Iterable[str]) -> Selection:
-        """As they were sent: in any letter case, also with the name of the core schema in front."""
+        """Create a selection from names as sent: in any letter case, with or without the URN of the core schema."""
         some, others = (frozenset(bare(each).lower() for each in names) for names in (only, but))
         return cls(some, others, _above(some), _above(others))
 
     def takes(self, name: str) -> bool:
-        """Whether an attribute is wanted, or a part of one that is."""
+        """Return True if the attribute or sub-attribute is selected, or contains a selected sub-attribute."""
         name = name.lower()
         if name in self.but:
             return False
         return not self.only or name in self.above_only or not self.only.isdisjoint((name, name.partition(".")[0]))
 
     def narrowed(self, resource: Told) -> Told:
-        """The resource with what is wanted of it; `schemas` and `id` are always there."""
+        """Return the resource with its selected attributes. `schemas` and `id` are always included."""
         return self._narrowed(resource, "") if self.only or self.but else resource
 
     def _narrowed(self, value: Told, above: str) -> Told:

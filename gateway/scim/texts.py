@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of attributes: what identifies is strict, what only describes is cleaned."""
+"""Validation of attribute values. Identifying text is checked strictly, descriptive text is cleaned."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any, Final
 from gateway.scim.errors import InvalidValue
 
 MAX_TEXT: Final = 512
-#: Longest name of a group, as directories have it.
+#: Maximum length of a group name in characters, as in directory services.
 MAX_NAME: Final = 256
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def identifying(value: object, attribute: str, *, longest: int = MAX_TEXT) -> str:
-    """Text that names somebody or something. Raises InvalidValue for an empty or too long one, blanks at its ends, and
-    control, format or separator characters: two spellings of one name would be two names.
+    """Return the text if it is suitable to identify a user or group.
+
+    Raises InvalidValue if it is empty or too long, has blanks at its ends, or contains control, format, line separator
+    or paragraph separator characters. With these, two names could look the same.
     """
     if not isinstance(value, str) or not 0 < len(value) <= longest:
         raise InvalidValue(f"{attribute} is text of 1 to {longest} characters.")
@@ -26,7 +28,7 @@ def identifying(value: object, attribute: str, *, longest: int = MAX_TEXT) -> st
 
 
 def describing(value: object, attribute: str) -> str | None:
-    """Text to show, cleaned and cut; None when nothing is left. Raises InvalidValue for what is no text."""
+    """Return text for display, cleaned and shortened; None if nothing remains. Raises InvalidValue if it is no text."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -36,7 +38,7 @@ def describing(value: object, attribute: str) -> str | None:
 
 
 def boolean(value: Any, attribute: str) -> bool:
-    """A boolean, also as the text that Entra ID sends. Raises InvalidValue."""
+    """Return a boolean, also from its name as text, which Entra ID sends. Raises InvalidValue."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in _BOOLEANS:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of SCIM (RFC 7643 sections 4 and 5, RFC 7644 sections 3.4.2, 3.5.2 and 3.12).
+"""Bodies of SCIM requests and responses (RFC 7643, sections 4 and 5; RFC 7644, sections 3.4.2, 3.5.2 and 3.12).
 
-Requests are read leniently (`reading.py`): unknown attributes are ignored, since providers send whatever they are told
-to map. Answers hold an attribute or leave it out (UNSET).
+Unknown attributes of requests are ignored (`reading.py`), because providers send every attribute that their
+configuration maps. Responses omit attributes that are UNSET.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Listed = TypeVar("Listed")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Anything on the wire: members in camel case."""
+    """Base class of all bodies. Field names are in camel case."""
 
 
 class NameBody(Wire, frozen=True):
@@ -41,7 +41,7 @@ class NameBody(Wire, frozen=True):
 
 
 class EmailBody(Wire, frozen=True):
-    """One address."""
+    """One email address in a request."""
 
     value: str | None = None
     type: str | None = None
@@ -49,7 +49,7 @@ class EmailBody(Wire, frozen=True):
 
 
 class UserRequest(Wire, frozen=True):
-    """`POST /Users` and `PUT /Users/{id}`; further attributes are ignored."""
+    """Body of `POST /Users` and `PUT /Users/{id}`. Further attributes are ignored."""
 
     user_name: str
     schemas: tuple[str, ...] | None = None
@@ -61,7 +61,7 @@ class UserRequest(Wire, frozen=True):
 
 
 class MemberBody(Wire, frozen=True):
-    """One member of a group, by the id of a user."""
+    """One member of a group. `value` is the id of a user."""
 
     value: str
     type: str | None = None
@@ -69,7 +69,7 @@ class MemberBody(Wire, frozen=True):
 
 
 class GroupRequest(Wire, frozen=True):
-    """`POST /Groups` and `PUT /Groups/{id}`."""
+    """Body of `POST /Groups` and `PUT /Groups/{id}`. Further attributes are ignored."""
 
     display_name: str
     schemas: tuple[str, ...] | None = None
@@ -78,7 +78,7 @@ class GroupRequest(Wire, frozen=True):
 
 
 class OperationBody(Wire, frozen=True):
-    """One operation of a patch: `op` is add, replace or remove, in any letter case."""
+    """One operation of a patch. `op` is `add`, `replace` or `remove`, in any letter case."""
 
     op: str
     path: str | None = None
@@ -86,14 +86,14 @@ class OperationBody(Wire, frozen=True):
 
 
 class PatchRequest(Wire, frozen=True):
-    """`PATCH`: all operations or none."""
+    """Body of `PATCH`. Either all operations are applied or none."""
 
     operations: Annotated[tuple[OperationBody, ...], msgspec.Meta(min_length=1)] = msgspec.field(name="Operations")
     schemas: tuple[str, ...] | None = None
 
 
 class Meta(Wire, frozen=True):
-    """What is told about a resource."""
+    """Metadata of a resource."""
 
     resource_type: str
     location: str
@@ -103,7 +103,7 @@ class Meta(Wire, frozen=True):
 
 
 class ScimName(Wire, frozen=True):
-    """A person's name, as far as it is known."""
+    """The known parts of a person's name."""
 
     formatted: str | UnsetType = UNSET
     given_name: str | UnsetType = UNSET
@@ -111,7 +111,7 @@ class ScimName(Wire, frozen=True):
 
 
 class ScimEmail(Wire, frozen=True):
-    """One address."""
+    """One email address in a response."""
 
     value: str
     primary: bool | UnsetType = UNSET
@@ -119,7 +119,7 @@ class ScimEmail(Wire, frozen=True):
 
 
 class ScimUser(Wire, frozen=True):
-    """A user of the provider. `id` is this server's; it never changes."""
+    """A user of the provider. This server assigns `id`, which never changes."""
 
     schemas: tuple[str, ...]
     id: str
@@ -133,7 +133,7 @@ class ScimUser(Wire, frozen=True):
 
 
 class ScimMember(Wire, frozen=True):
-    """A member, by the id of a user."""
+    """One member of a group in a response. `value` is the id of a user."""
 
     value: str
     ref: str = msgspec.field(name="$ref")
@@ -142,7 +142,7 @@ class ScimMember(Wire, frozen=True):
 
 
 class ScimGroup(Wire, frozen=True):
-    """A group of the provider: a role of the project."""
+    """A group of the provider. It is a role of the project."""
 
     schemas: tuple[str, ...]
     id: str
@@ -153,7 +153,7 @@ class ScimGroup(Wire, frozen=True):
 
 
 class ListOf(Wire, frozen=True):
-    """One page of a list, of which the first resource is number `start_index`; each kind names its `resources`."""
+    """One page of a list. `start_index` is the number of its first resource, from 1. Subclasses define `resources`."""
 
     schemas: tuple[str, ...]
     total_results: int
@@ -162,13 +162,13 @@ class ListOf(Wire, frozen=True):
 
 
 class ScimUserList(ListOf, frozen=True):
-    """Users that a filter takes."""
+    """One page of the users that match a filter."""
 
     resources: tuple[ScimUser, ...] = msgspec.field(name="Resources")
 
 
 class ScimGroupList(ListOf, frozen=True):
-    """Groups that a filter takes."""
+    """One page of the groups that match a filter."""
 
     resources: tuple[ScimGroup, ...] = msgspec.field(name="Resources")
 
@@ -176,7 +176,11 @@ class ScimGroupList(ListOf, frozen=True):
 def listed(
     kind: Callable[..., Listed], resources: Sequence[Wire], *, total: int | None = None, start: int = 1
 ) -> Listed:
-    """A page of this kind of list; without `total` it is all there is."""
+    """Return one page of a list of type `kind`.
+
+    `total` is the number of resources on all pages; by default, those of this page. `start` is the number of the first
+    one, from 1.
+    """
     return kind(
         schemas=(LIST,),
         total_results=len(resources) if total is None else total,
@@ -187,7 +191,7 @@ def listed(
 
 
 class ErrorBody(Wire, frozen=True):
-    """Any refusal; `status` is the HTTP status as text."""
+    """Body of an error response. `status` is the HTTP status as text."""
 
     schemas: tuple[str, ...]
     status: str

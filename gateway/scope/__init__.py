@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a credential may reach, as pure values that every provider of storage shares: locations, layouts, access levels,
-and what a storage profile is.
+"""Values that describe the reach of a storage credential: locations, layouts, access levels and storage profiles.
 
-Nothing here opens a socket or reads the clock. Each provider has its own profile, session policy and proof in
-`gateway/storage/<provider>/`.
+All storage providers share them. This package opens no socket and does not read the clock. Each provider has its own
+profile, session policy and proof of the policy in `gateway/storage/<provider>/`.
 """

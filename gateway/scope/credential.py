@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every storage credential has, whatever its provider. No `repr` of one shows a secret."""
+"""Interfaces of storage credentials, for every provider. The `repr` of a credential shows no secret."""
 
 from datetime import datetime
 from typing import ClassVar, Protocol
@@ -8,21 +8,21 @@ __all__ = ["Credential", "TemporaryCredential"]
 
 
 class Credential(Protocol):
-    """A credential for a store: a warehouse's own, or a temporary one."""
+    """A credential for a store: the stored one of a warehouse, or a temporary one."""
 
     provider: ClassVar[str]
-    """The type of the storage profiles that it fits."""
+    """The type of the storage profiles that the credential is for."""
 
     @property
     def digest(self) -> str:
-        """Names this credential in caches without holding it."""
+        """Return an identifier of the credential for cache keys. It does not contain the credential."""
         ...
 
 
 class TemporaryCredential(Credential, Protocol):
-    """A credential that ends by itself and may be confined to one location."""
+    """A credential that expires and may be confined to one location."""
 
     @property
     def expires_at(self) -> datetime:
-        """Aware, in UTC."""
+        """Return the expiry as an aware datetime in UTC."""
         ...

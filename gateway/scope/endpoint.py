@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that the endpoints of storage profiles may lead to.
+"""Checks of the hosts and addresses in the endpoints of storage profiles.
 
-The gateway connects to a profile's endpoints with credentials, so a profile could make it connect to addresses that
-its author cannot reach. Refused whatever the setting is: link-local addresses (metadata services of clouds and
-containers), site-local addresses, metadata services with other addresses or names, unspecified, multicast and
-reserved addresses, and spellings of an IPv4 address that a resolver accepts and a reader does not recognise.
+The gateway connects to the endpoints of a profile with credentials. Without these checks, the author of a profile could
+make the gateway connect to addresses that the author cannot reach. No setting allows these addresses:
 
-Loopback, private and unique local addresses are refused unless the operator lists their network. A host *name* is
-judged after it is resolved: `refuse_address` is for the code that connects (`storage/connector.py`).
+- link-local addresses (metadata services of clouds and containers) and site-local addresses,
+- metadata services with other addresses or names,
+- unspecified, multicast and reserved addresses,
+- notations of an IPv4 address that resolvers accept and readers do not recognise.
+
+Loopback, private and unique local addresses are refused unless the operator lists their network. The addresses of a
+host name are checked when it is resolved: the code that connects (`storage/connector.py`) calls `refuse_address`.
 """
 
 import re
@@ -49,7 +52,7 @@ _METADATA_NETWORKS: Final = tuple(
     )
 )
 _NAT64: Final = ip_network("64:ff9b::/96")
-# RFC 8215: each site chooses where in these addresses the IPv4 address stands, so none can be read out reliably.
+# RFC 8215: each site chooses the position of the IPv4 address in these addresses, so it cannot be read reliably.
 _LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
 _DOCUMENTATION: Final = ip_network("3fff::/20")  # RFC 9637; unknown to the `ipaddress` module of Python 3.11
 _LOOPBACK: Final = (ip_address("127.0.0.1"), ip_address("::1"))
@@ -57,47 +60,47 @@ _NOT_LISTED: Final = (
     "which this server's operator does not allow: the setting LAKEGATE__STORAGE_ENDPOINT_NETWORKS lists the networks"
 )
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
-# What inet_aton would take as an address: decimal, octal and hexadecimal parts.
+# Matches text that inet_aton accepts as an address: decimal, octal and hexadecimal parts.
 _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointRules:
-    """Networks, beyond public addresses, that storage profiles may name."""
+    """Networks that storage profiles may name in addition to public addresses."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
     def lists(self, address: IPv4Address | IPv6Address) -> bool:
-        """Return True if the operator listed a network that holds the address."""
+        """Return True if the operator listed a network that contains the address."""
         return any(address in network for network in self.networks)
 
 
 DEFAULT_RULES: Final = EndpointRules()
-"""Public addresses alone."""
+"""Rules that allow public addresses only."""
 ANY_NETWORK: Final = EndpointRules((ip_network("0.0.0.0/0"), ip_network("::/0")))
-"""Loopback and private addresses as well. For stored profiles, which are judged again at every connection."""
+"""Rules that also allow loopback and private addresses. For stored profiles, which every connection checks again."""
 
 
 class EndpointRoute(Protocol):
-    """How to reach one endpoint so that only judged addresses are connected to."""
+    """A route to one endpoint that connects only to checked addresses."""
 
     @property
     def proxy_url(self) -> str:
-        """The local HTTP proxy to send requests through. It holds a secret that is good for this endpoint alone."""
+        """Return the URL of the local HTTP proxy for requests. It contains a secret for this endpoint only."""
         ...
 
     @property
     def refusal(self) -> str | None:
-        """Why the newest connection was refused; None when its address was allowed."""
+        """Return the reason why the newest connection was refused; None if its address was allowed."""
         ...
 
 
 RouteTo = Callable[[str], EndpointRoute]
-"""Makes the route to an endpoint that a storage profile names (`scheme://host[:port]`)."""
+"""Function that returns the route to an endpoint of a storage profile, given as `scheme://host[:port]`."""
 
 
 def parse_networks(texts: Sequence[str]) -> EndpointRules:
-    """Read networks in CIDR form, such as `10.1.0.0/16` or `fd00::/8`. Raises ValueError that names the wrong one."""
+    """Parse networks in CIDR form, such as `10.1.0.0/16` or `fd00::/8`. Raises ValueError that names an invalid one."""
     networks = []
     for text in texts:
         try:
@@ -108,7 +111,10 @@ def parse_networks(texts: Sequence[str]) -> EndpointRules:
 
 
 def check_endpoint(url: str, field: str, rules: EndpointRules) -> str:
-    """Return the endpoint as `scheme://host[:port]`, no trailing slash, or raise `InvalidStorageProfile`."""
+    """Return the endpoint as `scheme://host[:port]` without a trailing slash.
+
+    Raises `InvalidStorageProfile` for another form or a forbidden host. The message names `field`.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -127,7 +133,10 @@ def check_endpoint(url: str, field: str, rules: EndpointRules) -> str:
 
 
 def refuse_address(address: str, field: str, rules: EndpointRules) -> None:
-    """Raise `InvalidStorageProfile` when the resolved IP address must not be connected to."""
+    """Raise `InvalidStorageProfile` if the rules forbid connections to the resolved IP address.
+
+    The message names `field`.
+    """
     found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
         found = _embedded(found) or found
@@ -143,9 +152,9 @@ def refuse_address(address: str, field: str, rules: EndpointRules) -> None:
 
 
 def _never_allowed(address: IPv4Address | IPv6Address) -> bool:
-    """Return True for an address that no setting allows."""
+    """Return True for an address that no setting can allow."""
     if address in _LOCAL_NAT64:
-        return False  # Reserved for `ipaddress`, and in use at sites that translate.
+        return False  # `ipaddress` reports these as reserved, but sites with NAT64 use them.
     forbidden = address.is_link_local or address.is_unspecified or address.is_multicast
     forbidden = forbidden or (address.is_reserved and not address.is_loopback)
     forbidden = forbidden or (isinstance(address, IPv6Address) and address.is_site_local)
@@ -153,18 +162,21 @@ def _never_allowed(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _local_translations(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that a local NAT64 address may reach (RFC 6052, section 2.2): only to refuse them."""
+    """Return the IPv4 addresses that a local NAT64 address may translate to (RFC 6052, section 2.2).
+
+    The length of the prefix is unknown, so these are candidates. They are used only to refuse addresses.
+    """
     if address not in _LOCAL_NAT64:
         return []
     bits = int(address)
-    without_u = (bits >> 64 << 56) | (bits & ((1 << 56) - 1))  # Bits 64 to 71 stand between the parts.
-    shifts = (40, 32, 24)  # Behind prefixes of 48, 56 and 64 bits.
+    without_u = (bits >> 64 << 56) | (bits & ((1 << 56) - 1))  # Leave out bits 64 to 71.
+    shifts = (40, 32, 24)  # For prefixes of 48, 56 and 64 bits.
     found = [(without_u >> shift) & 0xFFFFFFFF for shift in shifts] + [bits & 0xFFFFFFFF]
     return [IPv4Address(each) for each in found if each]
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address reaches by mapping or translation, if any."""
+    """Return the IPv4 address that an IPv6 address maps or translates to; None if there is none."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a location, a storage profile or the policy made for it."""
+"""Errors of locations, storage profiles, storage credentials and session policies."""
 
 from gateway.iceberg.errors import CatalogError, InvalidLocation
 
@@ -13,16 +13,16 @@ __all__ = [
 
 
 class InvalidStorageProfile(CatalogError, code=400):
-    """A field of a storage profile is missing, unknown, contradictory or out of its range."""
+    """A field of a storage profile is missing, unknown, contradictory or out of range."""
 
 
 class InvalidStorageCredential(CatalogError, code=400):
-    """A field of a storage credential is missing, unknown or malformed. The message never holds a value."""
+    """A field of a storage credential is missing, unknown or malformed. The message contains no value of a field."""
 
 
 class StorageTypeNotSupported(CatalogError, code=400):
-    """The tag of a profile or credential is known to the protocol, but this gateway has no adapter for it."""
+    """The protocol defines the `type` of the profile or credential, but this gateway has no provider for it."""
 
 
 class PolicyTooLarge(CatalogError, code=400):
-    """The session policy for a location exceeds what the store takes. It is never widened to fit."""
+    """The session policy for a location is larger than the store accepts. It never grants more to be shorter."""

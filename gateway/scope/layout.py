@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How default locations are laid out below a warehouse's base. Every layout puts the table's UUID into its path.
+"""Layouts of default locations below the base location of a warehouse.
 
-A name alone would give a new table the folder, and with it the credentials, of an old one with the same name.
+Every layout puts the UUID of the table or view into the path. With a name alone, a new table would get the folder of an
+older one of that name. Credentials of one table would then reach the files of the other.
 """
 
 from typing import ClassVar
@@ -17,17 +18,17 @@ __all__ = ["DefaultLayout", "FullHierarchyLayout", "StorageLayout", "TabularOnly
 
 
 class _Layout(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type"):
-    """Common options of the three layouts."""
+    """Base class of the three layouts."""
 
 
 class DefaultLayout(_Layout, frozen=True, tag="default"):
-    """Flat: `<base>/<uuid>`."""
+    """Flat layout: `<base>/<uuid>`."""
 
     tabular: ClassVar[str] = "{uuid}"
 
 
 class TabularOnlyLayout(_Layout, frozen=True, tag="tabular-only"):
-    """`<base>/<tabular>`, a template of `{name}` and `{uuid}`."""
+    """Flat layout `<base>/<tabular>`. The template contains `{uuid}` and may contain `{name}`."""
 
     tabular: str
 
@@ -36,7 +37,10 @@ class TabularOnlyLayout(_Layout, frozen=True, tag="tabular-only"):
 
 
 class FullHierarchyLayout(_Layout, frozen=True, tag="full-hierarchy"):
-    """`<base>/<namespace>/…/<tabular>`, one segment for each level of the namespace."""
+    """Nested layout `<base>/<namespace>/…/<tabular>`, with one segment for each level of the namespace.
+
+    Both templates contain `{uuid}` and may contain `{name}`.
+    """
 
     namespace: str
     tabular: str
@@ -52,9 +56,10 @@ StorageLayout = DefaultLayout | TabularOnlyLayout | FullHierarchyLayout
 def default_location(
     base: BaseLocation, layout: StorageLayout, namespace: tuple[tuple[str, UUID], ...], name: str, uuid: UUID
 ) -> Location:
-    """The location of a new table or view: `namespace` is its path as (name, id), outermost first.
+    """Return the default location of a new table or view.
 
-    Raises `InvalidLocation` when the rendered path is too long.
+    `namespace` is the path of its namespace as pairs (name, id), outermost level first. Raises `InvalidLocation` if the
+    rendered path is too long.
     """
     segments = [_render(layout.tabular, name, uuid)]
     if isinstance(layout, FullHierarchyLayout):
@@ -63,8 +68,8 @@ def default_location(
 
 
 def _render(template: str, name: str, uuid: UUID) -> str:
-    # Percent-encoded but for the unreserved characters (RFC 3986 section 2.3), so no pattern character stays.
-    # Separators and the percent sign itself become underscores: a second decoding somewhere must not bring them back.
+    # All but the unreserved characters (RFC 3986, section 2.3) are percent-encoded, so no pattern character remains.
+    # Separators and the percent sign become underscores: a client that decodes twice must not restore them.
     encoded = quote(name, safe="").replace("%2F", "_").replace("%25", "_").replace("%5C", "_")
     return template.replace("{uuid}", str(uuid)).replace("{name}", encoded)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a table's location a credential opens."""
+"""Access levels of storage credentials."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ __all__ = ["AccessLevel"]
 
 
 class AccessLevel(StrEnum):
-    """How much of a table's prefix a credential opens. `read-write` can add and overwrite, but not delete."""
+    """Permitted file operations of a credential. `read-write` can create and overwrite files, but not delete them."""
 
     READ = "read"
     READ_WRITE = "read-write"

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in a store, as values that cannot name anything a credential could not be confined to.
+"""Locations in a store. A credential can be confined to every valid `Location`.
 
-A `Location` holds at least one path segment, so a whole store is not one: the root is a `BaseLocation`, which no policy
-builder accepts. Comparison is by segments, never by text, so `t1` does not contain `t10`.
+A `Location` has at least one path segment, so it is never a whole store. The root of a store is a `BaseLocation`, which
+no policy builder accepts. Locations are compared by segments and not as text, so `t1` does not contain `t10`.
 
-What holds for one provider alone, such as the form of its authorities, is in that provider's `Scheme`.
+Rules of one provider alone, such as the form of an authority, are in the `Scheme` of that provider.
 
-Two rules go beyond what the stores themselves refuse, because clients and stores disagree on the meaning of such keys
-and a check that reads a key in one way while the store reads it in another is the class of bug behind most escapes: `?`
-and `#` (Iceberg's Java client cuts a key at them), and whitespace, control and format characters of all of Unicode.
+Two rules are stricter than those of the stores. They refuse characters that clients and stores interpret differently.
+If a check and the store interpret a key differently, a credential can reach files outside of its scope.
+
+- `?` and `#`: Iceberg's Java client cuts a key at them.
+- whitespace, control and format characters of all of Unicode.
 """
 
 import unicodedata
@@ -31,8 +33,8 @@ __all__ = [
     "shown",
 ]
 
-# Characters with a meaning in policy patterns or policy variables. `[` and `]` are ranges in stores that match by
-# shell globs.
+# Characters with a meaning in policy patterns or policy variables. Stores that match by shell globs read `[` and `]` as
+# ranges.
 PATTERN_CHARACTERS: Final = frozenset("*?${}[]")
 _NEVER: Final = {
     "\\": "a backslash",
@@ -40,17 +42,18 @@ _NEVER: Final = {
     "#": "a '#' (read as a fragment by clients)",
 }
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
-_INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and symbols that are drawn as a blank
+_INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and symbols displayed as blanks
 _NEVER_ENCODED: Final = b"/\\.\x7f" + bytes(range(0x20))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """The rules of one provider's locations (RFC 3986, section 3.1).
+    """Rules of one provider for its locations (RFC 3986, section 3.1).
 
-    `names` are the ways to write the scheme, the canonical one first. `check_authority` raises InvalidLocation for what
-    is no authority of this provider. A path has at most `max_path_bytes`. `path_noun` and `root_noun` are what messages
-    call a path and the place above all paths. `path_alone`: `name:/path` is a location too (RFC 8089, appendix B).
+    `names`: accepted names of the scheme, the canonical one first. `check_authority` raises InvalidLocation for an
+    invalid authority. `max_path_bytes`: limit on the length of a path. `path_noun` and `root_noun`: words for a path
+    and for the root of a store in messages. `path_alone`: True if `name:/path` is also a location (RFC 8089,
+    appendix B).
     """
 
     names: tuple[str, ...]
@@ -62,18 +65,18 @@ class Scheme:
 
     @property
     def name(self) -> str:
-        """The canonical name."""
+        """Return the canonical name."""
         return self.names[0]
 
     def writes(self, text: str) -> bool:
-        """Return True if `text` is written in this scheme, with one of its names in any letter case."""
+        """Return True if `text` starts as a location of this scheme, under any of its names and in any letter case."""
         return self._after_name(text) is not None
 
     def parse(self, text: str, *, escapes_known: bool = False) -> "Location":
-        """Read `scheme://authority/path`; one trailing slash is allowed and dropped.
+        """Parse `scheme://authority/path`. One trailing slash is allowed and dropped.
 
-        `escapes_known` says whether the store knows a way to take pattern characters literally; without it they are
-        refused. Raises `InvalidLocation`.
+        `escapes_known`: True if the policies of the store can escape pattern characters; otherwise they are refused.
+        Raises `InvalidLocation`.
         """
         rest = self._after_name(text)
         if rest is None:
@@ -87,7 +90,7 @@ class Scheme:
         return Location(self, authority, segments)
 
     def _after_name(self, text: str) -> str | None:
-        """Return authority and path as they are written; None for another scheme."""
+        """Return the authority and path as written; None for another scheme."""
         name, _, rest = text.partition(":")
         if not name.isascii() or name.lower() not in self.names:
             return None
@@ -98,10 +101,10 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class BaseLocation:
-    """`scheme://authority[/segment…]`, the place below which a warehouse keeps everything; the path may be empty.
+    """A location `scheme://authority[/segment…]` whose path may be empty. A warehouse keeps all its files below one.
 
-    Built by `StorageProfile.base_location()`. Raises `InvalidLocation` for every value that breaks the rules of this
-    module or of its scheme, also when constructed directly.
+    `StorageProfile.base_location()` returns it. The constructor raises `InvalidLocation` for values that break the
+    rules of this module or of the scheme.
     """
 
     scheme: Scheme
@@ -118,29 +121,32 @@ class BaseLocation:
 
     @property
     def text(self) -> str:
-        """Canonical text without a trailing slash, aliases of the scheme resolved: `scheme://authority/a/b`."""
+        """Return the canonical text without a trailing slash and with the canonical scheme: `scheme://authority/a/b`."""
         return f"{self.scheme.name}://{'/'.join((self.authority, *self.segments))}"
 
     @property
     def prefix_text(self) -> str:
-        """Canonical text with a trailing slash. Clients match it as a plain string prefix."""
+        """Return the canonical text with a trailing slash. Clients compare it as a plain string prefix."""
         return self.text + "/"
 
     @property
     def key_prefix(self) -> str:
-        """The keys below this place all start with it: `a/b/`; empty for the root of a store."""
+        """Return the common prefix of all keys below this location: `a/b/`; empty for the root of a store."""
         return "".join(segment + "/" for segment in self.segments)
 
     @property
     def overlap_key(self) -> str:
-        """`authority/path/` folded by `fold`: two places overlap exactly when one key starts with the other.
+        """Return `authority/path/` after `fold`. Two locations overlap exactly if one key starts with the other.
 
-        For the database: compare with `starts_with` or a key range, not with LIKE, as `_` and `%` may occur in it.
+        In SQL, compare keys with `starts_with` or a key range. LIKE is wrong, because a key may contain `_` and `%`.
         """
         return fold(f"{self.authority}/{self.key_prefix}")
 
     def contains(self, other: "BaseLocation", *, strict: bool = False) -> bool:
-        """Whether `other` is this place or lies below it (`strict`: lies below it), byte by byte, by whole segments."""
+        """Return True if `other` is this location or lies below it; with `strict`, only if it lies below it.
+
+        The comparison is by whole segments and exact bytes.
+        """
         if (self.scheme, self.authority) != (other.scheme, other.authority):
             return False
         if strict and len(other.segments) == len(self.segments):
@@ -148,12 +154,18 @@ class BaseLocation:
         return other.segments[: len(self.segments)] == self.segments
 
     def overlaps(self, other: "BaseLocation") -> bool:
-        """Whether one of both is, contains or lies in the other, twins by letter case or composition included."""
+        """Return True if one location equals or contains the other.
+
+        Differences that `fold` removes do not count, such as letter case and Unicode composition.
+        """
         mine, theirs = self.overlap_key, other.overlap_key
         return mine.startswith(theirs) or theirs.startswith(mine)
 
     def child(self, first: str, *rest: str, escapes_known: bool = False) -> "Location":
-        """The place `first/rest…` below this one; raises `InvalidLocation` for a segment that breaks the rules."""
+        """Return the location `first/rest…` below this one.
+
+        `escapes_known` is as in `Scheme.parse`. Raises `InvalidLocation` for a segment that breaks the rules.
+        """
         added = (first, *rest)
         if not escapes_known:
             for segment in added:
@@ -161,7 +173,7 @@ class BaseLocation:
         return Location(self.scheme, self.authority, self.segments + added)
 
     def ancestors(self) -> "tuple[BaseLocation, ...]":
-        """Every place that strictly contains this one, outermost (the store's root) first."""
+        """Return every location that strictly contains this one, the root of the store first."""
         return tuple(
             Location(self.scheme, self.authority, self.segments[:depth])
             if depth
@@ -175,7 +187,7 @@ class BaseLocation:
 
 @dataclass(frozen=True, slots=True)
 class Location(BaseLocation):
-    """A place with at least one path segment: what a table may have and what a credential may be scoped to."""
+    """A location with at least one path segment. Tables and views have one, and credentials are scoped to one."""
 
     def __post_init__(self) -> None:
         BaseLocation.__post_init__(self)
@@ -184,11 +196,13 @@ class Location(BaseLocation):
 
 
 def fold(text: str) -> str:
-    """Fold away every difference some store, file system or database is known to ignore when it compares keys.
+    """Remove every difference that a known store, file system or database ignores when it compares keys.
 
-    Wider than `str.casefold`, because stores fold by other tables (Go lowers U+0130 to a plain `i`, Python does not):
-    compatibility decomposition, combining marks dropped, then case folded. It may call two different keys twins,
-    never the reverse; it only decides what may stand side by side, never what a credential reaches.
+    The steps are compatibility decomposition, removal of combining marks, and case folding. `str.casefold` alone is not
+    enough, because stores use other tables: Go lowers U+0130 to a plain `i`, Python does not.
+
+    Keys that a store distinguishes may fold to the same text. Keys that a store treats as equal always do. The result
+    decides which locations may exist beside each other, and never the reach of a credential.
     """
     decomposed = unicodedata.normalize("NFKD", text.casefold().upper().casefold())
     bare = "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -196,7 +210,7 @@ def fold(text: str) -> str:
 
 
 def refuse_pattern_characters(segment: str) -> None:
-    """Refuse what has a meaning in policy patterns, for stores on which it cannot be escaped: `InvalidLocation`."""
+    """Raise `InvalidLocation` for a pattern character. Stores whose policies cannot escape it need this check."""
     found = sorted(PATTERN_CHARACTERS.intersection(segment))
     if found:
         raise InvalidLocation(
@@ -206,7 +220,7 @@ def refuse_pattern_characters(segment: str) -> None:
 
 
 def check_segment(segment: str) -> None:
-    """Refuse what is no segment of a path in any store. Raises InvalidLocation, which says the rule that was broken."""
+    """Raise InvalidLocation if the segment breaks a rule that applies to every store. The message names the rule."""
     if not segment:
         raise InvalidLocation("Location has an empty path segment ('//' or a leading slash)")
     if "/" in segment:
@@ -225,9 +239,10 @@ def check_segment(segment: str) -> None:
 
 
 def _check_encoded(segment: str) -> None:
-    """Refuse percent encodings that any number of decodings turns into a separator, a dot or a control character.
+    """Refuse percent encodings that become a separator, dot or control character after any number of decodings.
 
-    Others stay: `%20` or `%2A` come from percent-encoded names and change nothing for whoever does not decode them.
+    Other encodings are allowed. Percent-encoded names contain `%20` or `%2A`, and clients that do not decode them are
+    not affected.
     """
     current = segment.encode()
     while b"%" in current:
@@ -242,11 +257,11 @@ def _check_encoded(segment: str) -> None:
 
 
 def alternatives(names: tuple[str, ...]) -> str:
-    """Return the beginnings of locations for a message: `a://, b:// or c://` of their schemes' names."""
+    """Return the starts of locations with these scheme names, as text for a message: `a://, b:// or c://`."""
     *first, last = (f"{name}://" for name in names)
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def shown(text: str) -> str:
-    """Shortened and with everything unprintable escaped, as it goes into messages and from there into logs."""
+    """Return the text for messages and logs: quoted, cut to 120 characters, with all but printable ASCII escaped."""
     return ascii(text if len(text) <= 120 else text[:117] + "...")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what a document or commit points to lies inside the table's own prefix."""
+"""Checks that locations in a metadata document or commit lie inside the location of the table or view."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["place_of_document", "require_inside"]
 
 
 def require_inside(profile: StorageProfile, location: Location, places: Iterable[Place]) -> None:
-    """Refuse path properties that lead out of the table's own prefix (LG-LOC-04, LG-LOC-05).
+    """Refuse path properties that lead out of the table's own location (LG-LOC-04, LG-LOC-05 in docs/threats.md).
 
-    Raises InvalidLocation naming what leads out.
+    Raises InvalidLocation that names the property.
     """
     for place in places:
         try:
@@ -28,7 +28,10 @@ def require_inside(profile: StorageProfile, location: Location, places: Iterable
 
 
 def place_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
-    """The location in a document: below the base, and with the document inside. Raises InvalidLocation."""
+    """Return the location that the metadata document `file` names in `text`.
+
+    Raises InvalidLocation unless it lies below the base location of `profile` and contains the document.
+    """
     location = profile.parse_location(text)
     if not location.contains(file, strict=True):
         raise InvalidLocation(

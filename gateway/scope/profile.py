@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every storage profile has, whatever its provider: a place, and how credentials for parts of it are confined.
+"""The interface of storage profiles: the base location of a warehouse and the confinement of its credentials.
 
-The providers' own profiles are in `gateway/storage/<provider>/profile.py`; `gateway/storage/registry.py` reads them.
+The profiles of the providers are in `gateway/storage/<provider>/profile.py`. `gateway/storage/registry.py` reads them.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ CLOCK_TOLERANCE_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Downscoping:
-    """How credentials of a warehouse are confined to one location.
+    """Confinement of a warehouse's credentials to one location.
 
-    `seconds` is the longest life of such a credential. `role` is what it is a session of. `policy` builds the document
-    that confines it; it does no I/O, and raises PolicyTooLarge or InvalidLocation for a location that it cannot confine
-    a credential to.
+    `seconds`: the longest lifetime of such a credential. `role`: the role that its session assumes, if any. `policy`
+    builds the document that confines it. It does no I/O, and raises PolicyTooLarge or InvalidLocation for a location
+    to which it cannot confine a credential.
     """
 
     seconds: int
@@ -35,75 +35,75 @@ class Downscoping:
 
 @dataclass(frozen=True, slots=True)
 class NoVending:
-    """A warehouse that hands out no credentials: `reason` for the audit, `skipped` for the report of a validation."""
+    """A warehouse that vends no credentials. `reason` is text for the audit, `skipped` for the validation report."""
 
     reason: str
     skipped: str
 
 
 class StorageProfile(Protocol):
-    """A warehouse's storage, as its provider describes it. A frozen struct, whose JSON is what is stored and sent."""
+    """The storage of a warehouse, as its provider describes it. A frozen struct that is stored and sent as JSON."""
 
     provider: ClassVar[str]
     """The `type` of the profile."""
     credential_kind: ClassVar[str | None]
-    """The `credential-type` of a credential that is stored for such a profile; None where none is ever stored."""
+    """The `credential-type` of credentials stored for such a profile; None if none is ever stored."""
     no_contact: ClassVar[str]
-    """What a validation reports when no store was reached. It is one text for every cause: its reader must not learn
-    which addresses of the operator's network are in use."""
+    """The text of the validation report when no store was reached. It is the same for every cause, so that it does not
+    reveal which addresses of the operator's network are in use."""
 
     @property
     def storage_layout(self) -> StorageLayout:
-        """Where tables and views lie when their creators choose no location."""
+        """Return the layout of tables and views that are created without a location."""
         ...
 
     @property
     def escapes_known(self) -> bool:
-        """Whether pattern characters in a location can be taken literally when a credential is confined to it."""
+        """Return True if a session policy can escape the pattern characters of a location."""
         ...
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """How credentials are confined, or why none is handed out."""
+        """Return the confinement of credentials, or the reason why none are vended."""
         ...
 
     @property
     def own_access(self) -> Credential | None:
-        """The gateway's access when no credential is stored; None when it has none."""
+        """Return the credential that the gateway uses when none is stored; None if it has none."""
         ...
 
     def base_location(self) -> BaseLocation:
-        """The place below which everything of the warehouse lies."""
+        """Return the location below which all files of the warehouse lie."""
         ...
 
     def parse_location(self, text: str) -> Location:
-        """Read a location from a client: right scheme, strictly below the base. Raises InvalidLocation."""
+        """Parse a location that a client sent. Raises InvalidLocation unless it lies strictly below the base."""
         ...
 
     def check(self, rules: StorageRules) -> None:
-        """Judge what the profile names, as it is written. Raises InvalidStorageProfile."""
+        """Check the profile's fields against the rules, without resolving host names. Raises InvalidStorageProfile."""
         ...
 
     def moved(self, new: "StorageProfile") -> list[str]:
-        """Return the names of fields by which `new` is another place than this profile."""
+        """Return the names of the changed fields that make `new` refer to other storage than this profile."""
         ...
 
     def endpoints(self) -> Mapping[str, str]:
-        """Return audit details: the servers that the profile names, without those it leaves to the provider."""
+        """Return the servers that the profile names, as audit details. Default servers of the provider are left out."""
         ...
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """Return the properties that clients read their access from (Iceberg REST, `config`).
+        """Return the properties for access to the storage, for clients (`config` in Iceberg REST).
 
-        Keys, expiry and `refresh_endpoint` are in them only with `temporary`.
+        They include keys, expiry and `refresh_endpoint` only with `temporary`.
         """
         ...
 
 
 def longest_life(profile: StorageProfile) -> int:
-    """Return the longest life in seconds of a credential that the warehouse hands out; 0 when it hands out none."""
+    """Return the longest lifetime in seconds of a credential that the warehouse vends; 0 if it vends none."""
     match profile.downscoping:
         case Downscoping(seconds=seconds):
             return seconds
@@ -112,6 +112,6 @@ def longest_life(profile: StorageProfile) -> int:
 
 
 def key_seconds(profile: StorageProfile) -> int:
-    """Return for how many seconds keys that leave now may work, with the tolerance of clocks; 0 when none leave."""
+    """Return the seconds for which keys vended now may work, clock tolerance included; 0 if none are vended."""
     longest = longest_life(profile)
     return longest + CLOCK_TOLERANCE_SECONDS if longest else 0

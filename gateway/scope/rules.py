@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator lets storage profiles and credentials name."""
+"""The operator's rules for storage profiles and storage credentials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ __all__ = ["STORED", "STRICTEST", "StorageRules", "parse_directories"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageRules:
-    """Rules for what a client sends.
+    """Rules for storage profiles and credentials that clients send.
 
-    `endpoints`: networks that endpoints may lead to. `directories`: absolute paths below which warehouses on the
-    gateway's own machine may lie; empty for no such warehouse, None for anywhere. `system_identities`: credentials may
-    be the gateway's own identity in its cloud.
+    `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
+    gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `system_identities`:
+    True if a credential may be the gateway's own identity in its cloud.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
@@ -27,13 +27,16 @@ class StorageRules:
 
 
 STRICTEST: Final = StorageRules()
-"""Rules of an operator who set nothing."""
+"""The rules of the default settings."""
 STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, system_identities=True)
-"""Rules for what is stored already. It is judged again when it is used, by the operator's rules of that moment."""
+"""Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
 
 def parse_directories(texts: Sequence[str]) -> tuple[str, ...]:
-    """Read absolute paths in canonical form, such as `/srv/lake`. Raises ValueError that names the wrong one."""
+    """Return the paths after a check that each is absolute and canonical, such as `/srv/lake`.
+
+    Raises ValueError that names an invalid one.
+    """
     for text in texts:
         root, *segments = text.split("/")
         try:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every setting of a Lakegate process, and the one place that reads the environment.
+"""All settings of a Lakegate process. No other module reads the environment.
 
-A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). Where the
-reference system has the setting, the name after the prefix is the same, so existing configurations carry over by their
-prefix alone. Variables with our prefix that no setting has are refused: a misspelt security setting must not be
-ignored. Values: durations ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds; lists separated by commas; booleans
-``true`` and ``false``.
+A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). A setting that
+exists in Lakekeeper has the same name after the prefix, so existing configurations need only the other prefix. A
+variable with the prefix ``LAKEGATE__`` that is no setting is refused, because a misspelt security setting must not be
+ignored.
+
+Durations are ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds. Lists are separated by commas. Booleans are ``true``
+and ``false``.
 """
 
 from __future__ import annotations
@@ -204,10 +206,10 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
     embedded: Embedded = Embedded()
 
     def storage_rules(self) -> StorageRules:
-        """What storage profiles may name.
+        """Return the rules for the networks and directories that storage profiles may name.
 
         Raises:
-            SettingsError: an entry is no network, or no absolute and canonical path.
+            SettingsError: an entry is no network in CIDR form, or no absolute and canonical path.
         """
         try:
             networks = parse_networks(self.storage_endpoint_networks)
@@ -220,10 +222,10 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         return StorageRules(endpoints=networks, directories=directories)
 
     def write_url(self) -> Secret:
-        """The primary's connection URL, given whole or made of its parts.
+        """Return the connection URL of the primary, as set or composed of its parts.
 
         Raises:
-            SettingsError: neither the URL nor every part is set, or the URL says something about TLS.
+            SettingsError: neither the URL nor every part is set, or the URL has a TLS parameter.
         """
         if self.pg_database_url_write is not None:
             require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
@@ -231,21 +233,22 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         return self._url_from(self.pg_host_w, "PG_HOST_W", "PG_DATABASE_URL_WRITE")
 
     def postgres_tls_mode(self, url: Secret | None = None) -> SslMode:
-        """Return libpq's `sslmode` for the database at `url`, by default the primary: the setting, or what the hosts
-        of the URL demand.
+        """Return libpq's `sslmode` for the database at `url`, by default the primary.
+
+        Without the setting it is `prefer` if all hosts of the URL are local, else `verify-full`.
 
         Raises:
-            SettingsError: no database is set.
+            SettingsError: the setting and `url` are missing, and no valid URL of the primary is set.
         """
         if self.pg_ssl_mode is not None:
             return self.pg_ssl_mode
         return "prefer" if is_local(url or self.write_url()) else "verify-full"
 
     def read_url(self) -> Secret | None:
-        """Return the replica's connection URL, given whole or made of its parts; None if no replica is named.
+        """Return the connection URL of the replica, as set or composed of its parts; None without a replica.
 
         Raises:
-            SettingsError: a part is missing, or the URL says something about TLS.
+            SettingsError: a part is missing, or the URL has a TLS parameter.
         """
         if self.pg_database_url_read is not None:
             require_no_tls(self.pg_database_url_read, "PG_DATABASE_URL_READ")
@@ -253,14 +256,14 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         return self._url_from(self.pg_host_r, "PG_HOST_R", "PG_DATABASE_URL_READ") if self.pg_host_r else None
 
     def encryption_keys(self) -> list[str]:
-        """The keys of stored credentials: the one that seals, then the one that only opens."""
+        """Return the keys for stored credentials: first the one that encrypts, then the one that only decrypts."""
         return [key.reveal() for key in (self.pg_encryption_key, self.pg_encryption_key_other) if key]
 
     def require_encryption_key(self) -> None:
-        """Refuse to do anything about stored credentials without a key, or without a database.
+        """Require the encryption key of stored credentials and the URL of the primary.
 
         Raises:
-            SettingsError: which variable is missing.
+            SettingsError: names the missing variable.
         """
         if not self.pg_encryption_key:
             raise SettingsError(f"{PREFIX}PG_ENCRYPTION_KEY must be set")
@@ -276,23 +279,25 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
 
     def sign_in_issuer(self) -> str | None:
-        """The provider at which people log in, on a page or at a terminal; None when there is none."""
+        """Return the issuer of the provider where people log in, in a browser or terminal; None if there is none."""
         return self.ui.openid_provider_uri or self.openid_provider_uri
 
     def clusters(self) -> dict[str, KubernetesCluster]:
-        """All Kubernetes clusters by id, the one this gateway runs in first.
+        """Return all Kubernetes clusters by id, first the one in which this gateway runs, if it is enabled.
 
         Raises:
-            SettingsError: it is to be asked and the gateway runs in none, or no audience is set for it.
+            SettingsError: the gateway's own cluster is enabled, but the gateway runs in none or no audience is set.
         """
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         return self.clusters_from(host, port)
 
     def require_serving(self) -> None:
-        """Refuse to serve without what makes serving safe.
+        """Require all settings that `serve` needs to be safe.
+
+        Without an audience, the gateway would accept tokens for other applications.
 
         Raises:
-            SettingsError: names every missing variable. A missing audience would accept tokens made for others.
+            SettingsError: has a line for each missing variable or other problem.
         """
         needed: dict[str, object] = {"PG_ENCRYPTION_KEY": self.pg_encryption_key}
         clusters = self.clusters()
@@ -315,19 +320,19 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read all settings from ``environment`` (default: that of the process).
 
     Raises:
-        SettingsError: removed variables with what replaces them, unknown variables with the nearest known name, and
-            values that do not fit; all at once.
+        SettingsError: lists all removed variables with their replacements, unknown variables with the nearest known
+            name, required variables that are missing, and invalid values.
     """
     return read(Settings, os.environ if environment is None else environment, REMOVED)
 
 
 def rows() -> list[SettingRow]:
-    """The settings table, in the order of the fields, sections last."""
+    """Return the rows of the settings table in the order of the fields."""
     return rows_of(Settings)
 
 
 def table() -> str:
-    """The settings table as a Markdown page; `docs/settings.md` is this text."""
+    """Return the settings table as a Markdown page. `docs/settings.md` contains this text."""
     head = [
         "# Settings",
         "",
@@ -347,22 +352,22 @@ def table() -> str:
 
 
 def export_metrics_directory(directory: str) -> None:
-    """Tell the Prometheus client of worker processes, which reads only the environment, where to keep its counters."""
+    """Set the directory of the workers' metrics. The Prometheus client reads it only from the environment."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
 
 
 def metrics_directory() -> str | None:
-    """Where the workers keep their counters (``export_metrics_directory``); None without workers."""
+    """Return the directory that ``export_metrics_directory`` set; None if it was not called."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 
 
 def certificate_sources() -> tuple[str | None, str | None]:
-    """``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which programs that use OpenSSL share and so have no prefix."""
+    """Return ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which all programs that use OpenSSL read; None if not set."""
     return os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
 
 
 def cache_directory(settings: Settings) -> str:
-    """Where tools and archives are kept: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
+    """Return the directory for tools: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
     if settings.embedded.cache_dir is not None:
         return settings.embedded.cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -370,21 +375,24 @@ def cache_directory(settings: Settings) -> str:
 
 
 def state_directory() -> str:
-    """Where a user's logins are kept: ``$XDG_STATE_HOME/lakegate`` or ``~/.local/state/lakegate``."""
+    """Return the directory for the logins of a user: ``$XDG_STATE_HOME/lakegate`` or ``~/.local/state/lakegate``."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "lakegate")
 
 
 def search_path() -> str:
-    """The ``PATH`` to look for programs in."""
+    """Return the ``PATH`` in which programs are searched."""
     return os.environ.get("PATH", os.defpath)
 
 
 def java_home() -> str | None:
-    """The JDK named by ``JAVA_HOME``, if any."""
+    """Return the JDK directory from ``JAVA_HOME``; None if it is not set."""
     return os.environ.get("JAVA_HOME") or None
 
 
 def tool_environment(**changes: str) -> dict[str, str]:
-    """The environment for package managers and compilers: the user's own, so their mirrors and proxies apply."""
+    """Return the environment for package managers and compilers, with `changes`.
+
+    It is the user's own without the settings, so that the user's mirrors and proxies apply.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes

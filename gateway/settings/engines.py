@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of engines that are trusted with views: by which identities they come, and where they keep a view's
-owner; and of how people log in (`gateway/settings/` reads them).
+"""Settings of the engines that are trusted with definer views, of the login of people, and of reading through views.
+
+`gateway/settings/__init__.py` reads them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
 
 
-#: Variables of former versions, with the text that the refusal to start gives for each.
+#: Variables of earlier versions, with the text of the startup error for each.
 REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES": (
@@ -43,10 +44,10 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[str]:
-    """What is wrong with owner properties that users of several providers can write, a line for each.
+    """Return one line for each owner property that is trusted for identities of several providers.
 
-    The property holds a name without its provider, and whoever reads the view is asked for as that name at *their*
-    provider: somebody else's there may be called the same.
+    The property contains a user name without its provider. The name is resolved at the provider of the user that reads
+    the view. There it may belong to another person than the owner.
     """
     providers: dict[str, set[str]] = {}
     for engine in engines.values():
@@ -60,7 +61,7 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
 
 
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
-    """How people log in: with a browser on the pages at `/ui` and `/swagger-ui`, and with `lakegate login`."""
+    """Login of people: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
 
     enabled: Annotated[
         bool, Meta(description="Serve the page at `/ui`, on which people sign in and see who they are here.")
@@ -76,7 +77,7 @@ class Ui(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """Reading through views."""
+    """Limits on reading through views."""
 
     max_nesting_depth: Annotated[
         int, Meta(ge=1, le=100, description="Most views that a trusted engine may read something through.")

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A struct of values read from variables of the environment, each checked, all problems told at once; and its table.
+"""Reader of a struct from environment variables. It checks each value and reports all problems at once.
 
-`settings.py` says which settings there are; this says how one is spelled. A field ``name`` of the struct is the
-variable ``LAKEGATE__NAME``; a struct inside nests with another double underscore, and a mapping of structs with two:
-``LAKEGATE__NAME__<ID>__FIELD``, where the id is read in lower case and with ``-`` for ``_``, which shells take in names
-of variables and ids of ours do not. Variables with our prefix that no field has are refused: a misspelt security
-setting must not be ignored.
+`gateway/settings/__init__.py` declares the settings, and this module defines the names of their variables:
+
+- A field ``name`` of the struct is the variable ``LAKEGATE__NAME``.
+- A field of a nested struct is ``LAKEGATE__NAME__FIELD``.
+- A field in a mapping of structs is ``LAKEGATE__NAME__<ID>__FIELD``. The id is converted to lower case, and ``_`` in it
+  becomes ``-``. Shells allow no ``-`` in names of variables, and ids contain no ``_``.
+
+A variable with the prefix that belongs to no field is refused, because a misspelt security setting must not be ignored.
+The module also returns the rows of the settings table.
 """
 
 from __future__ import annotations
@@ -30,17 +34,17 @@ _ID = re.compile(r"[a-z0-9-]+", re.ASCII)
 _ANY_ID = "<id>"
 
 SECONDS: Final = {"kind": "duration"}
-"""As `extra` of a field's `Meta`: a number of seconds, written as a duration."""
+"""`extra` of a field's `Meta`: the value is a number of seconds, written as a duration."""
 
 StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
 
 
 class SettingsError(ValueError):
-    """Settings that cannot be used; the message has one line for each problem and never shows a secret's value."""
+    """Error for invalid settings. The message has one line for each problem and contains no value of a secret."""
 
 
 class Secret:
-    """A value that ``str``, ``repr``, logging and error messages show as asterisks; :meth:`reveal` gives it."""
+    """A value that ``str``, ``repr``, logging and error messages show as asterisks. :meth:`reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -48,7 +52,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, for the one call that needs it."""
+        """Return the value. Call it only where the value is used."""
         return self._value
 
     def __repr__(self) -> str:
@@ -75,7 +79,7 @@ def _parse_duration(text: str) -> float:
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """One line of the settings table: variable, description, and its default as one would write it."""
+    """One row of the settings table: variable, description, and default in the notation of variables."""
 
     variable: str
     description: str
@@ -83,7 +87,7 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class _Field(typing.NamedTuple):
-    """One variable, or with `_ANY_ID` in its path one for each id."""
+    """One variable. If its path contains `_ANY_ID`, one variable for each id."""
 
     path: tuple[str, ...]
     hint: Any
@@ -98,7 +102,7 @@ class _Field(typing.NamedTuple):
         return [meta for meta in get_args(self.hint)[1:] if isinstance(meta, Meta)]
 
     def at(self, variable: str) -> _Field | None:
-        """This field with the ids that the variable names; None when it is the variable of another one."""
+        """Return this field with the ids in the name of the variable; None if the variable belongs to another field."""
         parts = variable.removeprefix(PREFIX).split("__")
         if len(parts) != len(self.path):
             return None
@@ -128,7 +132,7 @@ def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterato
 
 
 def _struct_of_each(hint: Any) -> type[msgspec.Struct] | None:
-    """The struct that a mapping has for each id; None for what is no such mapping."""
+    """Return the struct type of the values of a mapping by id; None if the type is no such mapping."""
     of_each = get_args(hint)[1:]
     is_mapping = get_origin(hint) is Mapping and isinstance(of_each[0], type)
     return of_each[0] if is_mapping and issubclass(of_each[0], msgspec.Struct) else None
@@ -145,7 +149,7 @@ def _secret_from_text(kind: type[Any], value: Any) -> Any:
 
 
 def _parse(field: _Field, text: str) -> Any:
-    """One value from its text; raises ValueError with what would be right."""
+    """Parse the value of a variable. Raises ValueError or msgspec.ValidationError that states the correct form."""
     value: Any = text
     if any((meta.extra or {}).get("kind") == "duration" for meta in field.metas):
         value = _parse_duration(text)
@@ -160,7 +164,7 @@ def _unknown(variable: str, known: list[str]) -> str:
 
 
 def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
-    """Return what replaces a removed variable; None if `variable` is not one of `removed`."""
+    """Return the text about the replacement of a removed variable; None if `variable` is not one of `removed`."""
     parts = variable.split("__")
     for path, remedy in removed.items():
         wanted = path.split("__")
@@ -174,13 +178,13 @@ def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
 def read(
     struct: type[StructT], source: Mapping[str, str], removed: Mapping[str, str] = MappingProxyType({})
 ) -> StructT:
-    """The struct's fields from the variables in `source`, defaults for those that are not there.
+    """Read the fields of the struct from the variables in `source`. Missing variables get their defaults.
 
-    `removed` maps variables of former versions, with `<ID>` for any id, to the text that says what replaces them.
+    `removed` maps variables of earlier versions, with `<ID>` for any id, to a text about their replacement.
 
     Raises:
-        SettingsError: removed variables, unknown variables with the nearest known name, and values that do not fit;
-            all at once.
+        SettingsError: lists all removed variables, unknown variables with the nearest known name, required variables
+            that are missing, and invalid values.
     """
     fields = {field.variable: field for field in _fields(struct)}
     problems: list[str] = []
@@ -211,14 +215,14 @@ def read(
 
 
 def _id_spelled_otherwise(field: _Field, variable: str, spelled: dict[tuple[str, ...], str]) -> bool:
-    """Whether the ids of the path were written in other letters before: two people may have meant two things."""
+    """Return True if an earlier variable spells an id of the path differently. The variables may mean different ids."""
     parts = variable.removeprefix(PREFIX).split("__")
     above = ["__".join(parts[: depth + 1]) for depth in range(len(parts) - 1)]
     return any(spelled.setdefault(field.path[: depth + 1], written) != written for depth, written in enumerate(above))
 
 
 def _missing(struct: type[msgspec.Struct], tree: Mapping[str, Any], prefix: str) -> list[str]:
-    """A line for each variable that has no default and is not there, of the structs that something was said about."""
+    """Return one line for each required variable that is missing. Nested structs without any variable are skipped."""
     hints = typing.get_type_hints(struct)
     lines = [
         f"{prefix}{field.name.upper()} must be set"
@@ -250,7 +254,7 @@ def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
 
 
 def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
-    """One row for each variable, in the order of the struct's fields."""
+    """Return one row for each variable, in the order of the struct's fields."""
 
     def shown(value: Any) -> str:
         match value:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of who vouches for callers: the provider and the cluster of the older, flat names, and any number more
-by their ids (`gateway/settings/` has the rest and reads them all).
+"""Settings of the OpenID providers and Kubernetes clusters whose tokens the gateway accepts.
+
+Settings with flat names describe one provider and one cluster. Mappings by id describe any number of further ones.
+`gateway/settings/__init__.py` has the other settings and reads them all.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from msgspec import Meta
 
 from gateway.settings.env import PREFIX, SECONDS, SettingsError
 
-#: The provider of `OPENID_PROVIDER_URI`, as in the reference system; its users are `oidc~<subject>`.
+#: Id of the provider in `OPENID_PROVIDER_URI`, as in Lakekeeper. Its users are `oidc~<subject>`.
 FIRST_PROVIDER = "oidc"
-#: The cluster of `ENABLE_KUBERNETES_AUTHENTICATION`, as in the reference system.
+#: Id of the cluster of `ENABLE_KUBERNETES_AUTHENTICATION`, as in Lakekeeper.
 FIRST_CLUSTER = "kubernetes"
-#: Where a pod finds its own token and whom to trust.
+#: Directory in a pod with the pod's own token and the CA certificate of the cluster.
 ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
-#: Ids that no further provider may have: user ids begin with them already.
+#: Ids that further providers and clusters must not have, because existing user ids start with them.
 RESERVED_IDS = frozenset({FIRST_PROVIDER, FIRST_CLUSTER, "lakekeeper", "lakegate", "system"})
 
 
-# ---- what the flat names and those with an id share ----
+# ---- types that the flat settings and the mappings by id share ----
 
 _Projects = tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...]
 _OtherIssuers = Annotated[
@@ -59,14 +61,14 @@ _ReviewLifetime = Annotated[
     Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
 ]
 
-#: The reference system's order. `oid` is what Entra ID keeps stable for one person over all applications, where its
-#: `sub` differs for each; other providers have no `oid`.
+#: The order of Lakekeeper. Entra ID's `oid` of a person is the same in all applications, while its `sub` differs. Other
+#: providers have no `oid`.
 _SUBJECT_CLAIMS = ("oid", "sub")
 _REFRESH, _MAX_AGE, _LIFETIME = 300.0, 3600.0, 60.0
 
 
 class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """One more OpenID provider; its users are `<id>~<subject>`."""
+    """A further OpenID provider. Its users are `<id>~<subject>`."""
 
     uri: Annotated[str, Meta(description="Issuer of the tokens of one more provider, whose users are `<id>~…`.")]
     audience: Annotated[tuple[str, ...], Meta(min_length=1, description="Audiences a token of this provider may name.")]
@@ -92,7 +94,10 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
     keys_max_age: _KeysMaxAge = _MAX_AGE
 
     def audience_projects(self) -> dict[str, str]:
-        """Project ids by audience. Raises ValueError: an audience has two projects, or is for everything too."""
+        """Return project ids by audience.
+
+        Raises ValueError if an audience is listed twice, or is also an audience for all projects.
+        """
         pairs = [each.split("=", 1) for each in self.project_audiences]
         found = {audience: project for audience, project in pairs}
         if len(found) != len(pairs):
@@ -103,7 +108,7 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """One more Kubernetes cluster; its service accounts are `<id>~<subject>`."""
+    """A further Kubernetes cluster. Its service accounts are `<id>~<subject>`."""
 
     url: Annotated[str, Meta(description="Address of the API server (https) that reviews the cluster's tokens.")]
     audience: Annotated[
@@ -122,8 +127,10 @@ class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who vouches for callers, by the names that a process has: the reference system's for one provider and for the
-    cluster it runs in, and a mapping by id for further ones.
+    """Settings of all identity providers.
+
+    The flat names, as in Lakekeeper, are for one OpenID provider and for the cluster in which the gateway runs. The
+    mappings by id are for further ones.
     """
 
     openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
@@ -165,7 +172,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
 
     def identity_providers(self) -> dict[str, OpenIdProvider]:
-        """All OpenID providers by id, the one without a name first."""
+        """Return all OpenID providers by id, first the one of the flat settings."""
         if self.openid_provider_uri is None:
             return dict(self.openid_providers)
         first = OpenIdProvider(
@@ -184,10 +191,12 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
         return {FIRST_PROVIDER: first, **self.openid_providers}
 
     def clusters_from(self, host: str | None, port: str) -> dict[str, KubernetesCluster]:
-        """All Kubernetes clusters by id, first the one this gateway runs in, whose API server is at `host`.
+        """Return all Kubernetes clusters by id, first the one in which this gateway runs, if it is enabled.
+
+        `host` and `port` are the address of its API server; `host` is None or empty outside of a cluster.
 
         Raises:
-            SettingsError: it is to be asked and the gateway runs in none, or no audience is set for it.
+            SettingsError: the gateway's own cluster is enabled, but the gateway runs in none or no audience is set.
         """
         if not self.enable_kubernetes_authentication:
             return dict(self.kubernetes_clusters)
@@ -210,7 +219,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
         return {FIRST_CLUSTER: own, **self.kubernetes_clusters}
 
     def identity_problems(self, clusters: Mapping[str, KubernetesCluster]) -> list[str]:
-        """What is wrong with who vouches for callers, `clusters` being all of them: one line for each problem."""
+        """Return one line for each problem of the identity settings. `clusters` are all Kubernetes clusters by id."""
         named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
         lines = [
             f"{PREFIX}{group}__{id.upper()}: this id is reserved; take another one"
@@ -223,10 +232,10 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problems_of(providers: Iterable[tuple[str, OpenIdProvider]]) -> list[str]:
-    """What is wrong with these (id, provider): one line for each problem.
+    """Return one line for each problem of these pairs (id, provider).
 
-    Two providers may share an issuer, as the applications of one tenant do, when no audience is for both: a token has
-    to say by itself whose it is.
+    Two providers may share an issuer, as the applications of one tenant do. Then they must not share an audience,
+    because the token must show its provider.
     """
     all_of_them = list(providers)
     lines = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a PostgreSQL URL says: whether its hosts are local, whether it speaks of TLS, and how SQLAlchemy spells it.
+"""Parsing of PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
 
 No I/O. The settings that hold such URLs are in `gateway/settings/`.
 """
@@ -15,7 +15,7 @@ from gateway.settings.env import PREFIX, Secret, SettingsError
 def is_local(url: Secret) -> bool:
     """Return True if all hosts of a PostgreSQL URL are loopback addresses or directories of sockets.
 
-    A URL without a host is not: the driver then reads it from the environment.
+    A URL without a host is not local: the driver then reads the host from the environment.
     """
     parts = urlsplit(url.reveal())
     named = parts.netloc.rpartition("@")[2].split(",") if parts.netloc else []
@@ -38,8 +38,9 @@ def _is_local_host(host: str) -> bool:
 
 
 def require_no_tls(url: Secret, variable: str) -> None:
-    """Raise SettingsError for a URL with `sslmode` and the like: PG_SSL_MODE is what holds, and a `verify-full` that is
-    read by nobody would be believed.
+    """Raise SettingsError if the URL has `sslmode` or another TLS parameter. The message names its `variable`.
+
+    Only the setting PG_SSL_MODE has an effect. Administrators might rely on a `verify-full` in the URL that has none.
     """
     names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
     if told := sorted(name for name in names if name.lower().startswith("ssl")):
@@ -50,6 +51,6 @@ def require_no_tls(url: Secret, variable: str) -> None:
 
 
 def asyncpg_url(url: Secret) -> str:
-    """Return a PostgreSQL URL in SQLAlchemy's spelling for asyncpg; it holds the password."""
+    """Return a PostgreSQL URL in SQLAlchemy's form for asyncpg. It contains the password."""
     scheme, separator, rest = url.reveal().partition("://")
     return f"postgresql+asyncpg{separator}{rest}" if scheme in ("postgresql", "postgres") else url.reveal()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of the settings: what nests behind a name of its own (``LAKEGATE__OPENFGA__ENDPOINT``)."""
+"""Sections of the settings, each nested below a name of its own (``LAKEGATE__OPENFGA__ENDPOINT``)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Prometheus metrics, on a port of their own at the address of ``BIND_IP``."""
+    """Prometheus metrics, on a separate port at the address of ``BIND_IP``."""
 
     port: Annotated[Port, Meta(description="Port of `/metrics`.")] = 9000
 
 
 class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
-    """The relationship engine: who is related to what."""
+    """OpenFGA, which decides by relationships."""
 
     endpoint: Annotated[str, Meta(description="Address of OpenFGA's HTTP API.")] = "http://127.0.0.1:8080"
     store_name: Annotated[str, Meta(min_length=3, description="Name of the store; `migrate` makes it.")] = "lakegate"
@@ -41,7 +41,7 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opa(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy engine: under which circumstances."""
+    """OPA, which decides by policies."""
 
     url: Annotated[str, Meta(description="Address of OPA.")] = "http://127.0.0.1:8182"
     token: Annotated[Secret | None, Meta(description="Bearer token sent to OPA.")] = None
@@ -49,7 +49,7 @@ class Opa(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit trail. Records of what matters are committed before the answer and pass no buffer."""
+    """The audit trail. Only records of reads and refusals are buffered. All others are durable before the response."""
 
     buffer_size: Annotated[
         Count, Meta(description="Most records of reads and refusals waiting to be written; when full, requests fail.")
@@ -62,7 +62,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
-    """What one principal may use of one worker process at the same time; above it requests wait, then get 429."""
+    """Limits on the use of a worker process by one principal. Above a limit, requests wait and then get 429."""
 
     requests: Annotated[Count, Meta(description="Most concurrent requests of one principal in a worker process.")] = 32
     waiting: Annotated[
@@ -93,7 +93,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
-    """Repeated requests: a change of the catalog with an `Idempotency-Key` happens once however often it is sent."""
+    """Idempotency keys: a catalog change with an `Idempotency-Key` is made once, however often the request is sent."""
 
     enabled: Annotated[bool, Meta(description="Heed `Idempotency-Key` and advertise it to clients.")] = True
     lifetime: Annotated[
@@ -105,7 +105,7 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker remembers, so that it need not ask again. Nothing of it outlives what it rests on."""
+    """Caches of a worker process. An entry is not used longer than the data that it depends on is valid."""
 
     allows: Annotated[Count, Meta(description="Most allows of OpenFGA; half a kilobyte each.")] = 20_000
     allow_seconds: Annotated[
@@ -128,7 +128,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """What OpenFGA holds that no row wants, or lacks: found by its change feed and mended."""
+    """Detection and repair of drift: tuples in OpenFGA that no row requires, or that are missing.
+
+    The gateway detects it by reading OpenFGA's change feed.
+    """
 
     interval: Annotated[
         float,
@@ -151,7 +154,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large what clients send, and what tables and views become, may be; more is refused with 400 or 413."""
+    """Maximum sizes of request bodies and of tables and views. Larger ones are refused with 400 or 413."""
 
     request_values: Annotated[
         Count, Meta(description="Most JSON values in a request body: reading more would keep other requests waiting.")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators see of a running gateway: log lines, metrics and health.
+"""Log lines, metrics and health of a running gateway, for operators.
 
-`logs` writes one JSON object per line and `redaction` is its last fence against secrets, `metrics` holds every
-Prometheus metric, `health` polls the outside systems. The audit record is none of this: it is evidence and lives in
-`gateway/audit`. Imports nothing of the gateway, so that every room that does something may use it; the pure rooms
-(iceberg, scope, obligations) and the door report by what they return instead.
+`logs` writes one JSON object per line, and `redaction` removes secrets from it. `metrics` contains every Prometheus
+metric. `health` polls the outside systems. Audit records are evidence and are separate, in `gateway/audit`.
+
+This package imports nothing of the gateway, so that all rooms that do I/O may import it. The pure rooms (iceberg,
+scope, obligations) and the door do not use it. They report through their results.
 """

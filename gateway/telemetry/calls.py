@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often each endpoint was called since this was last written down."""
+"""Counts of the calls of each endpoint since they were last written to the database."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is counted apart: an answer of this status on this route (`GET /management/v1/project`), about something in
-    this project and warehouse. None where a request was about none, or about several.
+    """The key of a counter: a response with this status on this route (`GET /management/v1/project`).
+
+    The project or warehouse is None if the request was about none, or about several.
     """
 
     project_id: str | None
@@ -22,20 +23,20 @@ class Call:
 
 
 class Calls:
-    """The counts of one process. There are as many as routes, statuses and warehouses that exist, whatever is sent."""
+    """The counters of one process. Clients cannot increase their number beyond the routes, statuses and warehouses."""
 
     def __init__(self) -> None:
         self._counts: Counter[Call] = Counter()
 
     def add(self, call: Call) -> None:
-        """One more."""
+        """Count one call."""
         self._counts[call] += 1
 
     def take(self) -> Mapping[Call, int]:
-        """All counts, to be written down; counting begins anew."""
+        """Return all counts, to be written to the database, and reset them."""
         taken, self._counts = self._counts, Counter()
         return taken
 
     def put_back(self, taken: Mapping[Call, int]) -> None:
-        """What could not be written down is counted on."""
+        """Add back the counts that could not be written."""
         self._counts.update(taken)

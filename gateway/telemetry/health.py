@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health of the systems a gateway depends on, polled in the background so that `/health` never waits and cannot be used
-to load them."""
+"""Health of the systems on which a gateway depends, polled in the background.
+
+`/health` returns stored results. It never waits, and callers cannot use it to put load on the dependencies.
+"""
 
 import asyncio
 import time
@@ -13,7 +15,7 @@ from gateway.telemetry.logs import get_logger
 
 Status = Literal["ok", "error", "unknown"]
 Check = Callable[[], Awaitable[None]]
-"""Returns when the dependency is fine and raises anything when it is not."""
+"""Function that checks a dependency. It returns if the dependency works, and raises any exception if not."""
 
 _STALE_AFTER_ROUNDS = 3
 
@@ -21,7 +23,7 @@ log = get_logger("gateway.telemetry.health")
 
 
 class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastCheck"}):
-    """One dependency; `last_check` in milliseconds since 1970, None before the first check ended."""
+    """Health of one dependency. `last_check` is in milliseconds since 1970; None before the first check has ended."""
 
     name: str
     status: Status
@@ -29,8 +31,10 @@ class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastC
 
 
 class HealthReport(msgspec.Struct, frozen=True):
-    """The body of `GET /health`; `health` is the worst status of all, of alternatives the best. Answer 200 when
-    `healthy`, else 503.
+    """The body of `GET /health`. The response status is 200 if `healthy`, else 503.
+
+    `health` is the worst status of all services. For a service with alternative
+    dependencies, one that is `ok` is enough.
     """
 
     health: Status
@@ -39,15 +43,15 @@ class HealthReport(msgspec.Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """True when every dependency is known to be fine."""
+        """Return True if `health` is `ok`."""
         return self.health == "ok"
 
 
 class HealthMonitor:
-    """Polls registered checks every `interval_seconds`, all at once, each at most `timeout_seconds`.
+    """Monitor that runs all registered checks concurrently every `interval_seconds`.
 
-    `async with monitor:` polls while inside. A result that is older than three rounds is `unknown`: a monitor that
-    died must not go on saying what it last saw.
+    Each check takes at most `timeout_seconds`. `async with monitor:` polls while the block runs. A result that is older
+    than three intervals counts as `unknown`, so that a stopped monitor does not report an old status.
     """
 
     def __init__(
@@ -58,7 +62,9 @@ class HealthMonitor:
         maintenance_mode: str = "off",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`timeout_seconds` is 5 unless given, or the interval if that is shorter. Raises `ValueError` unless
+        """Create a monitor without checks.
+
+        `timeout_seconds` is by default 5 or the interval, whichever is shorter. Raises `ValueError` unless
         0 < timeout <= interval.
         """
         timeout = min(5.0, interval_seconds) if timeout_seconds is None else timeout_seconds
@@ -74,10 +80,10 @@ class HealthMonitor:
         self._task: asyncio.Task[None] | None = None
 
     def register(self, service: str, name: str, check: Check, *, alternative: bool = False) -> None:
-        """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` for a name that is taken.
+        """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` if it is already registered.
 
-        Of the dependencies of a service that are `alternative` to each other one that is fine is enough: a gateway must
-        not be taken out of service for all because one of several identity providers is down.
+        `alternative`: one working dependency of the service is enough. If one of several identity providers is down,
+        the gateway must stay in service.
         """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
@@ -97,12 +103,12 @@ class HealthMonitor:
             self._task = None
 
     async def check_now(self) -> HealthReport:
-        """Run every check once and report."""
+        """Run every check once and return the report."""
         await asyncio.gather(*(self._run(key, check) for key, check in self._checks.items()))
         return self.report()
 
     def report(self) -> HealthReport:
-        """What is known right now; asks nobody."""
+        """Return the report from stored results, without running checks."""
         services: dict[str, list[DependencyHealth]] = {}
         for (service, name), (status, checked_at) in self._results.items():
             shown = status if self._is_recent(checked_at) else "unknown"
@@ -132,7 +138,7 @@ class HealthMonitor:
             async with asyncio.timeout(self._timeout):
                 await check()
         except Exception as error:
-            # Whatever a client library raises: to be reported as unhealthy is the meaning of every failure here.
+            # Client libraries raise exceptions of any type. Each of them means that the dependency does not work.
             status, reason = "error", f"{type(error).__name__}: {error}"
         self._results[key] = ("ok" if status == "ok" else "error", self._clock())
         if status != before:

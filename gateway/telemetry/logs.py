@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines: one JSON object each, of our own events and of every library, through one chain.
+"""Log lines of the gateway and of every library. One chain of processors writes each as a JSON object.
 
-Events are named `noun.past_tense` (`table.committed`, `credentials.vended`), so that they can be counted; everything
-that varies goes into fields. Use::
+Event names have the form `noun.past_tense` (`table.committed`, `credentials.vended`), so that events can be counted.
+Variable data is in fields. Use::
 
     log = get_logger("gateway.vending")
     with request_context(request_id=...):
@@ -25,23 +25,24 @@ from gateway.telemetry.redaction import redact_fields
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
-# In JSON a line break is escaped, but these still move the cursor, hide or reorder text on an operator's terminal:
-# DEL, the C1 controls, zero-width characters, line and paragraph separators, bidirectional controls, the byte order
-# mark (all in UTF-8).
+# JSON escapes line breaks, but not these characters (here in UTF-8), which move the cursor, hide or reorder text on a
+# terminal: DEL, the C1 controls, zero-width characters, line and paragraph separators, bidirectional controls, the byte
+# order mark.
 _DECEPTIVE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xa9]|\xef\xbb\xbf")
 
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """A logger whose lines carry `source: name`. Cheap; may be made at module level, before `configure_logging` ran."""
+    """Return a logger whose lines have the field `source: name`. Modules may call it before `configure_logging`."""
     return cast(FilteringBoundLogger, structlog.get_logger(source=name))
 
 
 @contextmanager
 def request_context(*, request_id: str, client_request_id: str | None = None) -> Iterator[None]:
-    """Add the request's ids to every line logged inside, also by libraries; on leaving, all context of the request is
-    gone. `client_request_id` is what the caller sent, if anything.
+    """Context manager. Add the ids of the request to every line that is logged inside, also by libraries.
+
+    On exit it removes all context of the request. `client_request_id` is the id that the client sent, if any.
     """
     context = {"request_id": request_id, "operation": None, "actor": None}
     if client_request_id is not None:
@@ -51,16 +52,16 @@ def request_context(*, request_id: str, client_request_id: str | None = None) ->
 
 
 def add_to_context(*, operation: str | None = None, actor: str | None = None) -> None:
-    """Add what became known after the request began; inside `request_context` only. `actor` is an id, never a token."""
+    """Add the operation or actor to log lines, inside `request_context` only. `actor` is an id, never a token."""
     known = {"operation": operation, "actor": actor}
     structlog.contextvars.bind_contextvars(**{name: value for name, value in known.items() if value is not None})
 
 
 def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) -> None:
-    """Send all lines of `level` and above to `stream` (standard output when None). Called once by each process.
+    """Write all lines of `level` and above to `stream` (standard output if None). Each process calls it once.
 
-    `level` is one of `LEVELS` in any letter case; raises `ValueError` otherwise. Replaces the handlers of the root
-    logger, so that a library cannot print beside the chain; warnings of Python come through it too.
+    `level` is one of `LEVELS` in any letter case; other text raises `ValueError`. The handlers of the root logger are
+    replaced, so that libraries cannot bypass the chain. Python warnings also pass through the chain.
     """
     name = level.upper()
     if name not in LEVELS:
@@ -71,7 +72,7 @@ def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) ->
         processors=chain,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[name]),
         logger_factory=sink,
-        cache_logger_on_first_use=False,  # module-level loggers are made before this runs
+        cache_logger_on_first_use=False,  # modules create loggers before this runs
     )
     root = logging.getLogger()
     root.handlers = [_LibraryHandler(chain, sink())]
@@ -80,7 +81,7 @@ def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) ->
 
 
 def processors() -> list[Processor]:
-    """The chain, in order. Redaction comes after the exception became text and right before the encoder."""
+    """Return the processors in order. Redaction runs after exceptions are formatted, and right before the encoder."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -96,7 +97,7 @@ def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _render(_logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
-    """One line of JSON. Text chosen by clients cannot start a new line, close a string or drive a terminal."""
+    """Encode an event as one line of JSON. Client text cannot start a line, end a string or control a terminal."""
     return _DECEPTIVE.sub(_escape, _encode(event))
 
 
@@ -105,7 +106,7 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 class _LibraryHandler(logging.Handler):
-    """Takes the records of the standard library's logging through the same chain."""
+    """Handler that sends records of the standard library's logging through the same chain."""
 
     def __init__(self, chain: list[Processor], sink: structlog.BytesLogger) -> None:
         super().__init__()
@@ -118,8 +119,8 @@ class _LibraryHandler(logging.Handler):
                 record.levelname.lower(), event=record.getMessage(), source=record.name, exc_info=record.exc_info
             )
         except Exception as error:
-            # Logging never raises into its caller. Not `handleError`: it prints the arguments as they are, past the
-            # fence.
+            # Logging never raises an exception to its caller. `handleError` is not used: it prints the arguments
+            # without redaction.
             with suppress(Exception):
                 self._write("error", event="record.lost", source=record.name, reason=type(error).__name__)
 

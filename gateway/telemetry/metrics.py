@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every Prometheus metric of a gateway, in one object that `app.py` makes once.
+"""Every Prometheus metric of a gateway, as one object for each process.
 
-Label values come from closed sets (or are operation names, of which there are as many as classes), so no client can
-make the number of time series grow.
+Label values come from closed sets or are operation names, so clients cannot increase the number of time series.
 
-With several workers the values live in memory-mapped files that every worker reads when one of them is scraped; the
-library decides that when it is first imported, by the variable PROMETHEUS_MULTIPROC_DIR. Whoever starts the workers
-sets it to an empty directory for each start.
+With several worker processes, the values are in memory-mapped files. The process that answers a scrape reads the files
+of all workers. The library selects this mode at its first import, if the variable PROMETHEUS_MULTIPROC_DIR is set. The
+process that starts the workers sets it to an empty directory at each start.
 """
 
 from collections.abc import Mapping
@@ -22,25 +21,26 @@ Durability = Literal["transaction", "group", "buffered", "refused"]
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-# Seconds. Requests and object stores: a cached load is about a millisecond, a commit may take seconds.
+# Seconds. Requests and object stores: a cached load takes about a millisecond, a commit may take seconds.
 _REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# Decisions: half a millisecond is a good answer on the same machine, beyond a second the engine is in trouble.
+# Decisions: half a millisecond is fast for an engine on the same machine. More than a second indicates a fault.
 _DECISION_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 
-# Tasks: forgetting a row takes milliseconds, deleting the files of a large table hours.
+# Tasks: deleting a row takes milliseconds, deleting the files of a large table takes hours.
 _TASK_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 
 class Metrics:
-    """All metrics. Make one per process; a second one for the same registry is refused by the library."""
+    """All metrics of a process. Create one object per process: the library refuses a second one for a registry."""
 
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self, *, registry: CollectorRegistry | None = None, multiprocess_dir: Path | None = None) -> None:
-        """`multiprocess_dir` is the directory of all workers' values, None for one process that answers for itself.
+        """Define all metrics.
 
-        Raises `ValueError` when the library was imported in the other mode: every worker would then answer for itself
-        alone, and counters would jump from scrape to scrape.
+        `multiprocess_dir` is the directory with the values of all workers; None for a single process. Raises
+        `ValueError` if it is given and the library was imported in the mode for a single process. Each worker would
+        then report its own values only, and counters would jump between scrapes.
         """
         if multiprocess_dir is not None and values.ValueClass is values.MutexValue:
             raise ValueError(
@@ -192,8 +192,9 @@ class Metrics:
         self._counted: set[tuple[str, str]] = set()
 
     def _child(self, metric: Any, *labels: str) -> Any:
-        """The series of `metric` with these labels. The library finds it under a lock and copies the labels for it,
-        which every request would pay ten times.
+        """Return the series of `metric` with these labels, from a cache.
+
+        The library takes a lock and copies the labels for each look-up. Each request would pay for this ten times.
         """
         key = (metric, *labels)
         child = self._children.get(key)
@@ -202,7 +203,7 @@ class Metrics:
         return child
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
-        """Count one answer. `operation` is None when no route matched; unknown methods count as OTHER."""
+        """Count one response and its duration. `operation` is None if no route matches. Unknown methods are OTHER."""
         name = operation or "unmatched"
         self._child(self._requests, method if method in _METHODS else "OTHER", name, str(status)).inc()
         self._child(self._request_seconds, name).observe(seconds)
@@ -212,48 +213,49 @@ class Metrics:
         self._child(self._decisions, operation, outcome, determined_by).inc()
 
     def decision_took(self, engine: str, seconds: float) -> None:
-        """Record how long one engine, or the whole decision, took."""
+        """Record the duration of a decision by one engine, or of the whole decision (`total`)."""
         self._child(self._decision_seconds, engine).observe(seconds)
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count look-ups of `memory`: relationships, policies, tokens, credentials or documents."""
+        """Count look-ups in the cache `memory`: relationships, policies, tokens, credentials or documents."""
         if hits:
             self._child(self._remembered, memory, "hit").inc(hits)
         if misses:
             self._child(self._remembered, memory, "miss").inc(misses)
 
     def documents_kept(self, count: int) -> None:
-        """Set the bytes of metadata documents that this process keeps."""
+        """Set the size in bytes of the metadata documents that this process caches."""
         self._document_bytes.set(count)
 
     def session_took(self, outcome: str, seconds: float) -> None:
-        """Record one call to the token service."""
+        """Record the outcome and duration of one call to the token service (STS)."""
         self._child(self._sts_seconds, outcome).observe(seconds)
 
     def audited(self, durability: str, records: int = 1) -> None:
-        """Count audit records: written in the change's own transaction, by group commit, from the buffer, or
-        refused.
+        """Count audit records by durability.
+
+        Records are written in the transaction of the change, by group commit, from the buffer, or refused.
         """
         self._child(self._audit_records, durability).inc(records)
 
     def outbox_counted(self, pending: int) -> None:
-        """Set the number of tuple keys that wait for delivery, as just read from PostgreSQL."""
+        """Set the number of tuple keys that wait for delivery to OpenFGA."""
         self._outbox_pending.set(pending)
 
     def tuple_delivered(self, seconds: float) -> None:
-        """Record how long a tuple was on its way to OpenFGA."""
+        """Record the seconds from the commit of an outbox row to the confirmation by OpenFGA."""
         self._tuple_seconds.observe(seconds)
 
     def drift_found(self, kind: str) -> None:
-        """Count one tuple that is not as the rows want it."""
+        """Count one tuple in OpenFGA that differs from the rows in PostgreSQL."""
         self._child(self._drift_found, kind).inc()
 
     def drift_repaired(self, action: str) -> None:
-        """Count one such tuple by what was done about it."""
+        """Count one such tuple by the action that was taken."""
         self._child(self._drift_repaired, action).inc()
 
     def drift_checked(self, at: float) -> None:
-        """The change feed was read to its end at this time, in seconds since the epoch."""
+        """Set the time at which the change feed was last read to its end, in seconds since 1970."""
         self._drift_checked.set(at)
 
     def task_attempted(self, queue: str, outcome: str, seconds: float) -> None:
@@ -262,7 +264,10 @@ class Metrics:
         self._child(self._task_seconds, queue).observe(seconds)
 
     def tasks_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Set how many tasks have not ended, by queue and status; what was there before and is not named is none."""
+        """Set the number of tasks that have not ended, by (queue, status).
+
+        Keys of earlier calls that `counts` does not contain are set to 0.
+        """
         self._counted.update(counts)
         for key in self._counted:
             self._child(self._tasks, *key).set(counts.get(key, 0))
@@ -280,10 +285,10 @@ class Metrics:
         self._child(self._shares_refused, share, lane).inc()
 
     def render(self) -> bytes:
-        """The metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""
+        """Return the metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""
         if self._multiprocess_dir is None:
             return generate_latest(self._registry)
         everyone = CollectorRegistry()
-        # The library's multiprocess module has no annotations, unlike the rest of it.
+        # The multiprocess module of the library has no annotations; its other modules do.
         MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]
         return generate_latest(everyone)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: takes secrets out of anything that is about to be logged.
+"""PURE: removal of secrets from log events.
 
-The first fence is that no code passes a secret to a log call. This is the second, for the day somebody does: by the
-name of a field, and by what a text looks like. It prefers to hide too much.
+No code may pass a secret to a log call. This module is a second protection for code that does so by mistake. It detects
+secrets by the names of fields and by patterns in text. In doubt it redacts.
 """
 
 import dataclasses
@@ -29,8 +29,8 @@ _NAMES = (
 )
 _SECRET_KEY = re.compile(_NAMES, re.IGNORECASE)
 
-# What follows the name of a secret in running text, in JSON (also JSON inside JSON) and in a query string. All repeats
-# are bounded: a log line must not become expensive by what a client wrote into it.
+# Matches the value after the name of a secret in plain text, in JSON (also JSON inside JSON) and in query strings. All
+# repetitions are bounded, so that text from clients cannot make a log line expensive.
 _NAMED = re.compile(
     rf"""(?P<name>(?:{_NAMES})[A-Za-z0-9_.-]{{0,40}})(?P<between>(?:\\{{0,8}}["'])?\s{{0,8}}(?:[:=]|%3[AaDd])\s{{0,8}})"""
     r"""(?:(?P<quote>\\{0,8}["']).{0,4096}?(?P=quote)|\\{0,8}["'].{0,4096}"""
@@ -40,8 +40,8 @@ _NAMED = re.compile(
 _SCHEME = re.compile(
     r"\b(?P<scheme>bearer|basic|negotiate|dpop)(?:\s+|%20)(?P<value>[A-Za-z0-9\-._~+/]{6,}=*)", re.IGNORECASE
 )
-# A base64url part that decodes to '{"', '{ ' or '{' and a line break, then a second part: a JWS or JWE, whole or cut
-# off.
+# Matches a JWS or JWE, complete or truncated: a base64url part that decodes to '{"', '{ ' or '{' and a line break, then
+# a second part.
 _JWT = re.compile(
     r"(?<![A-Za-z0-9])e(?:y[A-Z]|w[a-zA-Z])[A-Za-z0-9_-]{6,}(?:\.|%2E)[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)*"
 )
@@ -51,8 +51,8 @@ _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"']+@")
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
-# Each text the patterns above can match contains one of these in lower case; nearly all lines contain none, and looking
-# for them costs a tenth of the patterns.
+# Every match of a pattern above except _AWS_SECRET contains one of these, ignoring letter case. Nearly all lines
+# contain none, and this search costs a tenth of the patterns.
 _HINTS = (
     *("auth", "pass", "pwd", "secret", "token", "credential", "key", "cookie", "assertion", "verifier", "signature"),
     *("dsn", "bearer", "basic", "negotiate", "dpop", "ey", "ew", "://", "akia", "asia", "abia", "acca", "lgscim_"),
@@ -60,11 +60,11 @@ _HINTS = (
 
 
 def redact_text(text: str) -> str:
-    """`text` without what looks like a secret, cut at `MAX_TEXT_CHARACTERS`, and always encodable as UTF-8."""
+    """Return `text` without parts that look like secrets, cut at `MAX_TEXT_CHARACTERS` and encodable as UTF-8."""
     if len(text) > MAX_TEXT_CHARACTERS:
         text = text[:MAX_TEXT_CHARACTERS] + "…"
     if not text.isascii():
-        # A lone surrogate has no UTF-8 form; a log call must not fail because of a name a client chose.
+        # A lone surrogate cannot be encoded as UTF-8. A name that a client chose must not make a log call fail.
         text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) >= 40:
         text = _AWS_SECRET.sub(_unless_plain, text)
@@ -81,20 +81,23 @@ def redact_text(text: str) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Forty characters of one kind are a digest or a path; a generated secret mixes letter cases and digits."""
+    """Return `REDACTED` if the match mixes both letter cases and digits, as generated secrets do; else the match.
+
+    Other matches of forty characters are digests or paths.
+    """
     text = match[0]
     mixed = any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
     return REDACTED if mixed else text
 
 
 def redact_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """All fields of one log event, redacted; the values of the result are of types that encode to JSON."""
+    """Return the fields of one log event after redaction. The values have types that can be encoded as JSON."""
     return dict(_redact_field(name, value, 0) for name, value in fields.items())
 
 
 def _redact_field(name: object, value: object, depth: int) -> tuple[str, object]:
     shown, is_secret = _judge_name(name.decode("latin-1") if isinstance(name, bytes) else str(name))
-    # None and booleans tell whether there is a secret, and never which.
+    # None and booleans show whether a secret is set, and never its value.
     if is_secret and value is not None and not isinstance(value, bool):
         return shown, REDACTED
     return shown, _redact(value, depth)
@@ -102,7 +105,7 @@ def _redact_field(name: object, value: object, depth: int) -> tuple[str, object]
 
 @lru_cache(maxsize=1024)
 def _judge_name(name: str) -> tuple[str, bool]:
-    """(the name as it may be shown, whether what it names is a secret). The names of fields are few and come again."""
+    """Return (name for display, True if the field is secret). Cached, because field names are few and repeat."""
     return redact_text(name), _SECRET_KEY.search(name) is not None
 
 
@@ -137,7 +140,7 @@ def _redact_container(value: object, depth: int) -> object:
     try:
         return redact_text(repr(value))
     except Exception as error:
-        # Somebody else's __repr__; the log line is worth more than this field.
+        # `__repr__` of a foreign class may raise any exception. The other fields must still be logged.
         return f"[unprintable {type(value).__name__}: {type(error).__name__}]"
 
 
@@ -160,7 +163,7 @@ def _redact_items(items: Iterable[object], depth: int) -> list[object]:
             redacted.append("[more]")
             break
         redacted.append(REDACTED if secret_follows and item is not None else _redact(item, depth))
-        # Pairs as lists: [["authorization", "…"]], the form in which raw headers and argument lists come.
+        # Pairs may be lists, as in raw headers and argument lists: [["authorization", "…"]].
         secret_follows = isinstance(item, str | bytes) and _names_a_secret(item)
     return redacted
 

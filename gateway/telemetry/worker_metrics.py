@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects the metrics of all worker processes, without the gauges of those that have ended."""
+"""Collector of the metrics of all worker processes. It leaves out the live gauges of processes that have ended."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 class LivingWorkers:
     """A collector over the files that worker processes write to `directory`.
 
-    The library adds the last value of a live gauge of a dead process to the sum for ever. Granian replaces a worker
-    that dies and reports it to nobody, so each scrape looks which processes still run. Counters go on counting.
+    The library would add the last value of a live gauge of an ended process to the sum forever. Granian replaces a
+    worker process that dies and sends no notification. Each scrape therefore checks which processes run. The counters
+    of ended processes are kept.
     """
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        # The library's multiprocess module has no annotations, unlike the rest of it.
+        # The multiprocess module of the library has no annotations; its other modules do.
         self._everyone = MultiProcessCollector(None, path=directory)  # type: ignore[no-untyped-call]
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics."""
+        """Yield the metrics of all worker processes."""
         for pid in {file.stem.rpartition("_")[2] for file in Path(self._directory).glob("gauge_live*_*.db")}:
             if pid.isdecimal() and not _runs(int(pid)):
                 mark_process_dead(int(pid), path=self._directory)  # type: ignore[no-untyped-call]  # as above
