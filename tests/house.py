@@ -45,7 +45,6 @@ SMALL: Mapping[str, str] = {
     "gateway/embedded/gateway.py": "a process of the stack, as each of its neighbours",
     "gateway/embedded/lock.py": "a lock of a directory, used by three modules",
     "gateway/embedded/pg_ready.py": "a program of its own, run by a child process",
-    "gateway/governance/principals.py": "principals of requests to manage grants, users and roles",
     "gateway/governance/role_escalation_guard.py": "one rule of security, read alone",
     "gateway/identity/bearer.py": "the form of a header (RFC 6750)",
     "gateway/pipeline/quality/results.py": "results of rules, without Spark",

@@ -13,7 +13,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "if-match": "The version to change: 412 if the resource has another version now.",
     "if-none-match": "The ETag of an earlier response: 304 if the response would be the same.",
     "x-assume-role": "The UUID of a role to act as. The other rights of the caller do not count in this request.",
-    "x-iceberg-access-delegation": "`vended-credentials`, or `client-managed` for a client with credentials of its own.",
+    "x-iceberg-access-delegation": "`vended-credentials`, or `client-managed` for a client with its own credentials.",
     "x-lakegate-adopt": "`true` to register files that the catalog has no record of. It needs `manage_storage`.",
     "x-project-id": "The id of the project. Without it the default project is used, if there is one.",
     "x-request-id": "Up to 128 letters, digits and `._:-`. Log and audit record it as `client_request_id`.",
@@ -23,8 +23,8 @@ HEADERS: Final[Mapping[str, str]] = {
 PARAMETERS: Final[Mapping[str, str]] = {
     "api": "`catalog` or `management`.",
     "attributes": "The only attributes to return (RFC 7644 section 3.9).",
-    "column": "The name of a top-level column of the table's current schema, in its spelling. To read and revoke grants "
-    "it can be the name of a dropped column, or `field-id:` and the column's field id.",
+    "column": "The name of a top-level column of the table's current schema, in its spelling. To read and revoke "
+    "grants it can be the name of a dropped column, or `field-id:` and the column's field id.",
     "asset": "The name of a file of the page.",
     "count": "The largest number of resources in the response; at most 200.",
     "excludedAttributes": "Attributes to leave out.",
@@ -39,8 +39,8 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "project-id": "As `projectId`.",
     "projectId": "As the header x-project-id. A request with two different projects is refused.",
     "purgeRequested": "`true` to delete the files too.",
-    "referenced-by": "The views through which an engine reads the object, the outermost first. It counts only for engines "
-    "that the deployment trusts to run views with the rights of their owners.",
+    "referenced-by": "The views through which an engine reads the object, the outermost first. It counts only for "
+    "engines that the deployment trusts to run views with the rights of their owners.",
     "resource_type": "`User` or `Group`.",
     "returnProtectionStatus": "`true` to return also if each entry is protected.",
     "returnUuids": "`true` to return the ids too.",
@@ -84,7 +84,8 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
         "One property is both set and removed: owner",
     ),
     "429": (
-        "Nothing was changed and the client may retry: a component is unavailable, or the server is in read-only maintenance.",
+        "Nothing was changed and the client may retry: a component is unavailable, or the server is in read-only "
+        "maintenance.",
         "MaintenanceMode",
         "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later.",
     ),
