@@ -123,10 +123,7 @@ def only_warehouse(resolution: Resolution) -> UUID | None:
 
 
 def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
-    """Return `within` for an object inside of a warehouse; None for other objects.
-
-    The resolution of a list contains its parent, so a list of warehouses has no warehouse.
-    """
+    """Return `within` for an object inside of a warehouse; None for other objects."""
     return within if key.type in IN_A_WAREHOUSE else None
 
 

@@ -106,7 +106,7 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table row; `version` counts its changes. Documents are read with the permit (`gateway.db.documents`)."""
+    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
@@ -146,7 +146,7 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A generic table row. Its other properties are read with the permit (`gateway.db.documents`)."""
+    """A generic table row. Its other properties are read after the decision (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
