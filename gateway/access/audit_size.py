@@ -59,7 +59,7 @@ def bounded(record: AuditRecord) -> AuditRecord:
 
 
 def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
-    """Return the decision with as many of its resources as fit in `room` bytes; None if it does not fit without them."""
+    """Return the decision with as many resources as fit in `room` bytes; None if it does not fit without any."""
     if _size(decision) <= room:
         return decision
     reasons = _first(decision.policy_reasons, _MAX_REASONS_BYTES)

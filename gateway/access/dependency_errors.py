@@ -17,7 +17,7 @@ class WriteOutcomeUnknown(DecisionEngineUnavailable):
 
 
 class ConditionConflict(Exception):
-    """A tuple of the write exists with another condition. Nothing was written. Delete the tuple first, in another call."""
+    """A tuple of the write exists with another condition. Nothing was written. Delete the tuple first, separately."""
 
 
 class AuditUnavailable(Exception):

@@ -59,7 +59,8 @@ class GrantedColumns:
         """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         asked = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
-            # Many of a kind are looked for among all that somebody was given, and checked where they are not named.
+            # The hint lets the adapter list the caller's columns at once. It then checks only columns outside of the
+            # list.
             Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision, Privilege.SELECT)
             for ref, field in asked
         ]

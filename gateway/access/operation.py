@@ -116,7 +116,7 @@ class Operation:
         return {}
 
     def told(self) -> Mapping[str, str]:
-        """Return the details that the audit records beside the resources. They are of limited size, and never secret."""
+        """Return the details that the audit records beside the resources: limited in size, and never secret."""
         return NO_DETAILS
 
     @classmethod

@@ -90,8 +90,7 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     `namespace` has the creator's spelling. `ancestors` are the ids from the top level down to the parent. `former` are
     the former names of the namespace and its ancestors.
 
-    The row has no properties, because resolution precedes the decision. `gateway.db.namespaces` reads them with the
-    permit.
+    The row has no properties, because resolution precedes the decision. `gateway.db.namespaces` reads them afterwards.
     """
 
     id: UUID
