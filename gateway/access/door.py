@@ -73,13 +73,13 @@ _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.W
 
 
 class Door:
-    """Decide every operation.
+    """The door: decides every operation.
 
-    Permits are minted for allowed decisions only, and the latch lets no success answer leave without one. All
-    collaborators fail by raising, and nothing in this class turns a failure into an allow.
+    Permits are minted for allowed decisions only, and the latch sends no success answer without one. All collaborators
+    fail by raising, and nothing in this class turns a failure into an allow.
 
-    `read_only` refuses every change in maintenance (`Operation.pauses`). `hypothetical_checks` answers what the door
-    would decide for other principals.
+    With `read_only`, every change is refused for maintenance (`Operation.pauses`). `hypothetical_checks` evaluates
+    decisions for other principals.
     """
 
     def __init__(

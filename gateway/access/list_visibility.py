@@ -46,7 +46,8 @@ class Reach:
 #: Reach by object type. For a type without an entry, a list checks every row.
 Reaches = Mapping[ObjectType, Reach]
 
-#: Return the reaches of the model in use. Raises DecisionEngineUnavailable if the model cannot be read.
+#: Function that returns the reaches of the model in use. It raises DecisionEngineUnavailable if the model cannot be
+#: read.
 ReachesInUse = Callable[[], Awaitable[Reaches]]
 
 

@@ -82,7 +82,7 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
         if context.assumption is not None or context.admitted:
             raise TypeError(f"{type(operation).__name__} comes first, and once")
     elif isinstance(operation, ReadThroughView):
-        # The role may have been assumed before an outer view whose owner's rights count here.
+        # The role may have been assumed before an outer view, so that the rights of the view's owner count here.
         if any(not issubclass(each, ReadThroughView | AssumeRole) for each in context.admitted):
             raise TypeError(f"{type(operation).__name__} comes before what it leads to")
     elif isinstance(operation, Step) and context.remembered is None:

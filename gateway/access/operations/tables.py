@@ -66,7 +66,8 @@ class CreateTable(ChangeOperation):
 class LoadOptions:
     """Options of a client that loads a table: the snapshots, the credentials, and the version that the client has.
 
-    With `client_managed` the client uses credentials of its own. `known` are the tags of `If-None-Match`, None for `*`.
+    With `client_managed` no credentials are vended, because the client manages them. `known` are the tags of
+    `If-None-Match`, None for `*`.
     """
 
     snapshots: SnapshotsMode = SnapshotsMode.ALL

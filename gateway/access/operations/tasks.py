@@ -98,7 +98,7 @@ class CompareTuples(SystemTask):
 
 @dataclass(frozen=True)
 class RepairDrift(SystemTask):
-    """Repair drift: make the given relationships in OpenFGA equal to what the rows of PostgreSQL require.
+    """Repair drift: deliver the given tuples to OpenFGA again, so that they equal what the rows of PostgreSQL require.
 
     `tuples` are `user relation object` as in OpenFGA. `kinds` are the kinds of the differences, in the same order.
     """
@@ -114,7 +114,7 @@ class RepairDrift(SystemTask):
 
 @dataclass(frozen=True)
 class ChangeEncryptionKey(SystemTask):
-    """Encrypt stored credentials with the first of the configured keys. `secrets` are their ids, never their contents."""
+    """Encrypt stored credentials with the first of the configured keys. `secrets` are the ids of the credentials."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"change_encryption_key"})
     goes_on_because: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
