@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the audit record of a decision: the caller, the operation, the outcome and its reason."""
+"""Build the audit record of a decision: the caller, the operation, the outcome and the reason."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class HypotheticalChecks:
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
                 room=self._room(permit),
-                # The checks of an engine delay its user's statement, which soon times out in the engine.
+                # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
             )
         except DecisionEngineUnavailable as outage:

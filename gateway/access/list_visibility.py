@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Select the rows of a list that the caller can possibly see, before OpenFGA is queried.
 
-If the caller does not see everything in the parent, a row is visible only by a live grant to the caller or to one of
-its roles. PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA checks each. An
+A caller that does not see everything in the parent sees a row only by a live grant to it or to one of its roles.
+PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA checks each. An
 extra row costs a check, and never a wrong answer.
 """
 
@@ -31,8 +31,8 @@ class Reach:
     - `certain`: relations of which each alone makes it visible; the other relations of `own` do so in some cases only.
     - `inside`, of a namespace: privileges on it or on a namespace above it. Without one of them a caller sees
       everything in the namespace only if it sees everything in the warehouse. None if there are other ways.
-    - `tasks`, of objects in a namespace: True if `own` on the object, or `inside` of its namespaces, is the only way to
-      see the object's tasks for callers that do not see everything in the warehouse.
+    - `tasks`, of objects in a namespace: True if only `own` on the object, or `inside` of its namespaces, shows the
+      tasks of the object. Callers that see everything in the warehouse are not considered.
     """
 
     own: frozenset[str]

@@ -72,7 +72,7 @@ class CheckPermission(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
-    # Changes nothing: it is a question.
+    # Changes nothing: it only answers a question.
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
     check: Check
 
@@ -98,7 +98,7 @@ class BatchCheck(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
-    # Changes nothing: it is many questions.
+    # Changes nothing: it only answers questions.
     open_to: ClassVar[OpenTo] = OpenTo(
         Audience.AUTHENTICATED,
         "about oneself; answers about others demand can_read_assignments or can_inspect, one by one",

@@ -16,8 +16,9 @@ from gateway.obligations.application import Place
 
 @dataclass(frozen=True)
 class VendCredentials(VendingOperation):
-    """Vend temporary credentials for the table's prefix: for reads with can_read_data, also for writes with
-    can_write_data.
+    """Vend temporary credentials for the table's prefix.
+
+    They are for reads with `can_read_data`, also for writes with `can_write_data`.
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
