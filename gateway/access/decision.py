@@ -156,7 +156,8 @@ def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAn
 def closed(decision: Decision, demand: Demand) -> Decision:
     """Return the decision on an object in an inactive warehouse: hidden.
 
-    The audit has a failure of its own for callers that would see the object.
+    The audit receives a failure of its own, unless the object is hidden from the caller anyway. A decision that no
+    engine could make stays unavailable.
     """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision

@@ -78,8 +78,8 @@ class Door:
     Permits are minted for allowed decisions only, and the latch sends no success answer without one. All collaborators
     fail by raising, and nothing in this class turns a failure into an allow.
 
-    With `read_only`, every change is refused for maintenance (`Operation.pauses`). `hypothetical_checks` evaluates
-    decisions for other principals.
+    With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
+    evaluates decisions for other principals.
     """
 
     def __init__(

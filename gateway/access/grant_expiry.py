@@ -109,7 +109,7 @@ class GrantExpiry:
     async def _first_loss(
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
     ) -> datetime | None:
-        """Return the first expiry of a grant to `actor`, up to `until`, after which not all `questions` are True."""
+        """Return the first expiry of a grant to `actor`, up to `until`, from which on not all `questions` are True."""
         ends = await self._resolver.endings(actor, after=now, until=until)
         first, last = 0, len(ends)
         while first < last:

@@ -28,10 +28,10 @@ from gateway.iceberg.errors import CatalogError
 from gateway.obligations.application import Place
 
 OPERATIONS: dict[str, type[HttpOperation]] = {}
-"""Every HTTP operation by class name. Class creation adds them, and nothing changes it afterwards."""
+"""Every HTTP operation by class name. Class creation fills it, and nothing changes it afterwards."""
 
 UNROUTED: dict[str, type[Operation]] = {}
-"""Operations that no route can serve: system tasks and steps. Class creation adds them."""
+"""Operations that no route can serve: system tasks and steps. Class creation fills it."""
 
 NO_DETAILS: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -54,9 +54,7 @@ class Resolver(Protocol):
     """Reads the rows behind references, on the primary database."""
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
-        """Read the rows behind all references of a request, and the caller's roles, at once. Absent objects have no
-        row.
-        """
+        """Read the rows behind all references, and the caller's roles, by one read. Absent objects have no row."""
         ...
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:

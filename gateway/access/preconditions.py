@@ -27,7 +27,7 @@ from gateway.access.request_context import RequestContext
 class Preconditions:
     """Checks that depend on the caller and the operation only.
 
-    With `read_only`, every change is refused (`Operation.pauses`).
+    With `read_only`, the operations that pause in maintenance are refused (`Operation.pauses`).
     """
 
     def __init__(self, *, read_only: bool) -> None:

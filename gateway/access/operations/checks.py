@@ -23,7 +23,7 @@ from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
 from gateway.access.tuples import Principal
 from gateway.iceberg.errors import BadRequestException
 
-#: From this number of visibility checks in one namespace on, one check is made for the whole namespace.
+#: From this number of visibility checks in one namespace on, the right to see the whole namespace is checked once.
 _A_LIST = 10
 
 

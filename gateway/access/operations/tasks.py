@@ -98,7 +98,7 @@ class CompareTuples(SystemTask):
 
 @dataclass(frozen=True)
 class RepairDrift(SystemTask):
-    """Repair drift: deliver the given tuples to OpenFGA again, so that they equal what the rows of PostgreSQL require.
+    """Repair drift: make tuples in OpenFGA equal to what the rows of PostgreSQL require.
 
     `tuples` are `user relation object` as in OpenFGA. `kinds` are the kinds of the differences, in the same order.
     """
