@@ -30,7 +30,7 @@ def mint(
     deadline: Deadline | None = None,
     passages: tuple[DefinerView, ...] = (),
 ) -> Permit[Op]:
-    """A permit for a decision that allows. Raises ValueError for any other, whatever the caller believes."""
+    """Return a permit for a decision that allows. Raises ValueError for any other decision."""
     if not decision.allowed:
         raise ValueError(f"no permit for a decision that is {decision.outcome}")
     permit: Permit[Op] = object.__new__(Permit)

@@ -21,25 +21,25 @@ class ActorKind(StrEnum):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Describe the caller of one request.
+    """The caller of one request.
 
     `id` is `<idp>~<subject>` for users and services, `system~<task>` for the gateway's own work, and empty without a
     token. With `assumed_role` only the rights of that role count; `id` still names the user. `within` is then the
-    role's project: for the caller nothing outside of it exists.
+    role's project: objects outside of it do not exist for the caller.
 
-    With `project_token` the caller's token is valid for the project `within` alone. The server is out of its reach, too
-    (`Door`, `Resolution.seen_by`).
+    With `project_token` the caller's token is valid for the project `within` alone. Such a token cannot reach the
+    server object either (`Door`, `Resolution.seen_by`).
 
-    `engine` acts for the caller, proven by a token of the gateway (`docs/token-exchange.md`). Every operation is then
-    decided twice: the caller needs the right, and the engine `delegate` on the place.
+    `engine` acts for the caller, proven by a token of the gateway (`docs/token-exchange.md`). Every operation then
+    needs two rights: that of the caller, and `delegate` of the engine on the object's warehouse.
 
-    `owner_properties` are those of the trusted engines that the token proves by its subject or its actor, folded
-    (`access/definer_views.py`, `catalog/view_owners.py`). Below a view with an owner that owner's rights count;
-    `asked_by` is then the caller's id.
+    `owner_properties` are the case-folded names of view properties that hold an owner. They belong to the trusted
+    engines that the token proves by its subject or its actor (`access/definer_views.py`, `catalog/view_owners.py`). The
+    rights of a view's owner count below the view; `asked_by` is then the caller's id.
 
-    The settings name an `instance_admin`: an operator who may change warehouses that are managed by the instance
-    (`governance/warehouse_changes.py`). That adds a condition to the rights and gives none. A caller that acts as a
-    role is none.
+    The settings name the `instance_admin`: an operator that may change warehouses managed by the instance
+    (`governance/warehouse_changes.py`), if it also has the right. A caller that acts as a role is never an instance
+    administrator.
     """
 
     kind: ActorKind
@@ -53,25 +53,27 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     instance_admin: bool = False
     engine: str | None = None
     subject_proven: bool = True
-    """False when the engine asserted the caller, and no token of the caller's own proved it to the gateway."""
+    """False if the engine asserted the caller, and no token of the caller proved its identity to the gateway."""
     groups: tuple[str, ...] = ()
-    """What the caller's token says of groups: sources of roles at the provider that `id` begins with."""
+    """The groups in the caller's token: sources of roles at the provider that `id` begins with."""
     group_roles: tuple[str, ...] = ()
-    """The roles, by id, that these groups stand for where something is asked (`Resolution.acting`)."""
+    """The ids of the roles that these groups map to, for the objects of the request (`Resolution.acting`)."""
     owner_properties: tuple[str, ...] = ()
     asked_by: str | None = None
 
     @property
     def guise(self) -> str:
-        """The part of the identity beside `id`: two guises of one user never share an answer, a credential or a cached
-        success. Empty for users as themselves.
+        """The part of the identity beside `id`; empty for users as themselves.
+
+        Two guises of one user never share an answer, a credential or a recorded success.
         """
         by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
 
     def as_owner(self, owner: str) -> Actor:
-        """Return the owner of a view as the caller below it. Of the present caller only the limits remain, its id and
-        its engine.
+        """Return the owner of a view as the caller below it.
+
+        It keeps the project limits and the engine of the present caller, and its id in `asked_by`.
         """
         return Actor(
             kind=ActorKind.USER,
@@ -90,12 +92,12 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def provider(self) -> str:
-        """The identity provider of the caller."""
+        """The id of the caller's identity provider."""
         return self.id.partition("~")[0]
 
     @property
     def groups_digest(self) -> str:
-        """For keys of memories: equal when the same roles count by groups; empty when none do."""
+        """SHA-256 for cache keys: equal for equal roles by groups; empty if there are none."""
         if self.assumed_role is not None or not self.group_roles:
             return ""
         return hashlib.sha256(" ".join(self.group_roles).encode()).hexdigest()
@@ -114,8 +116,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         subject_proven: bool = True,
         groups: tuple[str, ...] = (),
     ) -> Actor:
-        """Return a user or service with a verified token, which may be valid for one `project` only. With an `engine`
-        the token is one of the gateway's own, issued to that engine.
+        """Return a user or service with a verified token.
+
+        With `project` the token is valid for that project only. With `engine` the gateway issued the token to that
+        engine.
         """
         return cls(
             kind=ActorKind.USER,
@@ -125,7 +129,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             application=application,
             within=project,
             project_token=project is not None,
-            # Administration is by the administrator's own hand.
+            # An engine cannot administer in a user's name.
             instance_admin=instance_admin and engine is None,
             engine=engine,
             subject_proven=subject_proven,
@@ -134,12 +138,12 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def system(cls, task: str) -> Actor:
-        """The gateway itself, doing the named background task."""
+        """Return the gateway itself as the caller, for the named background task."""
         return cls(kind=ActorKind.SYSTEM, id=f"system~{task}")
 
     @classmethod
     def anonymous(cls) -> Actor:
-        """A request without a token; only operations open to all may be admitted for it."""
+        """Return the caller of a request without a token. Only public operations are admitted for it."""
         return cls(kind=ActorKind.ANONYMOUS, id="")
 
 
@@ -155,9 +159,9 @@ def provisioner_of(provider_id: str) -> str:
 
 
 def provider_kept_by(actor: Actor) -> str:
-    """Return the only provider whose users and groups this caller may maintain, if it has the right.
+    """Return the id of the only provider for which this caller may maintain users and groups.
 
     For a provisioning token of the gateway (`identity/provisioning.py`) it is the provider in the user id. For any
-    other caller it is the provider of its own token.
+    other caller it is the provider of its own token. The right itself is checked elsewhere.
     """
     return actor.id.removeprefix(_OWN) if actor.id.startswith(_OWN) else actor.provider

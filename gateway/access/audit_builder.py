@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the audit record of a decision: the caller, the operation, the outcome and its reason."""
+"""Build the audit record of a decision: the caller, the operation, the outcome and the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.access.request_context import RequestContext
 from gateway.access.resolved import Resolution
 
 Judged = tuple[Operation, Decision]
-"""One operation, or one part of one, and how it was decided."""
+"""(an operation or a part of one, its decision)"""
 
 
 def told_of(
@@ -32,7 +32,7 @@ def told_of(
 
 
 def record_of(context: RequestContext, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
-    """The record of everything that was decided in one admission."""
+    """Return the audit record of all decisions of one admission."""
     actor = context.actor
     record = AuditRecord(
         id=uuid7(),
@@ -53,7 +53,7 @@ def record_of(context: RequestContext, told: Sequence[Judged], resolution: Resol
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
         detail={name: text for operation, _ in told for name, text in operation.told().items()},
     )
-    # Cut before it waits in memory; a record of a few things is not large.
+    # Long records are cut before they wait in memory. A record with few objects is never too long.
     many = len(told) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
     return bounded(record) if many else record
 

@@ -13,7 +13,7 @@ AUDIT_FORMAT = 1
 
 
 class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Name the caller, and the engine that acts for it. `subject_proven` is false if the engine asserted the caller.
+    """The caller, and the engine that acts for it. `subject_proven` is false if the engine asserted the caller.
 
     Below a view that is read with its owner's rights, `id` is that owner and `asked_by` the caller.
     """
@@ -27,7 +27,7 @@ class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Name an object of a decision: as in the request, and by its id if it exists."""
+    """An object of a decision: its name as in the request, and its id if it exists."""
 
     type: str
     id: str | None = None
@@ -36,9 +36,9 @@ class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries of a list that a record of limited size has no room for: how many, and the SHA-256 of the whole list.
+    """Summary of list entries that exceed the size limit: their number, and the SHA-256 of the whole list.
 
-    The digest is that of the list's compact JSON as the record would hold it (`audit_size.digest`).
+    The digest is that of the list's compact JSON as the record would contain it (`audit_size.digest`).
     """
 
     count: int
@@ -46,7 +46,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One operation's verdict. `failure` keeps the true reason that the answer may hide."""
+    """The decision on one operation. `failure` is the true reason, which the answer may hide."""
 
     operation: str
     outcome: str
@@ -61,7 +61,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Record one decision of the door. Use cases fill `detail`: what was vended or changed."""
+    """One admission by the door. Use cases fill `detail` with what they vended or changed."""
 
     id: UUID
     format: int
@@ -70,7 +70,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     actor: AuditedActor
     decisions: tuple[AuditedDecision, ...]
     client_request_id: str | None = None
-    """Holds what the caller sent as `x-request-id`: any text, and the same one as often as the caller likes."""
+    """The `x-request-id` that the caller sent: any text, and not necessarily unique."""
     user_agent: str | None = None
     client_address: str | None = None
     detail: Mapping[str, str] = {}

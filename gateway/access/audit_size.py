@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limit the size of audit records: entries beyond the limit are counted, and a digest binds them to the record.
 
-A request may name a thousand objects, and each record passes memory, the database and every export.
+A request may name a thousand objects, and each record passes through memory, the database and every export.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["MAX_RECORD_BYTES", "bounded", "digest", "encode_record"]
 
 MAX_RECORD_BYTES: Final = 65_536
 _MAX_DETAIL_BYTES: Final = 8_192
-"""For each entry of `detail`."""
+"""Limit of each entry of `detail`."""
 _MAX_DETAILS_BYTES: Final = 24_576
 _MAX_REASONS_BYTES: Final = 4_096
-"""For the reasons of one decision."""
+"""Limit of the reasons of one decision."""
 _MAX_NAME_CHARACTERS: Final = 1_024
 _SPARE: Final = 1_024
-"""For the counts and digests themselves."""
+"""Bytes reserved for the counts and digests themselves."""
 
 _encoder = msgspec.json.Encoder()
 Entry = TypeVar("Entry")
@@ -41,7 +41,7 @@ def digest(whole: object) -> str:
 
 
 def bounded(record: AuditRecord) -> AuditRecord:
-    """Return the record itself when it is small enough, else one with the first entries of its long lists."""
+    """Return the record itself if it is small enough, else a copy with the first entries of its long lists."""
     if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
         return record
     detail, detail_left_out = _short_details(record.detail)
@@ -59,7 +59,7 @@ def bounded(record: AuditRecord) -> AuditRecord:
 
 
 def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
-    """Return the decision with as many of its resources as there is room for; None when there is room for none."""
+    """Return the decision with as many resources as fit in `room` bytes; None if it does not fit without any."""
     if _size(decision) <= room:
         return decision
     reasons = _first(decision.policy_reasons, _MAX_REASONS_BYTES)
@@ -77,7 +77,7 @@ def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
 
 
 def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, shortened: bool = False) -> LeftOut | None:
-    """Return the summary of entries that a list lacks. One that was cut `before` keeps the digest of the whole list."""
+    """Return the summary of the entries cut from a list. A list cut `before` keeps its first digest."""
     if kept == len(whole) and not shortened:
         return before
     missing = len(whole) - kept
@@ -87,14 +87,14 @@ def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, sho
 
 
 def _short_name(resource: AuditedResource) -> AuditedResource:
-    """Return the resource with the beginning of a name that is too long."""
+    """Return the resource; a name that is too long is cut to its beginning."""
     if resource.name is None or len(resource.name) <= _MAX_NAME_CHARACTERS:
         return resource
     return msgspec.structs.replace(resource, name=resource.name[:_MAX_NAME_CHARACTERS] + "\u2026")
 
 
 def _short_details(detail: Mapping[str, str]) -> tuple[dict[str, str], dict[str, LeftOut]]:
-    """Return (entries of limited size, what was left out by name). JSON lists keep their first entries."""
+    """Return (entries of limited size, summaries of the cut entries by name). JSON lists keep their first entries."""
     short: dict[str, str] = {}
     left_out: dict[str, LeftOut] = {}
     room = _MAX_DETAILS_BYTES
@@ -127,7 +127,7 @@ def _first_words(text: str, room: int) -> str:
 
 
 def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:
-    """Return as many entries, from the first on, as encode to at most `room` bytes."""
+    """Return the first entries that together encode to at most `room` bytes."""
     kept: list[Entry] = []
     for entry in entries:
         room -= _size(entry) + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers of refusals: absent and invisible objects get the same answer, visible ones another."""
+"""Error responses of refusals. Absent and invisible objects get the same response, visible ones another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gateway.iceberg.errors import (
     WarehouseActionForbidden,
 )
 
-#: Roles by groups of a token that can count for one question: OpenFGA's limit of contextual tuples.
+#: Maximum number of roles by groups of a token in one check: OpenFGA's limit of contextual tuples.
 MAX_GROUP_ROLES = 100
 
 
@@ -42,7 +42,7 @@ class DecisionUnavailable(ServiceUnavailableException, type="AuthorizationBacken
 
 
 class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBackendError"):
-    """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", 429 as "try again"."""
+    """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", and 429 as "retry"."""
 
 
 _MAINTENANCE_SECONDS = 30
@@ -53,19 +53,19 @@ class ShareExceeded(TooManyRequests, type="ShareExceeded"):
 
 
 class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
-    """Read-only maintenance: nothing is changed for a while."""
+    """Read-only maintenance refuses changes."""
 
 
 class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
-    """As InMaintenance, for catalog mutations (as DecisionUnavailableBeforeChange)."""
+    """As InMaintenance, for catalog mutations; see DecisionUnavailableBeforeChange for the status."""
 
 
 class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
-    """As InMaintenance, for a request that no client shall repeat."""
+    """As InMaintenance, for a request that clients must not retry."""
 
 
 class ProjectNotFound(CatalogError, code=404):
-    """No such project, or none the caller may see."""
+    """The project does not exist, or the caller may not see it."""
 
 
 class WarehouseNotActive(CatalogError, code=404):
@@ -73,55 +73,55 @@ class WarehouseNotActive(CatalogError, code=404):
 
 
 class UserNotFound(CatalogError, code=404):
-    """No such user, or none the caller may see."""
+    """The user does not exist, or the caller may not see it."""
 
 
 class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
-    """No such role, or none the caller may see."""
+    """The role does not exist, or the caller may not see it."""
 
 
 class TaskNotFound(CatalogError, code=404):
-    """No such task, or none the caller may see."""
+    """The task does not exist, or the caller may not see it."""
 
 
 class InvalidAssumeRoleId(CatalogError, code=400):
-    """The role to act as is none, or none the caller may see."""
+    """The role to act as does not exist, or the caller may not see it."""
 
 
 class AssumeRoleForbidden(ForbiddenException):
-    """The caller is not in the role, or the request is about another project."""
+    """The caller is no member of the role, or the request is about another project."""
 
 
 class ProjectTokenForbidden(ForbiddenException):
-    """The caller's token is valid for one project, and the operation is about none."""
+    """The caller's token is valid for one project, and the operation is about no project."""
 
 
 class DelegationForbidden(ForbiddenException):
-    """An engine acts for the caller, and the operation is for callers themselves alone."""
+    """An engine acts for the caller, and engines cannot request this operation for users."""
 
 
 class TooManyGroups(ForbiddenException):
-    """More groups in the caller's token stand for roles here than one question has room for."""
+    """More groups in the caller's token map to roles here than one check can hold."""
 
 
 class UserDeactivated(ForbiddenException):
-    """The caller, or the engine that acts for them, was deactivated where the company keeps its people."""
+    """The provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
 
 
 class ServerActionForbidden(ForbiddenException):
-    """Refused on the server."""
+    """The caller may not take this action on the server."""
 
 
 class ProjectActionForbidden(ForbiddenException):
-    """Refused on a project."""
+    """The caller may see a project, and may not take this action on it."""
 
 
 class UserActionForbidden(ForbiddenException):
-    """Refused on a user."""
+    """The caller may see a user, and may not take this action on it."""
 
 
 class RoleActionForbidden(ForbiddenException):
-    """Refused on a role."""
+    """The caller may see a role, and may not take this action on it."""
 
 
 _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
@@ -147,7 +147,7 @@ _ABSENT_TABULARS: Final[Mapping[refs.ObjectType, tuple[type[CatalogError], str]]
 def not_found(ref: refs.Ref) -> CatalogError:
     """Return the one answer for absent objects and for those that the caller may not see.
 
-    It is made from the request alone, so it cannot distinguish the two.
+    It depends on the request alone, so it cannot distinguish the two.
     """
     match ref:
         case refs.TabularRef():
@@ -174,7 +174,7 @@ def not_found(ref: refs.Ref) -> CatalogError:
 
 
 def no_task(id: UUID) -> TaskNotFound:
-    """The answer for a task that there is not, and for one that the caller may not see."""
+    """Return the answer for a task that does not exist, or that the caller may not see."""
     return TaskNotFound(f"Task does not exist: {id}")
 
 
@@ -186,7 +186,10 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
 
 
 def right_ends(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
-    """Return the 403 for a change that outlives the right it rests on; `ends` is when the caller loses `relation`."""
+    """Return the 403 for a change that would outlive the right behind it.
+
+    `ends` is the time at which the caller loses `relation`.
+    """
     reason = (
         f"it changes rights for good, and {relation} ends at {ends.isoformat()}. It takes a grant, and a membership of "
         "roles, without an end; principals with manage_grants can give one, or do it themselves"
@@ -195,8 +198,9 @@ def right_ends(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends:
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
-    """Return the answer to a column grantee whose request comes without an enforcer. It names the remedy, and neither
-    columns nor grantors.
+    """Return the answer to a column grantee without an engine that is an enforcer.
+
+    It names the remedy, but neither columns nor grantors.
     """
     return ForbiddenException(
         f"{operation} is not allowed for {_who(actor)}: not all of this table may be read. Query it through an engine "
@@ -213,14 +217,15 @@ def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> Forbi
 
 
 def _who(actor: Actor) -> str:
-    """Return the name of the principal that lacks a right. Below a view with an owner the caller does not learn that
-    name; the audit records it.
+    """Return the name of the principal that lacks a right.
+
+    Below a view with an owner the caller does not learn that name; the audit records it.
     """
     return actor.id if actor.asked_by is None else "the owner of the view that it is read through"
 
 
 def too_many_groups() -> TooManyGroups:
-    """Return the answer to a token with too many groups that stand for roles here."""
+    """Return the answer to a token with too many groups that map to roles here."""
     return TooManyGroups(
         f"More than {MAX_GROUP_ROLES} groups in the token stand for roles here. Have the provider send fewer groups, "
         "or put the user into the roles."
@@ -235,8 +240,9 @@ def user_deactivated() -> UserDeactivated:
 
 
 def unavailable(catalog_mutation: bool) -> CatalogError:
-    """Return the answer for a decision that cannot be made: 503, or 429 where clients would take 503 for "state
-    unknown".
+    """Return the answer for a decision that cannot be made: 503, or 429 for catalog mutations.
+
+    Clients would take 503 there for "state unknown".
     """
     message = "The authorization of this request cannot be decided right now. Nothing was changed; try again later."
     if catalog_mutation:
@@ -245,7 +251,7 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
 
 
 def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
-    """Return the answer for a record that the audit does not take: 429 if the caller alone filled its share."""
+    """Return the answer for a record that the audit rejects: 429 if the caller's own records fill its share."""
     if isinstance(failed, AuditShareFull):
         return ShareExceeded(
             "Your share of audit records that wait to be written is in use. Nothing was done. Retry after 1 s; the "
@@ -255,12 +261,15 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
 
 
 def not_kept_in_maintenance(why: str) -> CatalogError:
-    """Return the answer of read-only maintenance to a request that is worthless later; no client repeats a 400."""
+    """Return the answer of read-only maintenance to a request that must not be retried. Clients do not retry a 400."""
     return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {why}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:
-    """The answer of read-only maintenance: 503, or 429 where clients would take 503 for "state unknown"."""
+    """Return the answer of read-only maintenance: 503, or 429 for catalog mutations.
+
+    Clients would take 503 there for "state unknown".
+    """
     message = "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later."
     kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance
     return kind(message, retry_after_s=_MAINTENANCE_SECONDS)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolve column-level access and check that the engine can enforce it.
 
-Callers that may read all of a table, or nothing of it, cost nothing here. Enforcement is the engine's own work, so the
-engine must be proven: a token of the gateway names it beside the user, and it must hold `enforcer` at this moment. A
-header, or a bearer token that an engine passes on, proves nothing.
+A caller that may read all of a table, or nothing of it, causes no calls here. The engine itself enforces restrictions,
+so it must be proven: a token of the gateway names it beside the user, and it must hold `enforcer` at this moment. A
+header, or a bearer token that an engine forwards, proves nothing.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gateway.obligations.columns import Inexpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
 
 Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
-"""What both engines say of one operation, and whether who asks in the caller's name may."""
+"""(answers to the demands, answer of the policies, True if the engine may act for the caller) for one operation."""
 
-#: From so many bytes on a document is taken apart beside the requests of others.
+#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
 _LARGE = 262_144
 
 
 class ColumnRestrictions:
-    """Settles demands that hold of some columns only."""
+    """Resolves demands that hold for some columns only."""
 
     def __init__(self, engines: Engines, columns: GrantedColumns) -> None:
         self._engines = engines
         self._columns = columns
 
     async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
-        """Return the answers, with a restriction on those that hold for some columns and whose engine is an enforcer.
+        """Return the answers. Those that hold for some columns get a restriction if the engine is an enforcer.
 
         Raises DecisionEngineUnavailable.
         """
@@ -84,12 +84,12 @@ class ColumnRestrictions:
 
 
 def enforcing(row: ResolvedTable) -> Question:
-    """Return the relation that an engine needs to enforce restrictions on this table."""
+    """Return the question to OpenFGA about an engine that must enforce restrictions on this table."""
     return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
 
 
 async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
-    """Return the restriction to these columns of a table; None if it cannot be expressed, or no column is left."""
+    """Return the restriction to these columns; None if it cannot be expressed, or no column is left."""
     if not granted:
         return None
     if len(excerpt.text) > _LARGE:
@@ -98,8 +98,9 @@ async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -
 
 
 def restriction_under(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
-    """Return the restriction to these columns of the table that the excerpt, or a whole document, describes; None if it
-    cannot be expressed, or no column is left.
+    """Return the restriction to these columns; None if it cannot be expressed, or no column is left.
+
+    `excerpt` describes the table; its text may be a whole metadata document.
     """
     try:
         columns = columns_of(excerpt.text)

@@ -18,11 +18,11 @@ from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
 
 class Outcome(StrEnum):
-    """How an operation was decided."""
+    """The outcome of a decision."""
 
     ALLOWED = "allowed"
     HIDDEN = "hidden"
-    """Answered as if the object did not exist."""
+    """The answer is that for an absent object."""
     FORBIDDEN = "forbidden"
     UNAVAILABLE = "unavailable"
 
@@ -54,9 +54,11 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DemandAnswer:
-    """Hold the answer to one demand: the row (None if absent), its visibility, and whether the relation holds. If it
-    does not, `partly` says that the column-level relation holds, and `restriction` applies if an enforcer acts for the
-    caller.
+    """The answer to one demand.
+
+    `row` is None if the object is absent. `visible` is True if the caller may know that the object exists, and `holds`
+    if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
+    if an enforcer acts for the caller.
     """
 
     demand: Demand
@@ -69,8 +71,10 @@ class DemandAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Hold the decision on one operation. `held` are the demands that hold, required or optional. `obligations` come
-    from column grants and policies; None for a refusal without any.
+    """The decision on one operation.
+
+    `held` are the demanded relations that hold, required or optional. `obligations` come from column grants and
+    policies; None for a refusal without any.
     """
 
     outcome: Outcome
@@ -91,7 +95,7 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
     """Return the decision: allowed if every required demand holds and the policies allow.
 
     The first required demand that fails determines the answer, in the order of the operation. An absent or invisible
-    object is hidden whatever else holds. Only callers that see the object learn of policies.
+    object is hidden, whatever else holds. Only callers that see the object receive the reasons of policies.
     """
     reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)
     denied_too = DeterminedBy.OPENFGA if policy.allow else DeterminedBy.BOTH
@@ -137,7 +141,7 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
 
 
 def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAnswer]) -> Decision:
-    """Return the verdict, refused if it carries an obligation that nothing enforces at the place of its operation."""
+    """Return the decision, refused if it carries an obligation that nothing enforces at `place`."""
     why = None
     if decision.allowed and place is not None and decision.obligations is not None:
         why = unenforced(decision.obligations, place)
@@ -150,7 +154,11 @@ def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAn
 
 
 def closed(decision: Decision, demand: Demand) -> Decision:
-    """Hide an object in an inactive warehouse, and give a reason to callers that would see it."""
+    """Return the decision on an object in an inactive warehouse: hidden.
+
+    The audit receives a failure of its own, unless the object is hidden from the caller anyway. A decision that no
+    engine could make stays unavailable.
+    """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
     return Decision(Outcome.HIDDEN, DeterminedBy.NONE, Failure.WAREHOUSE_INACTIVE, demand)
@@ -159,8 +167,8 @@ def closed(decision: Decision, demand: Demand) -> Decision:
 def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision:
     """Return the decision on a request of an engine that may not act for the user there: hidden.
 
-    That does not depend on what the user may see. Otherwise an engine could learn by naming users what exists in
-    warehouses that are none of its business.
+    It does not depend on the user's rights. Otherwise an engine could name users to learn which objects exist in
+    warehouses that it has no delegation for. Without a required demand it is forbidden.
     """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
@@ -170,10 +178,10 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision
 
 
 def refused(failure: Failure) -> Decision:
-    """Return the refusal of a caller whatever the operation: one with too many groups, or a deactivated one."""
+    """Return the refusal for a caller with too many groups, or a deactivated one, whatever the operation."""
     return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 
 def undecided(failure: Failure) -> Decision:
-    """Return the refusal for a decision that no engine could make."""
+    """Return the refusal for an operation that no engine could decide."""
     return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determine whose rights count below a view. Pure.
+"""Determine the user whose rights count below a view. Pure.
 
-Engines that know definer views (Trino) read them with the rights of their owner, and keep the owner's name in a
+Engines that support definer views (Trino) read them with the rights of their owner, and store the owner's name in a
 property of the view. The property counts only for engines that the settings trust, and only they may set it
 (`gateway/catalog/view_owners.py`).
 """
@@ -23,12 +23,12 @@ class AmbiguousViewOwner(BadRequestException):
 
 
 def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
-    """The owner properties among `properties`, as they are spelled; `names` are folded."""
+    """Return the owner properties among `properties`, as they are spelled. `names` are case-folded."""
     return {name: value for name, value in properties.items() if name.casefold() in names}
 
 
 def runs_as(excerpt: Excerpt) -> str | None:
-    """Return the user that Trino reads the view's contents as, as the view spells it; None for a view without one.
+    """Return the user with whose rights Trino reads the view's contents, as the view spells it; None without one.
 
     Trino reads exactly this property, in this letter case, whether the settings trust an engine or not.
     """
@@ -36,9 +36,10 @@ def runs_as(excerpt: Excerpt) -> str | None:
 
 
 def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
-    """Return the user whose rights count below the view, of the caller's own provider; None if the view names none.
+    """Return the id of the user whose rights count below the view; None if the view names none.
 
-    `excerpt` has the view's properties. Raises AmbiguousViewOwner for two owners, and for an owner that is no user id.
+    The user is of the caller's own provider. `excerpt` has the view's properties. Raises AmbiguousViewOwner for several
+    owners, and for an owner that is no valid user id.
     """
     found = owners_in(properties_in(excerpt.text), frozenset(caller.owner_properties))
     if not found:

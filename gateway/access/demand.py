@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 
-#: A fact about an operation that policies may look at.
+#: A fact about an operation that policies receive.
 Fact = str | int | bool | None | tuple[str, ...]
 Facts = Mapping[str, Fact]
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Demand that the caller has `relation` on the object `on`.
+    """A demand: the caller must have `relation` on the object `on`.
 
-    With `required=False` the answer decides *how* the operation is done (credentials to read or to write, all rows or
-    filtered ones), never whether. `Permit.holds` returns it.
+    With `required=False` the answer determines *how* the operation is done (credentials for reads or for writes, all
+    rows or filtered ones), never whether. `Permit.holds` returns it.
 
     `alternative` is a second relation that is enough: principals that manage grants on an object need not see it
     otherwise (`manage_grants`).
@@ -28,8 +28,8 @@ class Demand:
     (`gateway.access.column_restrictions`); `Permit.restriction` then returns the restriction. Without an enforcer the
     refusal names the remedy.
 
-    `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials that
-    write). In read-only maintenance it is not checked, and so not held.
+    `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials for
+    writes). In read-only maintenance it is not checked, and so not held.
     """
 
     relation: Can
@@ -41,5 +41,5 @@ class Demand:
 
     @property
     def relations(self) -> tuple[Can, ...]:
-        """The relations of which one is enough."""
+        """The accepted relations; one of them is enough."""
         return (self.relation,) if self.alternative is None else (self.relation, self.alternative)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of the door's dependencies. None of them is ever an allow."""
+"""Failures of the door's dependencies. The door never treats one as an allow."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Failed = TypeVar("Failed", bound=Exception)
 
 
 class DecisionEngineUnavailable(Exception):
-    """OpenFGA or OPA did not answer, answered late, or answered something that is no decision."""
+    """OpenFGA or OPA did not answer, answered too late, or sent an invalid answer."""
 
 
 class WriteOutcomeUnknown(DecisionEngineUnavailable):
-    """A write was sent and not answered: it may have happened, and may still happen until the server gives up."""
+    """A write was sent and not answered. It may have happened, and may still happen until the server times out."""
 
 
 class ConditionConflict(Exception):
-    """A tuple of the write exists with another condition. Nothing was written: first delete it, by another call."""
+    """A tuple of the write exists with another condition. Nothing was written. Delete the tuple first, separately."""
 
 
 class AuditUnavailable(Exception):
@@ -25,19 +25,19 @@ class AuditUnavailable(Exception):
 
 
 class AuditShareFull(AuditUnavailable):
-    """The principal has as many records waiting in the audit buffer as it may have; other principals go on."""
+    """The principal's share of the audit buffer is full. Other principals are not affected."""
 
 
 class DatabaseUnavailable(Exception):
-    """The database cannot be reached or has no free connection in time; nothing was changed."""
+    """The database cannot be reached, or has no free connection in time. Nothing was changed."""
 
 
 class OutOfTime(Exception):
-    """The request took longer than it may; nothing was changed."""
+    """The request exceeded its time limit. Nothing was changed."""
 
 
 class CommitUnknown(Exception):
-    """COMMIT was sent and its outcome is unknown; only another read can show it."""
+    """COMMIT was sent and its outcome is unknown. Only another read can show it."""
 
 
 def first_of(group: ExceptionGroup[Failed]) -> Failed:

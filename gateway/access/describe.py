@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe references for policies and for the audit: as in the request, and by the id if there is one."""
+"""Describe references for policies and for the audit: as in the request, and by the id if the object exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_TOLD = 2048
 
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
-    """The first thing the operation points at, as policies see it; the server when it points at nothing."""
+    """Return the operation's first object as policies receive it; the server if the operation has none."""
     about = (*(demand.on for demand in operation.demands()), *operation.looks_up())
     if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
@@ -36,7 +36,7 @@ def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyR
 
 
 def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
-    """One reference, as policies see it."""
+    """Return one reference as policies receive it."""
     row = resolution.get(ref)
     warehouse = warehouse_of(row)
     name, namespace, warehouse_id = _written(ref)
@@ -95,7 +95,7 @@ def _stored_name(row: Resolved | None) -> str | None:
 
 
 def _namespace_of(row: Resolved | None) -> ResolvedNamespace | None:
-    """Return the namespace that something lies in, or itself if it is one."""
+    """Return the namespace that contains a row, or the row itself if it is a namespace."""
     match row:
         case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent) | ResolvedGenericTable(namespace=parent):
             return parent
@@ -111,7 +111,10 @@ def _stored_levels(row: Resolved | None) -> list[str] | None:
 
 
 def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
-    """Return the former names of a thing, and those of the namespaces it lies in or is."""
+    """Return (former names of a table or view, former names of its namespaces).
+
+    For a namespace the second element has its own former names.
+    """
     inside = _namespace_of(row)
     above = NO_FORMER_NAMES if inside is None else inside.former
     match row:
@@ -122,7 +125,7 @@ def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
 
 
 def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
-    """(name, namespace levels, warehouse id) as the caller wrote them."""
+    """Return (name, namespace levels, warehouse id) as in the request."""
     match ref:
         case refs.TabularRef(warehouse_id=warehouse_id) if ref.named:
             return ref.identifier.name, list(ref.identifier.namespace.levels), str(warehouse_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door: resolve, ask both engines at once, combine, write down, hand out permits."""
+"""The door: decide every operation with both engines, write the audit record, and mint permits."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.W
 
 
 class Door:
-    """Decide every operation.
+    """The door: decides every operation.
 
-    Permits are minted for allowed decisions only, and the latch lets no success answer leave without one. All
-    collaborators fail by raising, and nothing in this class turns a failure into an allow.
+    Permits are minted for allowed decisions only, and the latch sends no success answer without one. All collaborators
+    fail by raising, and nothing in this class turns a failure into an allow.
 
-    `read_only` refuses every change in maintenance (`Operation.pauses`). `hypothetical_checks` answers what the door
-    would decide for other principals.
+    With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
+    evaluates decisions for other principals.
     """
 
     def __init__(
@@ -103,23 +103,25 @@ class Door:
         self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns)
 
     def pauses(self, operation: type[Operation]) -> bool:
-        """As `Preconditions.pauses`."""
+        """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""
         return self._threshold.pauses(operation)
 
     def require_open(self, operation: type[Operation]) -> None:
-        """As `Preconditions.require_open`."""
+        """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_open`)."""
         self._threshold.require_open(operation)
 
     async def admit(self, context: RequestContext, operation: Op) -> Permit[Op]:
-        """The permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
+        """Return the permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
         permit, _ = await self.admit_with(context, operation, None)
         return permit
 
     async def admit_with(
         self, context: RequestContext, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """As `admit`, and in the same round the permit for `extra` if there is one that is allowed too; its refusal
-        raises nothing.
+        """Return the permit for `operation`, and the permit for `extra` if that is given and allowed.
+
+        Both are decided in one round. A refusal of `operation` is raised as in `admit`. A refusal of `extra` raises
+        nothing: its permit is None.
         """
         asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
         self._threshold.require(context, asked)
@@ -140,12 +142,12 @@ class Door:
         return permit, self._mint(context, extra, decisions[1], resolution, trail)
 
     async def assume(self, context: RequestContext, role: RoleRef, *, project: str | None = None) -> None:
-        """Let the caller of `context` act as a role from here on, in the role's project alone.
+        """Make the caller of `context` act as a role for the rest of the request, in the role's project only.
 
         `project` is the project that the request names, if any. Raises InvalidAssumeRoleId for an unknown or invisible
         role, AssumeRoleForbidden, and the errors of `admit`.
 
-        An engine that acts for a user gets no refusal here: by naming users and roles it could learn who is in which
+        An engine that acts for a user gets no refusal here: by naming users and roles it could learn the members of a
         role. The request continues without rights, and gets the answer that a member of a role without rights gets
         (LG-DEC-20).
         """
@@ -189,22 +191,20 @@ class Door:
         objects: Sequence[ObjectKey],
         by: Sequence[str | None] = (),
     ) -> list[bool]:
-        """Return for each of `objects`, in order, whether the caller of `permit` has `relation` on it: the filter of
-        lists.
+        """Return, for each of `objects` in order, whether the caller of `permit` has `relation` on it.
 
-        `by` holds for each object the user or role that may have the relation (`Question.by`), if known. Raises the
-        refusal for an outage: a list is complete for its reader, or it fails.
+        Lists are filtered with it. `by` holds the hint of each object (`Question.by`), or None. Raises the refusal for
+        an outage: a list is complete for its reader, or it fails.
         """
         return await self.hypothetical_checks.related(permit, permit.actor, relation, objects, by)
 
     async def held_until(
         self, permit: Permit[Operation], until: datetime, *, standing_on: Resolution | None = None
     ) -> datetime | None:
-        """Return the first moment up to `until` at which the caller loses a relation of `permit`; None if there is
-        none.
+        """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
 
-        `standing_on` is the resolution of the last decision, if the permit was decided again. Credentials must not
-        outlive the grants behind them. Raises the refusal for an outage.
+        Credentials must not outlive the grants behind them. `standing_on` is the resolution of the last decision, if
+        the permit was decided again. Raises the refusal for an outage.
         """
         try:
             return await self._endings.first(permit, until, standing_on or permit.resolution)
@@ -214,8 +214,8 @@ class Door:
     async def require_endless(self, permit: Permit[Operation], relation: Can, on: Ref) -> None:
         """Raise ForbiddenException if the caller holds `relation` on `on` by a right that expires.
 
-        For changes that make inherited rights permanent: an expiring right must not determine permanent ones. Raises
-        LookupError for a relation that `permit` does not hold, and the refusal for an outage.
+        Changes that make inherited rights permanent call it: an expiring right must not determine permanent ones.
+        Raises LookupError for a relation that `permit` does not hold, and the refusal for an outage.
         """
         if not permit.holds(relation, on):
             raise LookupError(f"{type(permit.operation).__name__} was not admitted by {relation} on {on!r}")
@@ -227,7 +227,7 @@ class Door:
             raise right_ends(permit.actor, permit.operation.name(), on, relation, ends)
 
     async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
-        """Raise ForbiddenException on `ref` when the caller's membership of a role ends; see `require_endless`."""
+        """Raise ForbiddenException on `ref` if the caller's membership of a role expires; see `require_endless`."""
         try:
             ends = await self._endings.membership(permit, role_id, _FOR_EVER)
         except DecisionEngineUnavailable as outage:
@@ -238,7 +238,7 @@ class Door:
     async def _judge(
         self, context: RequestContext, asked: Sequence[Operation]
     ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
-        """Return the resolution, a decision for each operation, and the decisions of the parts."""
+        """Return (resolution, the decision of each operation, the decisions of the parts of each operation)."""
         started = time.perf_counter()
         assumption = context.assumption
         resolution = await self._resolver.resolve(refs_of(asked), context.actor)
@@ -259,9 +259,9 @@ class Door:
     ) -> Resolution:
         """Decide an admitted operation again, because rights may have been revoked since. Return the new resolution.
 
-        Raises the refusal. Raises the answer for an outage, so that clients retry, if less is allowed than before:
-        names mean other objects, a relation is lost, or obligations differ. A caller that acts as a role must still be
-        in it.
+        Raises the refusal. Raises the error of an outage, so that clients retry, if less is allowed than before: names
+        mean other objects, a relation is lost, or obligations differ. A caller that acts as a role must still be a
+        member of it.
         """
         for passage in context.passages:
             await self._passed_again(context, passage)
@@ -282,7 +282,10 @@ class Door:
         return resolution
 
     async def _passed_again(self, context: RequestContext, passage: DefinerView) -> None:
-        """Decide once more that a view may be read through, and that it has the owner it had. Raises the refusal."""
+        """Decide again that a view may be read through. Raises the refusal.
+
+        Raises the error of an outage, so that clients retry, if the view was dropped or has another owner.
+        """
         asked = (passage.operation,)
         if passage.assumption is not None:
             await self._assumed_again(context, passage.assumption)
@@ -303,7 +306,7 @@ class Door:
             raise unavailable(False)
 
     async def _assumed_again(self, context: RequestContext, assumption: Assumption) -> None:
-        """Decide once more that the caller may act as the role. Raises the refusal."""
+        """Decide again that the caller may act as the role. Raises the refusal."""
         asked = (assumption.operation,)
         before = replace(context, actor=assumption.actor, assumption=None)
         resolution, decisions, groups = await self._judge(before, asked)

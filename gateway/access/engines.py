@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask both engines at once: OpenFGA about relationships, OPA about circumstances.
+"""Query both engines at once: OpenFGA about relationships, OPA about circumstances.
 
 A failure of either is raised; nothing here turns one into an answer.
 """
@@ -28,7 +28,7 @@ from gateway.iceberg.errors import CatalogError
 
 
 class Engines:
-    """The two engines that decide together: one answer for each question, or an error."""
+    """Calls the two engines that decide together. Each question gets one answer, or the call raises an error."""
 
     def __init__(self, relationships: Relationships, policies: Policies, observer: Observer) -> None:
         self._relationships = relationships
@@ -38,7 +38,7 @@ class Engines:
     async def check(
         self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
     ) -> list[bool]:
-        """Return the answers of OpenFGA alone; anything but `True` is a no. Raises DecisionEngineUnavailable."""
+        """Return the answers of OpenFGA alone; anything but `True` is False. Raises DecisionEngineUnavailable."""
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
@@ -58,11 +58,11 @@ class Engines:
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
-        """Return for each operation the answers to its `demands`, the policies' answer, and whether the engine may act
-        there.
+        """Return (answers to its `demands`, answer of the policies, True if the engine may act there) for each
+        operation.
 
-        Raises DecisionEngineUnavailable if an engine does not answer, and before that a CatalogError for a request that
-        OpenFGA cannot represent.
+        Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
+        DecisionEngineUnavailable if an engine does not answer.
         """
         down: DecisionEngineUnavailable | None = None
         wrong: CatalogError | None = None
@@ -82,10 +82,10 @@ class Engines:
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
 
     async def _delegated(self, actor: Actor, asked: Sequence[Operation], resolution: Resolution) -> list[bool]:
-        """Return for each operation whether the engine that acts for `actor` holds `delegate` there; True without an
-        engine.
+        """Return, for each operation, True if the engine that acts for `actor` holds `delegate` there, or no engine
+        acts.
 
-        Checked with every use, and cached like other checks: it costs a call only after a revocation.
+        It is checked with every operation, and cached like other checks.
         """
         engine = actor.engine_itself()
         if engine is None:
@@ -95,7 +95,7 @@ class Engines:
         answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [
-            # Acting as a role, and a success that is told again, give nothing by themselves.
+            # Assuming a role and repeating a recorded success give no access by themselves.
             not isinstance(operation, HttpOperation | ReadThroughView) or (some is not None and yes.issuperset(some))
             for operation, some in zip(asked, needed, strict=True)
         ]
@@ -141,21 +141,22 @@ class Engines:
 
 
 def may_be_delegated(operation: type[Operation]) -> bool:
-    """Return True if an engine can request the operation in a user's name: operations of the catalog, and acting as a
-    role.
+    """Return True if an engine can request the operation for a user.
+
+    These are catalog operations, public operations, and those without an endpoint, such as assuming a role.
     """
     return not issubclass(operation, HttpOperation) or operation.is_public() or operation.is_of_catalog()
 
 
 def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:
-    """Return the relations that an engine must hold for `operation`; None if nothing that it could hold is enough.
+    """Return the questions about relations that an engine must hold; None if no relation would be enough.
 
     A token of an engine for a user gives no right by itself. Each operation checks the user's right, and that the
-    engine holds `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for
-    all of its warehouses (`fga_model/warehouse.fga`). Objects outside of warehouses are out of reach: users
-    administer and grant rights only as themselves.
+    engine holds `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for all
+    of its warehouses (`fga_model/warehouse.fga`). Engines cannot reach objects outside of warehouses: users administer
+    and grant rights only as themselves.
 
-    An absent object has no place: it is hidden from the user without another reason.
+    An absent object has no warehouse here. It is hidden from the user anyway.
     """
     places: dict[Question, None] = {}
     for ref in refs_of((operation,)):

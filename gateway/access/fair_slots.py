@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots for concurrent work, given to the waiting principals in turn (round-robin) instead of first come, first served.
 
-State of one event loop; nothing here is safe between threads.
+All state belongs to one event loop. Nothing here is safe between threads.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class TooManyWaiting(Exception):
 
 
 class FairSlots:
-    """Share slots fairly: at most `total` in use, and at most `each` of them by one principal.
+    """Slots that principals share fairly: at most `total` in use, and at most `each` of them by one principal.
 
-    Each principal has a queue of at most `waiting` waiters (None: no limit). Principals take turns: a free slot is
-    given to the first waiter of the next principal.
+    Each principal has a queue of at most `waiting` waiters (None: no limit). A free slot is given to the first waiter
+    of the next principal in turn.
     """
 
     def __init__(self, total: int, *, each: int, waiting: int | None = None) -> None:
@@ -40,9 +40,9 @@ class FairSlots:
         return self._in_use
 
     def try_acquire(self, principal: str) -> bool:
-        """Take a slot if one is free for the principal now; True if it was taken.
+        """Take a slot if one is free for the principal now. Return True if it was taken.
 
-        A free slot is never taken past an earlier waiter: waiters that could use it received it already.
+        It never overtakes a waiter: a waiter that could use a free slot has already received it.
         """
         if principal in self._queues or not self._is_free_for(principal):
             return False
@@ -50,7 +50,11 @@ class FairSlots:
         return True
 
     async def acquire(self, principal: str) -> None:
-        """Wait for a slot. Raises TooManyWaiting at once. A cancelled waiter leaves its queue, and holds no slot."""
+        """Wait for a slot.
+
+        Raises TooManyWaiting at once if the principal's queue is full. A cancelled waiter leaves its queue, and holds
+        no slot.
+        """
         if self.try_acquire(principal):
             return
         queue = self._queues.get(principal)
@@ -64,14 +68,14 @@ class FairSlots:
             await granted
         except BaseException:
             if granted.done() and not granted.cancelled():
-                # The slot was granted in the same moment: it goes to the next waiter.
+                # The slot was granted at the moment of the cancellation. Pass it to the next waiter.
                 self.release(principal)
             else:
                 self._leave(principal, granted)
             raise
 
     def release(self, principal: str) -> None:
-        """Return a slot, which the next waiter gets. Raises ValueError if the principal holds none."""
+        """Release a slot, which the next waiter gets. Raises ValueError if the principal holds none."""
         held = self._held.get(principal, 0)
         if held < 1:
             raise ValueError(f"no slot of {principal!r} to release")
@@ -110,7 +114,7 @@ class FairSlots:
                 self._queues.move_to_end(principal)
             else:
                 del self._queues[principal]
-            # A cancelled future waits for its task to run; it takes no slot.
+            # A future can be cancelled before its task has left the queue; it takes no slot.
             if not granted.done():
                 self._take(principal)
                 granted.set_result(None)

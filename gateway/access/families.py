@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families of operations: the same request for several object types, one class each.
 
-Policies and the audit know an operation by its name (`read_table_assignments`), so each object type has a class. The
-common parts are written once, in an abstract operation with the field `on`.
+Policies and the audit identify an operation by its name (`read_table_assignments`), so each object type has a class.
+The common parts are written once, in an abstract operation with the field `on`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Family = TypeVar("Family", bound=Operation)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Describe how requests of the management API name an object type.
+    """Names of an object type in requests of the management API.
 
     `noun` is part of operation names, `words` of their descriptions, `path` of their endpoints. `on` is the type of the
     field with the reference.
@@ -59,7 +59,7 @@ GENERIC_TABLE: Final = Target(
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
-#: A dropped table that can be restored is found too: its grants are restored with it.
+#: These targets also find dropped tables that can be restored: their grants are restored with them.
 KEPT_TABULARS: Final = (
     replace(TABLE, on=InPathDropped[TableRef]),
     replace(VIEW, on=InPathDropped[ViewRef]),
@@ -70,10 +70,10 @@ KEPT_TABULARS: Final = (
 def one_for_each(
     base: type[Family], targets: Iterable[Target], *, name: str, endpoint: str, doc: str, **members: object
 ) -> tuple[type[Family], ...]:
-    """Declare one operation for each target.
+    """Declare one operation for each target, and return the classes.
 
     `{noun}` in `name`, `{path}` in `endpoint` and `{words}` in `doc` are those of the target. `members` are class
-    attributes of all of them. Raises TypeError as every declaration of an operation does.
+    attributes of all of them. Raises TypeError for an invalid declaration.
     """
     return tuple(_declare(base, each, name, endpoint, doc, members) for each in targets)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the earliest time at which a permit's grants expire: of relations, role memberships, views on the way, and
-delegation.
+"""Compute the earliest time at which a permit's grants expire.
+
+Relations, role memberships, definer views and delegation count.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gateway.obligations.kinds import ReadableColumns
 
 
 class GrantExpiry:
-    """Find expiries by bisection: while time passes, grants are only lost."""
+    """Finds expiries by bisection: as time passes, grants are only lost."""
 
     def __init__(self, resolver: Resolver, engines: Engines) -> None:
         self._resolver = resolver
@@ -37,8 +38,7 @@ class GrantExpiry:
         resolution: Resolution,
         held: Collection[tuple[Can, Ref]] | None = None,
     ) -> datetime | None:
-        """Return the first moment up to `until` at which the caller loses a relation of `permit`; None if there is
-        none.
+        """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
 
         `resolution` is that of the last decision. With `held`, only these relations of the permit count. Raises
         DecisionEngineUnavailable.
@@ -46,7 +46,7 @@ class GrantExpiry:
         actor = resolution.acting(permit.actor)
         held = permit.held if held is None else held
         questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
-        # The columns that may be read end one by one, and whoever reads them with keys must end with the first.
+        # Grants on columns expire one by one. Credentials must expire with the first of them.
         restrictions = [each for each in permit.obligations if isinstance(each, ReadableColumns)]
         questions += [
             Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
@@ -57,7 +57,7 @@ class GrantExpiry:
         found.append(await self._of_membership(actor, resolution.now, until))
         engine = actor.engine_itself()
         if engine is not None:
-            # Nor may it outlive that the engine acts for the caller.
+            # The permit must not outlive the rights of the engine that acts for the caller either.
             places = questions_to_engine(permit.operation, resolution) or []
             tables = {each.table for each in restrictions}
             places = [
@@ -72,7 +72,7 @@ class GrantExpiry:
         return min((end for end in found if end is not None), default=None)
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
-        """Return when the caller's membership of a role ends, up to `until`, or None.
+        """Return the time up to `until` at which the caller's membership of a role expires; None if there is none.
 
         Raises DecisionEngineUnavailable.
         """
@@ -82,7 +82,7 @@ class GrantExpiry:
         return await self._first_loss(member, [question], permit.resolution.now, until)
 
     async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
-        """Return, for each passage, when its reader loses the view and when its reader's role membership ends."""
+        """Return two times for each definer view: the reader's loss of the view, and the end of its role membership."""
         found = []
         for passage in permit.passages:
             resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
@@ -95,7 +95,8 @@ class GrantExpiry:
         return found
 
     async def _of_membership(self, actor: Actor, now: datetime, until: datetime) -> datetime | None:
-        """Return when the membership in the role that `actor` assumed ends; None if it does not or there is no role.
+        """Return the time at which the membership in `actor`'s assumed role expires; None if it does not, or without a
+        role.
 
         The grants to the role do not include this membership.
         """
@@ -108,7 +109,7 @@ class GrantExpiry:
     async def _first_loss(
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
     ) -> datetime | None:
-        """The first end of a grant to `actor`, up to `until`, from which on not all of `questions` are a yes."""
+        """Return the first expiry of a grant to `actor`, up to `until`, from which on not all `questions` are True."""
         ends = await self._resolver.endings(actor, after=now, until=until)
         first, last = 0, len(ends)
         while first < last:

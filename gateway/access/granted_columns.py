@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Determine the columns of a table that a principal may read: those granted in both PostgreSQL and OpenFGA.
 
-Rows select the columns to check, so that a thousand columns cost no thousand checks. Relationships decide.
+PostgreSQL's rows select the columns to check, so that a table with a thousand columns does not need a thousand checks.
+OpenFGA decides.
 """
 
 from __future__ import annotations
@@ -23,22 +24,24 @@ _AT_A_TIME: Final = 16
 
 
 class GrantedColumns:
-    """Look up granted columns, by field id, for tables by their references. Tables without any are left out."""
+    """Looks up granted columns, by field id, for references to tables. Tables without any are left out."""
 
     def __init__(self, resolver: Resolver, engines: Engines) -> None:
         self._resolver = resolver
         self._engines = engines
 
     async def recorded(self, actor: Actor, rows: Mapping[Ref, ResolvedTable]) -> dict[Ref, frozenset[int]]:
-        """Return the grants that PostgreSQL records, by one statement. It includes absent tables, so that they take as
-        long.
+        """Return the columns with grants in PostgreSQL, by one statement.
+
+        Without any table it queries an unused id, so that absent tables take as long.
         """
         known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(NOBODY_HAS_THIS_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
-        """Yield ids of tables and views with the excerpts of their documents (`Resolver.excerpts`). Few are read at a
-        time: that of a wide table takes a megabyte.
+        """Yield (id, excerpt) for tables and views (`Resolver.excerpts`).
+
+        Few are read at a time, because the excerpt of a wide table takes a megabyte.
         """
         for first in range(0, len(ids), _AT_A_TIME):
             for id, excerpt in (await self._resolver.excerpts(ids[first : first + _AT_A_TIME])).items():
@@ -56,7 +59,8 @@ class GrantedColumns:
         """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         asked = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
-            # Many of a kind are looked for among all that somebody was given, and checked where they are not named.
+            # The hint lets the adapter list the caller's columns at once. It then checks only columns outside of the
+            # list.
             Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision, Privilege.SELECT)
             for ref, field in asked
         ]

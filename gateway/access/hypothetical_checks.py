@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate what the door would decide for another principal or object: for lists, and for admitted checks.
+"""Evaluate the door's decision for another principal or object, for lists and for admitted checks.
 
 Nothing here mints permits. Only the door does (`door.py`).
 """
@@ -30,7 +30,7 @@ from gateway.access.shares import Lane, principal_key
 
 
 class HypotheticalChecks:
-    """Answer checks with both engines, without admission. Each method raises the refusal for an outage."""
+    """Evaluates checks with both engines, without admission. Each method raises the refusal for an outage."""
 
     def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns) -> None:
         self._resolver = resolver
@@ -49,7 +49,10 @@ class HypotheticalChecks:
         objects: Sequence[ObjectKey],
         by: Sequence[str | None] = (),
     ) -> list[bool]:
-        """As `Door.visible`, for another actor: only for operations that were admitted to ask about others."""
+        """Return, for each of `objects` in order, whether `actor` has `relation` on it; see `Door.visible`.
+
+        For another actor than the caller, call it only if the operation was admitted to check other principals.
+        """
         if not objects:
             return []
         within = only_warehouse(permit.resolution)
@@ -67,7 +70,7 @@ class HypotheticalChecks:
     async def holds(self, permit: Permit[Operation], asked: Sequence[tuple[Can, Ref]]) -> list[bool]:
         """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
 
-        A yes allows nothing: the policies are not part of it.
+        A yes allows nothing, because the policies are not evaluated.
         """
         resolution = permit.resolution
         supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in asked]
@@ -85,11 +88,14 @@ class HypotheticalChecks:
         return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, asked, strict=True)]
 
     def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
-        """The slots that questions of this request take."""
+        """Return the function that makes a context manager for one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
     async def would(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
-        """Return what both engines would answer now, in order: only for operations that were admitted to ask it."""
+        """Return, for each check in order, whether both engines would allow it now.
+
+        Call it only if the operation was admitted for these checks.
+        """
         try:
             return await weigh(
                 supposed,
@@ -100,7 +106,7 @@ class HypotheticalChecks:
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
                 room=self._room(permit),
-                # What an engine asks about a user blocks that user's statement, which the engine gives up soon.
+                # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
             )
         except DecisionEngineUnavailable as outage:
@@ -109,11 +115,11 @@ class HypotheticalChecks:
     async def readable_columns(
         self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
     ) -> list[frozenset[int]]:
-        """Return the readable columns, by field id, of tables that an actor may read in part, in order.
+        """Return the readable columns, by field id, of each (actor, table) in order.
 
-        Both engines must allow the table in part and the column; otherwise there are none. Only for operations that
-        were admitted to ask it. Each actor costs one statement, also if all tables are absent, and tables without
-        granted columns cost no check.
+        Both engines must allow reading the table in part, and the column; otherwise the set is empty. Call it only if
+        the operation was admitted for these checks. Each actor costs one statement, also if all tables are absent.
+        Tables without granted columns cost no check.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}
         for actor in dict.fromkeys(actor for actor, _ in asked):
@@ -133,19 +139,22 @@ class HypotheticalChecks:
         return [found.get(each, frozenset()) for each in asked]
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
-        """As `GrantedColumns.excerpts`: only for tables and views of which the question was answered with yes."""
+        """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).
+
+        Call it only for objects with a check that returned True.
+        """
         async for each in self._columns.excerpts(ids):
             yield each
 
 
 def _lane(permit: Permit[Operation]) -> Lane:
-    """Return where the questions of a request wait: the lane of engines is for those that are proven to be one."""
+    """Return the lane for the checks of a request. The lane of engines is for proven engines only."""
     return Lane.ENGINE if _inspects(permit.operation) or permit.actor.engine is not None else Lane.USER
 
 
 def _inspects(operation: Operation) -> bool:
-    # Anybody may send `delegated` with questions about themselves. One about others is answered to inspectors alone,
-    # and comes this far only after that was decided.
+    # Every caller may send `delegated` with checks about itself. Checks about other principals need the right of an
+    # inspector, which was decided before this point.
     return (
         isinstance(operation, BatchCheck)
         and operation.delegated
@@ -154,5 +163,5 @@ def _inspects(operation: Operation) -> bool:
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:
-    """Return the pin for cached answers; None for other actors, because expiries are known of the caller alone."""
+    """Return the pin for cached answers; None for other actors, because only the caller's expiries are known."""
     return pin_of(permit.resolution) if actor == permit.actor else None

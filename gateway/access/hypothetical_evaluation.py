@@ -28,16 +28,16 @@ from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
 from gateway.obligations.application import Place, unenforced
 
-#: Actors asked about at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
-#: call to OPA and few to OpenFGA, however many questions there are; more of them would slow down all other decisions.
+#: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
+#: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
 AT_ONCE = 4
-#: Of these, the most for one principal, so that it does not keep the others waiting.
+#: The maximum of these for one principal, so that other principals are served too.
 AT_ONCE_EACH = 1
 
-#: What the catalog does with a warehouse; the other actions on one are management.
+#: Catalog actions on a warehouse; the other actions on warehouses are management.
 _OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
 
-#: What management does with things in a warehouse, active or not.
+#: Management actions on objects in a warehouse. An inactive warehouse allows them too.
 _OF_MANAGEMENT = frozenset(
     each
     for each in Can
@@ -59,7 +59,7 @@ _OF_MANAGEMENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HypotheticalCheck:
-    """If `actor` came to use `relation` on `on`, with these facts: would it be allowed? `on` is resolved already."""
+    """A hypothetical use of `relation` on `on` by `actor`, with these facts. `on` is resolved already."""
 
     actor: Actor
     relation: Can
@@ -79,11 +79,11 @@ async def weigh(
     room: Callable[[], AbstractAsyncContextManager[None]],
     paced: bool,
 ) -> list[bool]:
-    """Return one answer for each check, in order; a check on an absent object is a no.
+    """Return one answer for each check, in order; False for a check on an absent object.
 
     Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
     `asked_by`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
-    DecisionEngineUnavailable rather than guess.
+    DecisionEngineUnavailable if an answer is missing.
     """
     answers = [False] * len(supposed)
     of_actor: dict[Actor, list[int]] = {}
@@ -104,10 +104,10 @@ async def weigh(
                 )
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(supposed[index].on) is not None
-            # Asked all the same: the time of an answer tells nobody of a warehouse they do not see.
+            # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
             there = there and not _shut(supposed[index], resolution)
-            # The door refuses who was deactivated, whatever tuples OpenFGA still has of them.
-            # What only an enforcer could hold back, nothing here does: a yes would show all of it.
+            # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
+            # enforces at a scan is a no, because a yes would disclose all of the data.
             allowed = policy.allow and unenforced(policy.obligations, Place.SCAN) is None
             answers[index] = there and holds and allowed and not known.deactivated
 
@@ -121,8 +121,9 @@ async def weigh(
 
 
 def _shut(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
-    """Return True if the warehouse is inactive and the check is about its catalog. Management goes on: rights can be
-    granted and read.
+    """Return True if the warehouse is inactive and the check is about a catalog action.
+
+    Management continues in inactive warehouses: rights can be granted and read.
     """
     warehouse = warehouse_of(resolution.get(supposed.on))
     if warehouse is None or warehouse.active:
@@ -133,7 +134,7 @@ def _shut(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
 
 
 def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
-    """The question to OpenFGA behind each; an absent object has a stand-in where it would lie."""
+    """Return the question to OpenFGA for each check; for an absent object it names a stand-in at the same location."""
     questions = []
     for each in supposed:
         row = resolution.get(each.on)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests with an idempotency key: one effect however often they are sent.
+"""Requests with an idempotency key: they have one effect, however often they are sent.
 
 A key is claimed before the request begins and fulfilled in the transaction of its change, so the record and the change
 cannot differ. Only successes are recorded.
@@ -21,7 +21,7 @@ from gateway.iceberg.errors import UnprocessableEntityException
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatableRequest:
-    """Identify a request: its principal, target and key. `digest` is that of the body."""
+    """A request with an idempotency key. `digest` is the digest of its body."""
 
     actor: Actor
     operation: str
@@ -32,14 +32,14 @@ class RepeatableRequest:
 
     @property
     def scope(self) -> bytes:
-        """The key in the namespace of its principal, method and path: 32 bytes."""
+        """SHA-256 (32 bytes) of the key together with its principal, method and path."""
         parts = (self.actor.kind.value, self.actor.id, self.actor.guise, self.method, self.path, str(self.key))
         return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
 
 
 @dataclass(slots=True)
 class Claim:
-    """One attempt at such a request. `fulfilled` becomes true when its success was committed."""
+    """One attempt at a request with an idempotency key. `fulfilled` becomes True when its success was committed."""
 
     scope: bytes
     attempt: UUID
@@ -49,15 +49,16 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Hold a success that was committed earlier: its status, and the details of its audit record."""
+    """An earlier, committed success: its status, the details of its audit record, and its transaction."""
 
     status: int
     detail: Mapping[str, str]
     transaction: int
 
     def require_same(self, refs: Sequence[Ref], resolution: Resolution) -> None:
-        """Raise 422 when a reference means another object than the one that was made or changed: that one is gone, and
-        another has its name now.
+        """Raise UnprocessableEntityException if a reference means another object than in the recorded success.
+
+        The recorded object was dropped or renamed then, and another object has its name.
         """
         for ref in refs:
             row, done = resolution.get(ref), self.detail.get(f"{ref.type.value}_id")
@@ -69,14 +70,17 @@ class Remembered:
 
 
 class Repetitions(Protocol):
-    """Remembers the successes of repeatable requests."""
+    """Stores the successes of requests with idempotency keys."""
 
     async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
-        """Claim the key. Raises RequestInProgress (409) and UnprocessableEntityException (422) for another body."""
+        """Claim the key, or return the recorded success.
+
+        Raises RequestInProgress (409), and UnprocessableEntityException (422) if the key was used with another body.
+        """
         ...
 
     async def give_up(self, claim: Claim) -> None:
-        """Free the key of an attempt that failed; nothing is raised when that cannot be done, the claim runs out."""
+        """Release the key of a failed attempt. If that fails, nothing is raised, and the claim expires."""
         ...
 
     async def finish(self, remembered: Remembered) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Select the rows of a list that the caller can possibly see, before OpenFGA is asked.
+"""Select the rows of a list that the caller can possibly see, before OpenFGA is queried.
 
-If the caller does not see everything in the parent, a row is visible only by a live grant to the caller or to one of
-its roles, and PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA judges each. A
-row too many costs a check and never an answer.
+A caller that does not see everything in the parent sees a row only by a live grant to it or to one of its roles.
+PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA checks each. An
+extra row costs a check, and never a wrong answer.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.refs import TABULARS, ObjectType
 from gateway.access.resolved import Resolution
 
-#: The derived relation by which a container is seen for the sake of something in it.
+#: The derived relation that makes the containers above a granted object visible.
 TRAVERSE = "traverse"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Describe the grants that can make an object of one type visible in a list, as a model defines it.
+    """The grants that can make an object of one type visible in a list, as derived from a model.
 
     - `own`: privileges on the object itself.
-    - `below`: whether grants on its contents count too (by `traverse`).
+    - `below`: True if grants on its contents count too (by `traverse`).
     - `above`: privileges on its containers (a project, the server) that show every row.
-    - `certain`: relations of which each alone makes it visible; the others of `own` do so in some cases only.
+    - `certain`: relations of which each alone makes it visible; the other relations of `own` do so in some cases only.
     - `inside`, of a namespace: privileges on it or on a namespace above it. Without one of them a caller sees
       everything in the namespace only if it sees everything in the warehouse. None if there are other ways.
-    - `tasks`, of objects in a namespace: whether every caller that sees their tasks without seeing everything in the
-      warehouse does so by `own` on the object or by `inside` of its namespaces.
+    - `tasks`, of objects in a namespace: True if only `own` on the object, or `inside` of its namespaces, shows the
+      tasks of the object. Callers that see everything in the warehouse are not considered.
     """
 
     own: frozenset[str]
@@ -43,10 +43,11 @@ class Reach:
     tasks: bool = False
 
 
-#: By type of object. A type that is not in it has no such bounds: a list of them asks about every row.
+#: Reach by object type. For a type without an entry, a list checks every row.
 Reaches = Mapping[ObjectType, Reach]
 
-#: The reaches of the model that serves at this moment. Raises DecisionEngineUnavailable when it cannot be read.
+#: Function that returns the reaches of the model in use. It raises DecisionEngineUnavailable if the model cannot be
+#: read.
 ReachesInUse = Callable[[], Awaitable[Reaches]]
 
 
@@ -64,8 +65,9 @@ def holders_of(actor: Actor, resolution: Resolution) -> Holders:
 
 
 async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
-    """Return the reach for a list of this type; None if the list asks about every row. Raises the refusal for an
-    outage.
+    """Return the reach for a list of this type; None if the list must check every row.
+
+    Raises the refusal for an outage.
     """
     try:
         return (await reaches()).get(type)
@@ -74,8 +76,10 @@ async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
 
 
 async def all_by_grants(reaches: ReachesInUse, *, tasks: bool = False) -> bool:
-    """Return True if callers that do not see everything in a warehouse see its objects, or the `tasks` about them, only
-    by grants on them or on their namespaces. Raises the refusal for an outage.
+    """Return True if objects of a warehouse are visible only by grants on them or on their namespaces.
+
+    Callers that see everything in the warehouse are not considered. With `tasks`, the same must hold for the tasks of
+    the objects. Raises the refusal for an outage.
     """
     within = await reach_of(reaches, ObjectType.NAMESPACE)
     if within is None or within.inside is None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every operation is: what must be true, what policies may look at, and how it is audited.
+"""Base classes of operations: their demands, their facts for policies, and their audit.
 
-An operation is a frozen dataclass in `operations/<noun>.py`. Its base class says what it does:
+An operation is a frozen dataclass in `operations/<noun>.py`. Its base class is its kind:
 
 - over HTTP: `ReadOperation` (GET and HEAD), `QuestionOperation` (another method that changes nothing),
-  `VendingOperation` (credentials leave with the answer) and `ChangeOperation`;
-- without a request of its own: `SystemTask` (the gateway's background work) and `Step` (on the way to an operation).
+  `VendingOperation` (the answer contains credentials) and `ChangeOperation`;
+- without an endpoint: `SystemTask` (the gateway's background work) and `Step` (a decision that precedes an operation).
 
-Lock 1 of the door: an operation of no kind, or one that demands nothing without saying so, cannot be created.
+Lock 1 of the door: the class of an operation without a kind, or with neither demands nor a declared audience, cannot be
+created.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from gateway.iceberg.errors import CatalogError
 from gateway.obligations.application import Place
 
 OPERATIONS: dict[str, type[HttpOperation]] = {}
-"""Every operation of a request by class name, filled as the classes are created and never changed afterwards."""
+"""Every HTTP operation by class name. Class creation fills it, and nothing changes it afterwards."""
 
 UNROUTED: dict[str, type[Operation]] = {}
-"""Operations that no route can serve: system tasks and steps. Filled like OPERATIONS."""
+"""Operations that no route can serve: system tasks and steps. Class creation fills it."""
 
 NO_DETAILS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -39,25 +40,25 @@ _READING = ("GET", "HEAD")
 
 
 class Durability(StrEnum):
-    """When the audit record of an allowed operation is durable."""
+    """The time at which the audit record of an allowed operation is durable."""
 
     BUFFERED = "buffered"
     """Reads: within 200 ms."""
     BEFORE_ANSWER = "before_answer"
-    """Vending and signing: committed before the answer leaves, by group commit."""
+    """Vending and signing: committed before the answer is sent, by group commit."""
     WITH_CHANGE = "with_change"
     """Mutations: in the transaction of the change itself."""
 
 
 class Audience(StrEnum):
-    """Callers that an operation admits although they hold no relation."""
+    """Callers that need no relation for an operation."""
 
     EVERYBODY = "all"
-    """Without a token too. Such an operation demands nothing, and passes neither OpenFGA nor OPA."""
+    """All callers, also without a token. Such an operation has no demands, and neither OpenFGA nor OPA decides it."""
     AUTHENTICATED = "authenticated"
-    """Every verified caller. OPA and the audit bind the operation all the same."""
+    """Every verified caller. OPA still decides the operation, and the audit records it."""
     SELF = "self"
-    """Callers for themselves. Where nothing is demanded, the door checks that the operation is about nobody else."""
+    """Callers, for themselves. Without a required demand, the door checks that the operation is about the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class OpenTo:
 
 
 class Operation:
-    """Describe one thing that the door decides. Concrete classes derive from one of the kinds below.
+    """An action that the door decides. Concrete classes derive from one of the kinds below.
 
     A class with `abstract=True` is no operation: it has the common parts of several (`families.py`).
     """
@@ -77,22 +78,24 @@ class Operation:
     durability: ClassVar[Durability] = Durability.BUFFERED
     open_to: ClassVar[OpenTo | None] = None
     place: ClassVar[Place | None] = None
-    """Where something of a table leaves or comes in; the door refuses what carries an obligation unenforced there."""
+    """The place where obligations on a table's data apply, if any. The door refuses the operation if it carries an
+    obligation that nothing enforces at this place.
+    """
 
     def demands(self) -> tuple[Demand, ...]:
-        """Return everything that must be true, in the order in which refusals are answered."""
+        """Return the demands, in the order in which refusals are answered."""
         return ()
 
     def parts(self) -> Sequence[Operation]:
-        """Return the operations that this one consists of, if it is several.
+        """Return the parts of an operation that consists of several; empty for others.
 
-        Each is decided by itself, with a question of its own to the policies, and this one is allowed if all of them
-        are. Their demands are its demands.
+        Each part is decided separately, with a question of its own to the policies. The operation is allowed if all
+        parts are. Their demands are its demands.
         """
         return ()
 
     def looks_up(self) -> tuple[Ref, ...]:
-        """Return further references whose rows the use case needs; they are not demanded."""
+        """Return further references whose rows the use case needs. They are resolved, but not demanded."""
         return ()
 
     def whose(self) -> str | None:
@@ -100,7 +103,7 @@ class Operation:
         return None
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return the answer if `ref`, which a demand is about, is absent or invisible: the same for both."""
+        """Return the answer for a demanded `ref` that is absent or invisible: the same for both."""
         return not_found(ref)
 
     def questions(self) -> int:
@@ -109,21 +112,21 @@ class Operation:
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:
-        """Return what policies receive beyond the name and the resource."""
+        """Return the facts that policies receive beside the operation's name and resource."""
         return {}
 
     def told(self) -> Mapping[str, str]:
-        """Return what the audit records beside the resources; bounded, and never a secret."""
+        """Return the details that the audit records beside the resources: limited in size, and never secret."""
         return NO_DETAILS
 
     @classmethod
     def name(cls) -> str:
-        """The snake_case name in audit records, metrics and policy input: `LoadTable` is `load_table`."""
+        """Return the name in audit records, metrics and policy input, in snake_case: `load_table` for `LoadTable`."""
         return _snake_case(cls.__name__)
 
     @classmethod
     def is_open(cls, audience: Audience) -> bool:
-        """Return True if this audience needs no relation for it."""
+        """Return True if callers of this audience need no relation for it."""
         return cls.open_to is not None and cls.open_to.audience is audience
 
     @classmethod
@@ -133,7 +136,10 @@ class Operation:
 
     @classmethod
     def changes(cls) -> bool:
-        """Return True if it changes anything beside the audit. `Database.change` takes permits of no other."""
+        """Return True if it changes anything beside the audit.
+
+        `Database.change` accepts permits of such operations only.
+        """
         return cls.durability is Durability.WITH_CHANGE
 
     @classmethod
@@ -143,7 +149,7 @@ class Operation:
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:
-        """Return True when clients of the catalog protocol would read a 5xx answer as "state unknown"."""
+        """Return True if clients of the catalog protocol would read a 5xx answer as "state unknown"."""
         return False
 
     @classmethod
@@ -153,15 +159,15 @@ class Operation:
 
     @classmethod
     def is_of_catalog(cls) -> bool:
-        """Return True if it is part of the catalog that engines use, and not of management.
+        """Return True if it belongs to the catalog that engines use, and not to management.
 
-        A deactivated warehouse has no such operations, and engines do no others in the name of their users.
+        A deactivated warehouse refuses such operations. Engines can request only such operations for users.
         """
         return False
 
     @classmethod
     def is_provisioning(cls) -> bool:
-        """Return True if it is SCIM's, and so open to the tokens that are for nothing else."""
+        """Return True if it belongs to SCIM. Only such operations accept provisioning tokens."""
         return False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
@@ -193,11 +199,11 @@ class Operation:
 
 
 class HttpOperation(Operation, abstract=True):
-    """An operation of a request. `endpoint` is its method and path template; `returns` the status of success.
+    """An operation over HTTP. `endpoint` is its method and path template; `returns` is the status of success.
 
-    `also_at` are older paths of the same endpoint, with the same method: one operation, so that policies, audit and
-    metrics know it by one name. `authenticates_itself` gives the reason why the handler verifies the token; the door
-    admits no caller without one.
+    `also_at` are older paths of the same endpoint, with the same method. They are one operation, so that policies,
+    audit and metrics have one name for it. `authenticates_itself` is the reason why the handler itself verifies the
+    token; the door still admits no caller without one.
     """
 
     methods: ClassVar[tuple[str, ...]] = ()
@@ -256,7 +262,7 @@ class HttpOperation(Operation, abstract=True):
 
 
 class ReadOperation(HttpOperation, abstract=True):
-    """A GET or HEAD. It changes nothing, and read-only maintenance rests on that."""
+    """A GET or HEAD request. It changes nothing, so read-only maintenance serves it."""
 
     methods: ClassVar[tuple[str, ...]] = _READING
 
@@ -264,7 +270,7 @@ class ReadOperation(HttpOperation, abstract=True):
 class QuestionOperation(HttpOperation, abstract=True):
     """A request with another method that changes nothing, and is served in read-only maintenance.
 
-    `pauses_because` gives the reason why one is refused in maintenance nevertheless.
+    `pauses_because` is the reason why maintenance nevertheless refuses it; empty if it does not.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -276,7 +282,7 @@ class QuestionOperation(HttpOperation, abstract=True):
 
 
 class VendingOperation(HttpOperation, abstract=True):
-    """A request whose answer holds credentials: its audit record is durable before the answer leaves."""
+    """A request with credentials in its answer. Its audit record is durable before the answer is sent."""
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
@@ -296,10 +302,9 @@ class ChangeOperation(HttpOperation, abstract=True):
 
 
 class SystemTask(Operation, abstract=True):
-    """The gateway's own work: the door admits it for the background tasks in `system_tasks` and for no caller.
+    """Work of the gateway itself. The door admits it for the background tasks in `system_tasks` and for no caller.
 
-    It demands no relation; policies decide. `goes_on_because` gives the reason why it continues in read-only
-    maintenance.
+    It demands no relation; policies decide. `goes_on_because` is the reason why it continues in read-only maintenance.
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset()
@@ -321,9 +326,10 @@ class SystemTask(Operation, abstract=True):
 
 
 class Step(Operation, abstract=True):
-    """A decision on the way to an operation: acting as a role, reading through a view, repeating an answer.
+    """A decision that precedes an operation: acting as a role, reading through a view, repeating an answer.
 
-    `occasion` says in one word when the door admits it; `_require_way` of the door checks that it is one.
+    `occasion` is one word for the situation in which the door admits it. `preconditions._require_way` checks the
+    situation.
     """
 
     occasion: ClassVar[str] = ""

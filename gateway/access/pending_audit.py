@@ -14,10 +14,10 @@ from gateway.access.ports import AuditSink
 
 
 class PendingAudit:
-    """The audit record of one admission and whether it is durable enough for its answer.
+    """The audit record of one admission, and whether it is durable enough for its answer.
 
-    `settled` becomes true when the record was buffered (reads), committed (`commit`, vending) or written in the
-    transaction of the change (`settle`, mutations). The latch lets no success answer of an unsettled trail leave.
+    `settled` becomes True when the record was buffered (reads), committed (`commit`, vending) or written in the
+    transaction of the change (`settle`, mutations). The latch sends no success answer before that.
     """
 
     __slots__ = ("_record", "_sink", "durability", "settled")
@@ -42,18 +42,19 @@ class PendingAudit:
         self._record = msgspec.structs.replace(self._record, detail=merged)
 
     async def commit(self) -> None:
-        """Make the record durable now. Raises AuditUnavailable, and then nothing may leave."""
+        """Make the record durable now. Raises AuditUnavailable; then no credentials may be sent."""
         await self._sink.commit(self._record)
         self.settled = True
 
     async def also(self, **detail: str) -> None:
-        """Make details of a later step durable, after the change whose transaction wrote the record. Raises
-        AuditUnavailable.
+        """Write another record with details of a step after the change, and return once it is durable.
+
+        The transaction of the change wrote the first record. Raises AuditUnavailable.
         """
         await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail))
 
     def keep_as_read(self) -> None:
-        """Keep the record as that of a read, because the part that needed a durable record did not happen.
+        """Buffer the record like that of a read, because the part that needed a durable record did not happen.
 
         The record of a read is buffered already. Raises AuditUnavailable if the buffer is full.
         """
@@ -62,13 +63,13 @@ class PendingAudit:
             self.settled = True
 
     def settle(self) -> None:
-        """Say that the record was committed together with the change it records."""
+        """Mark the record as committed, together with the change it records."""
         self.settled = True
 
     def abandon(self, error: str) -> None:
-        """Keep the record of an admitted request that failed afterwards, with its error."""
+        """Buffer the record of an admitted request that failed afterwards, with its error."""
         if not self.settled:
             self.tell(result="failed", error=error)
-            # A record of its own: the first may have been committed by a transaction whose answer got lost.
+            # It gets an id of its own: a transaction without an answer may have committed the first record.
             self._sink.buffer(msgspec.structs.replace(self._record, id=uuid7()))
             self.settled = True

@@ -37,14 +37,15 @@ Row = TypeVar("Row", bound=resolved.Resolved)
 
 
 DecideAgain = Callable[[], Awaitable[resolved.Resolution]]
-"""Decides the same operation once more: what it stands on now, or the refusal raised."""
+"""Callable that decides the same operation again. It returns the new resolution, or raises the refusal."""
 
 
 @final
 class Permit(Generic[OpCo]):
-    """Permission to do exactly `operation`, with the rows it was decided on.
+    """Permission to do exactly `operation`, with the rows on which it was decided.
 
-    There is no public constructor: `gateway.access._mint` makes permits and only the door may import it (lock 7).
+    There is no public constructor: `gateway.access._mint` makes permits and only the door may import it (lock 7). The
+    methods that return a row raise LookupError for a reference that the operation was not admitted on.
     """
 
     __slots__ = (
@@ -81,32 +82,32 @@ class Permit(Generic[OpCo]):
 
     @property
     def deadline(self) -> Deadline:
-        """When the request is cut off."""
+        """The time limit of the request."""
         return self._deadline
 
     @property
     def actor(self) -> Actor:
-        """The caller that it is permitted to."""
+        """The caller that may do the operation."""
         return self._actor
 
     @property
     def request_id(self) -> str:
-        """The id of the request it is permitted in."""
+        """The id of the request that the permit was minted for."""
         return self._request_id
 
     @property
     def claim(self) -> Claim | None:
-        """The idempotency key under which the success of this request is remembered, if it carries one."""
+        """The claim of the request's idempotency key, under which its success is recorded; None without a key."""
         return self._claim
 
     @property
     def passages(self) -> tuple[DefinerView, ...]:
-        """The views that were read through on the way, the outermost first."""
+        """The definer views that were read through before this operation, the outermost first."""
         return self._passages
 
     @property
     def trail(self) -> PendingAudit:
-        """The audit record that has to become durable before the answer leaves."""
+        """The audit record that must be durable before the answer is sent."""
         return self._trail
 
     @property
@@ -122,8 +123,9 @@ class Permit(Generic[OpCo]):
     async def decide_again(self) -> resolved.Resolution:
         """Decide the operation again for the same caller, and return the new resolution.
 
-        For a permit whose revision moved since the decision: rights may have been revoked. Raises the refusal, and the
-        answer for an outage, so that clients retry, if less is allowed than this permit says.
+        Used if the revision changed since the decision, because rights may have been revoked. Raises the refusal.
+        Raises the error of an outage, so that clients retry, if less is allowed than this permit says. Raises
+        LookupError for a permit that was minted without this function.
         """
         if self._decide_again is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
@@ -131,7 +133,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:
-        """The relations that the caller holds, of those in the demands."""
+        """The demanded relations that the caller holds."""
         return self._decision.held
 
     def holds(self, relation: Can, on: Ref) -> bool:
@@ -139,28 +141,29 @@ class Permit(Generic[OpCo]):
         return (relation, on) in self._decision.held
 
     def restriction(self, on: Ref) -> ReadableColumns | None:
-        """Return the readable columns of a table; None if nothing is held back: then `holds` says whether it may be
-        read.
+        """Return the readable columns of a table; None if there is no column restriction.
+
+        Without a restriction, `holds` determines whether the table may be read.
         """
         row = self._resolution.get(on)
         return None if row is None else self.obligations.find(ReadableColumns, row.key.id)
 
     def table(self, ref: TableRef) -> resolved.ResolvedTable:
-        """The table row behind `ref`."""
+        """Return the table row behind `ref`."""
         return self._row(ref, resolved.ResolvedTable)
 
     def view(self, ref: ViewRef) -> resolved.ResolvedView:
-        """The view row behind `ref`."""
+        """Return the view row behind `ref`."""
         return self._row(ref, resolved.ResolvedView)
 
     def generic_table(self, ref: GenericTableRef) -> resolved.ResolvedGenericTable:
-        """The generic table row behind `ref`."""
+        """Return the generic table row behind `ref`."""
         return self._row(ref, resolved.ResolvedGenericTable)
 
     def tabular(
         self, ref: TableRef | ViewRef | GenericTableRef
     ) -> resolved.ResolvedTable | resolved.ResolvedView | resolved.ResolvedGenericTable:
-        """The row behind `ref`, of whatever kind."""
+        """Return the table, view or generic table row behind `ref`."""
         match ref.type:
             case ObjectType.VIEW:
                 return self._row(ref, resolved.ResolvedView)
@@ -170,27 +173,27 @@ class Permit(Generic[OpCo]):
                 return self._row(ref, resolved.ResolvedTable)
 
     def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
-        """The namespace row behind `ref`."""
+        """Return the namespace row behind `ref`."""
         return self._row(ref, resolved.ResolvedNamespace)
 
     def warehouse(self, ref: WarehouseRef | WarehouseNameRef) -> resolved.ResolvedWarehouse:
-        """The warehouse row behind `ref`."""
+        """Return the warehouse row behind `ref`."""
         return self._row(ref, resolved.ResolvedWarehouse)
 
     def project(self, ref: ProjectRef) -> resolved.ResolvedProject:
-        """The project row behind `ref`."""
+        """Return the project row behind `ref`."""
         return self._row(ref, resolved.ResolvedProject)
 
     def server(self, ref: ServerRef) -> resolved.ResolvedServer:
-        """The server row."""
+        """Return the server row."""
         return self._row(ref, resolved.ResolvedServer)
 
     def user(self, ref: UserRef) -> resolved.ResolvedUser:
-        """The user row behind `ref`."""
+        """Return the user row behind `ref`."""
         return self._row(ref, resolved.ResolvedUser)
 
     def role(self, ref: RoleRef) -> resolved.ResolvedRole:
-        """The role row behind `ref`."""
+        """Return the role row behind `ref`."""
         return self._row(ref, resolved.ResolvedRole)
 
     def _row(self, ref: Ref, kind: type[Row]) -> Row:

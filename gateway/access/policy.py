@@ -38,7 +38,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
-        """Return the caller, or the role that it acts as, in these roles."""
+        """Return the policy input for this caller, with the ids of its roles."""
         role = actor.assumed_role
         return cls(
             id=actor.id,
@@ -52,7 +52,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The circumstances. `time` (RFC 3339) is the database's clock: policies never look at OPA's own."""
+    """The circumstances of a request. `time` (RFC 3339) is by the database's clock; policies never use OPA's own."""
 
     request_id: str
     time: str
@@ -61,7 +61,7 @@ class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def at(cls, now: datetime, *, request_id: str, user_agent: str | None, client_address: str | None) -> Self:
-        """The circumstances at `now`, a time in UTC by the database's clock."""
+        """Return the circumstances at `now`, a time in UTC by the database's clock."""
         time = now.isoformat().replace("+00:00", "Z")
         return cls(request_id=request_id, time=time, user_agent=user_agent, client_address=client_address)
 
@@ -108,7 +108,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why something was denied: `code` is a stable snake_case word, `message` a sentence for the caller."""
+    """The reason for a denial: `code` is a stable snake_case word, `message` a sentence for the caller."""
 
     code: str
     message: str
@@ -125,8 +125,8 @@ class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answers to all questions of a request, in their order.
 
-    `valid_until` is the policies' promise that the same input gives the same answers until then; without it nothing
-    may be remembered. `revision` names the policies and the policy data that gave the promise.
+    `valid_until` is the policies' promise that the same input gives the same answers until then; without it no answer
+    is cached. `revision` names the policies and the policy data that gave the promise.
     """
 
     decisions: tuple[PolicyAnswer, ...]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Map (object type, relation) to the operation name that OPA receives: a rule on `drop_table` decides who may drop."""
+"""Map (object type, relation) to the operation name that OPA receives, such as `drop_table`."""
 
 from __future__ import annotations
 
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 
-#: Actions whose operation has another name than `<action>_<type>`. Where several operations demand one action, the one
-#: that a caller of the catalog meets first.
+#: Actions with another operation name than `<action>_<type>`. If several operations demand one action, it is the one
+#: that a catalog client requests first.
 _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.SERVER, Can.CREATE_PROJECT): "create_project",
     (ObjectType.SERVER, Can.DELETE_USERS): "delete_user",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ports of the door to the rooms above it. Each has an adapter and, in the tests, a table or a refuser."""
+"""Ports of the door: interfaces that the rooms above it implement. Tests have implementations of their own."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gateway.access.resolved import Excerpt, Resolution
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Ask whether the caller has `relation` on `object`.
+    """Question to OpenFGA: does the caller have `relation` on `object`?
 
-    `within` is the revision of the object's warehouse, read with its row; without it an answer about an object in a
-    warehouse is not cached. `by` is a relation that implies `relation` and that the caller seems to have: a hint that
+    `within` is the revision of the object's warehouse, read with its row. Without it, an answer about an object in a
+    warehouse is not cached. `by` is a hint: a relation that implies `relation`, that the caller seems to have, and that
     is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
-    existing one. `inside` is the container of the object by its row: a caller with the relation on all its contents has
-    it on the object.
+    existing one. `inside` is the container of the object by its row: a caller with the relation on all contents of the
+    container has it on the object.
     """
 
     relation: Can
@@ -38,11 +38,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Describe what an answer about relationships depends on beside the question: the revision that cached answers are
-    keyed by. One statement reads it before any question is sent.
+    """Part of the cache key of an answer about relationships: the state that the answer depends on beside the question.
 
-    `revision` is the server's, `time_boxes` moves whenever a grant with an expiry is made, and `next_expiry` is the
-    first instant at which a grant to the caller or to one of the caller's roles ends.
+    One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
+    a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the
+    caller's roles expires.
     """
 
     revision: UUID
@@ -51,26 +51,28 @@ class Pin:
 
 
 class Resolver(Protocol):
-    """Turns references into rows, on the primary database."""
+    """Reads the rows behind references, on the primary database."""
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
-        """One read for all references of a request and the caller's roles; references to nothing have no row."""
+        """Read the rows behind all references, and the caller's roles, by one read. Absent objects have no row."""
         ...
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
-        """On which columns of these tables (field ids) there are live grants to the caller, or to one of the caller's
-        roles; tables without any are left out. Whether a grant holds is OpenFGA's to say.
+        """Return the columns (field ids) of these tables on which the caller, or one of its roles, has live grants.
+
+        Tables without any are left out. The rows only select columns: OpenFGA decides whether a grant holds.
         """
         ...
 
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
-        """Read the excerpts of the metadata documents of these tables and views after their rows. Objects that are
-        gone, or have no readable document, are left out.
+        """Read the excerpts of the metadata documents of these tables and views after their rows.
+
+        Objects that no longer exist, or have no readable document, are left out.
         """
         ...
 
     async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
-        """When grants to the caller, or to one of the caller's roles, end within these times, in order."""
+        """Return the expiries, in order, of grants to the caller or its roles between `after` and `until`."""
         ...
 
 
@@ -80,31 +82,35 @@ class Relationships(Protocol):
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """One answer per question, in order, as things stand at `now`, the database's clock (time-boxed grants).
+        """Return one answer for each question, in order.
 
-        Without a `pin` nothing is remembered and nothing remembered is used. Large questions leave room to others only
-        where they are `paced`. Raises DecisionEngineUnavailable rather than guess.
+        Time-boxed grants count as of `now`, a time by the database's clock. Without a `pin` the cache is neither read
+        nor written. A large batch leaves capacity to other requests only if it is `paced`. Raises
+        DecisionEngineUnavailable if an answer is missing.
         """
         ...
 
 
 class Policies(Protocol):
-    """Answers under which circumstances (OPA)."""
+    """Evaluates the policies (OPA)."""
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """One answer per question of the request, in order. Raises DecisionEngineUnavailable rather than guess."""
+        """Return one answer for each question of the request, in order.
+
+        Raises DecisionEngineUnavailable if an answer is missing.
+        """
         ...
 
 
 class AuditSink(Protocol):
-    """Keeps audit records."""
+    """Stores audit records."""
 
     def buffer(self, record: AuditRecord) -> None:
-        """Take the record for writing within 200 ms. Raises AuditUnavailable when the buffer is full."""
+        """Accept the record for writing within 200 ms. Raises AuditUnavailable if the buffer is full."""
         ...
 
     async def commit(self, record: AuditRecord) -> None:
-        """Return once the record is durable. Raises AuditUnavailable when it cannot be made so."""
+        """Return once the record is durable. Raises AuditUnavailable if it cannot be made durable."""
         ...
 
 
@@ -112,9 +118,9 @@ class Observer(Protocol):
     """Receives durations and outcomes of decisions, for metrics."""
 
     def decided(self, *, operation: str, outcome: str, determined_by: str) -> None:
-        """One operation was decided."""
+        """Count one decided operation."""
         ...
 
     def decision_took(self, engine: str, seconds: float) -> None:
-        """One decision engine (`openfga`, `opa`) or the whole decision (`total`) took this long."""
+        """Record the duration of one decision engine (`openfga`, `opa`) or of the whole decision (`total`)."""
         ...

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check preconditions that need no engine: the caller's kind, its token, and read-only maintenance.
 
-Nothing here looks at an object, so no answer here discloses one.
+Nothing here reads an object, so no answer here discloses one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from gateway.access.request_context import RequestContext
 
 
 class Preconditions:
-    """The checks that the caller and the operation determine by themselves.
+    """Checks that depend on the caller and the operation only.
 
-    `read_only` refuses every change in maintenance (`Operation.pauses`).
+    With `read_only`, the operations that pause in maintenance are refused (`Operation.pauses`).
     """
 
     def __init__(self, *, read_only: bool) -> None:
@@ -38,7 +38,7 @@ class Preconditions:
         return self._read_only and operation.pauses()
 
     def require_open(self, operation: type[Operation]) -> None:
-        """Raise the answer of read-only maintenance to an operation that it refuses."""
+        """Raise the error of read-only maintenance if it refuses the operation."""
         if not self.pauses(operation):
             return
         if issubclass(operation, ChangeOperation) and operation.refused_for_good:
@@ -46,13 +46,14 @@ class Preconditions:
         raise in_maintenance(operation.is_catalog_mutation())
 
     def demands_of(self, operation: Operation) -> Sequence[Demand]:
-        """Return the demands to check: in maintenance without those that only a change needs."""
+        """Return the demands to check: in maintenance without those that give access to changes."""
         demands = operation.demands()
         return [demand for demand in demands if not demand.changes] if self._read_only else demands
 
     def require(self, context: RequestContext, asked: Sequence[Operation]) -> None:
-        """Raise TypeError for a mistake of the gateway's code, and the refusal (401, 403, or the answer of maintenance)
-        of a caller that no engine could admit.
+        """Raise the refusal of a caller that no engine could admit: 401, 403, or the error of maintenance.
+
+        Raises TypeError for a mistake of the gateway's code.
         """
         for each in asked:
             _require_way(context, each)
@@ -67,10 +68,10 @@ class Preconditions:
 
 
 def _require_way(context: RequestContext, operation: Operation) -> None:
-    """Raise TypeError unless operations of this kind can be requested here: a mistake of the gateway's code, never of a
-    caller.
+    """Raise TypeError unless operations of this kind can be requested in this situation.
 
-    System tasks are for the gateway's tasks alone; an answer is repeated only if a success is recorded.
+    The cause is a mistake of the gateway's code, never of a caller. System tasks are for the gateway's tasks alone. An
+    answer is repeated only if a success is recorded.
     """
     system = context.actor.kind is ActorKind.SYSTEM
     tasks = operation.system_tasks if isinstance(operation, SystemTask) else frozenset()
@@ -81,7 +82,7 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
         if context.assumption is not None or context.admitted:
             raise TypeError(f"{type(operation).__name__} comes first, and once")
     elif isinstance(operation, ReadThroughView):
-        # The role may have been assumed before an outer view whose owner's rights count here.
+        # The role may have been assumed before an outer view, so that the rights of the view's owner count here.
         if any(not issubclass(each, ReadThroughView | AssumeRole) for each in context.admitted):
             raise TypeError(f"{type(operation).__name__} comes before what it leads to")
     elif isinstance(operation, Step) and context.remembered is None:
@@ -89,9 +90,10 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
 
 
 def _require_stated(operation: Operation) -> None:
-    """Raise TypeError for an operation that nothing is required for and that does not say so.
+    """Raise TypeError for an HTTP operation without a required demand that is not declared open.
 
-    Lock 1 sees that there are demands; that one of them is required depends on the values and is seen only here.
+    Lock 1 checks that demands are defined. The fields of the operation determine which are required, so this is checked
+    here.
     """
     stated = operation.open_to is not None or any(demand.required for demand in operation.demands())
     if isinstance(operation, HttpOperation) and not stated:
@@ -99,8 +101,9 @@ def _require_stated(operation: Operation) -> None:
 
 
 def _require_own(actor: Actor, operation: Operation) -> None:
-    """Raise TypeError for an operation open to SELF that demands nothing here and is about another user, so that no
-    handler can confuse the two. A caller that acts as a role has no record of its own.
+    """Raise TypeError for an operation open to SELF that demands nothing here and is about another user.
+
+    No handler can confuse the two users then. A caller that acts as a role has no user record of its own.
     """
     whose = operation.whose()
     if not operation.is_open(Audience.SELF) or whose is None or any(demand.required for demand in operation.demands()):
@@ -110,7 +113,7 @@ def _require_own(actor: Actor, operation: Operation) -> None:
 
 
 def _require_own_hand(actor: Actor, operation: Operation) -> None:
-    """Raise DelegationForbidden for an operation that no engine can request in a user's name."""
+    """Raise DelegationForbidden for an operation that no engine can request for a user."""
     if actor.engine is not None and not may_be_delegated(type(operation)):
         raise DelegationForbidden(f"{operation.name()} is not possible for {actor.engine} in the name of {actor.id}.")
 
@@ -118,8 +121,8 @@ def _require_own_hand(actor: Actor, operation: Operation) -> None:
 def _require_token_for(actor: Actor, operation: Operation) -> None:
     """Raise the refusal of a change that needs no right and is about the caller itself or the whole server.
 
-    ProjectTokenForbidden if the caller's token is for one project: nothing outside of it exists for that token.
-    AssumeRoleForbidden for a caller that acts as a role: a role has nothing that is open to users.
+    Raises ProjectTokenForbidden if the caller's token is for one project: objects outside of it do not exist for that
+    token. Raises AssumeRoleForbidden for a caller that acts as a role: operations open to users are not open to roles.
     """
     if not isinstance(operation, ChangeOperation) or operation.for_every_token:
         return

@@ -10,7 +10,7 @@ from gateway.access.relations import Can
 
 
 class Privilege(StrEnum):
-    """A relation that people can be given directly."""
+    """A relation that can be granted to users and roles directly."""
 
     ADMIN = "admin"
     OPERATOR = "operator"
@@ -78,8 +78,8 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
 }
 
-#: A live grant of one of these on an object shows the containers above it, by a derived `traverse` tuple. Every
-#: privilege that shows its object is one: `manage_storage` shows the warehouse, so it shows the project too.
+#: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every
+#: privilege that makes its object visible is one: `manage_storage` shows the warehouse, so it shows the project too.
 TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
     {
         Privilege.DESCRIBE,
@@ -93,7 +93,7 @@ TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
 
 
 def granting(privilege: Privilege) -> Can:
-    """The right one needs on an object to give or take `privilege` there."""
+    """Return the relation that a caller needs on an object to grant or revoke `privilege` there."""
     if privilege is Privilege.OWNERSHIP:
         return Can.CHANGE_OWNERSHIP
     return Can(f"can_grant_{privilege.value}")

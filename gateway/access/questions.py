@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From demands to the questions about relationships, and from the answers back. Pure."""
+"""Convert demands to questions for OpenFGA, and its answers to answers to the demands. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gateway.access.resolved import (
 
 
 def refs_of(asked: Sequence[Operation]) -> list[Ref]:
-    """Each reference of the operations once, in order."""
+    """Return each reference of the operations once, in order."""
     refs: dict[Ref, None] = {}
     for operation in asked:
         refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
@@ -42,22 +42,25 @@ def refs_of(asked: Sequence[Operation]) -> list[Ref]:
 
 
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
-    """The object to ask about; for an absent one a stand-in, so that absence costs the same question."""
+    """Return the object to check; for an absent one a stand-in, so that absence costs the same check."""
     row = resolution.get(ref)
     return stand_in(ref) if row is None else row.key
 
 
 def stand_in(ref: Ref) -> ObjectKey:
-    """Return an object that does not exist, another one for each reference: equal questions are asked once, and several
-    absent objects must not cost less than several invisible ones.
+    """Return the key of an object that does not exist, a different one for each reference.
+
+    Equal questions are sent once. With one key for all, several absent objects would cost less than several invisible
+    ones.
     """
-    # The ids of rows are UUIDs of version 4 and 7; this has none.
+    # The ids of rows are UUIDs of version 4 or 7; this id has no version.
     return ObjectKey(ref.type, NOBODY_HAS_THIS_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
 
 
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
-    """Return the containers of the stand-in for an absent `ref`, from its parent upwards, so that OpenFGA walks as far
-    as for an invisible object: the time of an answer discloses neither (LG-DIS-01).
+    """Return the containers of the stand-in for an absent `ref`, from its parent upwards.
+
+    OpenFGA then evaluates as many levels as for an invisible object, so the duration distinguishes neither (LG-DIS-01).
     """
     where = resolution.absent.get(ref)
     if where is None or not isinstance(ref, NamespaceRef | TabularRef):
@@ -71,7 +74,10 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
 
 
 def inside_of(row: Resolved | None) -> ObjectKey | None:
-    """Return the container: the namespace, or of a namespace the one above it or the warehouse."""
+    """Return the container of a row; None for rows outside of warehouses, and for warehouses.
+
+    The container of a namespace is the namespace above it, or the warehouse.
+    """
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
             return namespace.key
@@ -86,6 +92,7 @@ def inside_of(row: Resolved | None) -> ObjectKey | None:
 
 
 def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
+    """Return the questions for a demand: visibility, the demanded relations, and the column-level relation."""
     key = key_of(demand.on, resolution)
     warehouse = warehouse_of(resolution.get(demand.on))
     within = None if warehouse is None else warehouse.revision
@@ -97,32 +104,33 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
-    """Return what cached answers are keyed by; None if the resolver does not provide it."""
+    """Return the part of the cache key from the resolution; None if the resolver does not provide it."""
     if resolution.revision is None or resolution.time_boxes is None:
         return None
     return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
 
 
 def engine_pin_of(resolution: Resolution) -> Pin | None:
-    """As `pin_of`, for the engine that acts for the caller."""
+    """Return the pin of the engine that acts for the caller; see `pin_of`."""
     pin = pin_of(resolution)
     return None if pin is None else Pin(pin.revision, pin.time_boxes, resolution.engine_next_expiry)
 
 
 def only_warehouse(resolution: Resolution) -> UUID | None:
-    """The revision of the warehouse that everything resolved lies in, if it is one."""
+    """Return the revision of the warehouse that contains all resolved rows; None unless it is exactly one."""
     revisions = list(resolution.warehouses().values())
     return revisions[0] if len(revisions) == 1 else None
 
 
 def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
-    """Return `within` for an object that is listed with its warehouse; a list of warehouses resolves none."""
+    """Return `within` for an object inside of a warehouse; None for other objects."""
     return within if key.type in IN_A_WAREHOUSE else None
 
 
 def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Demand | None:
-    """The first demand that is about something in a warehouse which is not active; None when there is none, and for
-    operations that do not mind.
+    """Return the first required demand on an object in an inactive warehouse; None if there is none.
+
+    It is always None for management operations, which work in inactive warehouses too.
     """
     if not operation.is_of_catalog():
         return None
@@ -134,14 +142,15 @@ def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Deman
 
 
 def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
+    """Return the answer to a demand. `yes` are the questions that OpenFGA answered with yes."""
     key = key_of(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)
     holds = any(Question(relation, key) in yes for relation in demand.relations)
-    # manage_grants opens the grants of an object that is otherwise invisible: whoever holds the demanded relation
-    # itself has been told of the object by being given it.
+    # `manage_grants` allows managing the grants of an object that is otherwise invisible. A caller that holds the
+    # demanded relation may therefore know that the object exists.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     row = resolution.get(demand.on)
     partly = not holds and demand.restricted is not None and Question(demand.restricted, key) in yes
-    # Whatever holds on a stand-in by what it lies in, nobody has anything on what is not there.
+    # A stand-in inherits relations from its containers, but an absent object has no rights.
     there = row is not None
     return DemandAnswer(demand, row, there and visible, there and holds, there and visible and partly)

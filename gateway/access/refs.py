@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """References to objects, as requests state them.
 
-A reference holds names or ids; resolving turns it into a row or into nothing. Both cases then take the same way through
-the door, so that no answer distinguishes an absent object from an invisible one.
+A reference holds names or ids. The resolver finds its row, or none. The door processes both cases alike, so that no
+answer distinguishes an absent object from an invisible one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NamespaceRef:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceIdRef:
-    """A namespace by its id, as the management API names it; in that warehouse if the path names one."""
+    """A namespace by its id, as in the management API. With `warehouse_id`, only in that warehouse."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     namespace_id: UUID
@@ -103,9 +103,9 @@ TabularKind = TypeVar("TabularKind", Table, View, GenericTable)
 
 @dataclass(frozen=True, slots=True)
 class TabularRef(Generic[TabularKind]):
-    """A table, view or generic table of a warehouse, by its name or, as the management API names it, by its id.
+    """A table, view or generic table of a warehouse, by its name, or by its id as in the management API.
 
-    With `dropped` it is found whether it was dropped or not, for as long as it can be restored.
+    With `dropped`, a dropped object is found too, as long as it can be restored.
     """
 
     kind: type[TabularKind]
@@ -183,28 +183,29 @@ class ObjectKey:
 
 
 def column_key(table_id: UUID | str, field_id: int) -> ObjectKey:
-    """A top-level column of a table, by its field id: `<table>.<field>`."""
+    """Return the key of a top-level column, `<table>.<field>`, from the ids of its table and field."""
     return ObjectKey(ObjectType.COLUMN, f"{table_id}.{field_id}")
 
 
 def table_of(column: ObjectKey) -> ObjectKey:
-    """The table that a column is of."""
+    """Return the key of the table that contains the column."""
     return ObjectKey(ObjectType.TABLE, column.id.partition(".")[0])
 
 
 def field_of(column: ObjectKey) -> int:
-    """The field id of a column."""
+    """Return the field id of a column."""
     return int(column.id.partition(".")[2])
 
 
-#: What lies in a warehouse, and so under its revision: answers about it are remembered under that.
+#: Object types inside of a warehouse. Cached answers about them are keyed by its revision.
 IN_A_WAREHOUSE = frozenset(
     {ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.COLUMN, ObjectType.VIEW, ObjectType.GENERIC_TABLE}
 )
 
-#: What lies in a namespace; they share one name space, and the rows of `tables` have these as their kinds.
+#: Object types inside of a namespace. They share the names of one namespace. The rows of `tables` have these as their
+#: kinds.
 TABULARS = frozenset({ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
-#: Asked about in place of an object that does not exist, so that absence costs the same calls as invisibility.
-#: No row ever gets this id and the model's tuples never name it.
+#: Id of an object that does not exist. It is checked in place of an absent object, so that absence costs the same calls
+#: as invisibility. No row and no tuple ever has it.
 NOBODY_HAS_THIS_ID = "00000000-0000-0000-0000-00000000dead"

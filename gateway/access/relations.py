@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every relation that the gateway demands, by its name in the relationship model.
 
-The names are those of Lakekeeper. `tests/access/test_lock_6_model_parity.py` checks that each exists on the demanded
-type, that each `can_*` of the model is demanded somewhere or listed as reserved, and that ACTIONS is what the model
-decides.
+The names are those of Lakekeeper. `tests/access/test_lock_6_model_parity.py` checks three facts. Each relation exists
+on the demanded type. Each `can_*` of the model is demanded somewhere or listed as reserved. ACTIONS equals the actions
+of the model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.access.refs import ObjectType
 
 
 class Can(StrEnum):
-    """A relation that an operation may demand, or a check may be about."""
+    """A relation that an operation demands, or that a check is about."""
 
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
@@ -110,12 +110,12 @@ class Can(StrEnum):
     WRITE_DATA = "can_write_data"
 
 
-#: What makes an object of each type visible at all. Servers have no entry: that there is one is no secret.
+#: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is no secret.
 VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.GET_METADATA,
     ObjectType.NAMESPACE: Can.GET_METADATA,
-    # Who reads some of its columns knows that it is there, without its metadata.
+    # Column grantees see that the table exists, without its metadata.
     ObjectType.TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
@@ -149,8 +149,8 @@ _ON_LEAVES = _EVERYWHERE_BELOW_PROJECTS | {
     Can.UNDROP,
 }
 
-#: Every action the relationship model decides, by type: what can be asked about, and what
-#: `serve` requires of a model. Those that no operation demands yet are listed in `tests/access/reserved_relations.txt`.
+#: Every action that the relationship model decides, by type. Checks can be about these, and `serve` requires a model to
+#: have them. `tests/access/reserved_relations.txt` lists those that no operation demands yet.
 ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.SERVER: frozenset(
         {

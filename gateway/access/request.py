@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markers that say where the fields of an operation are read from in a request.
+"""Markers for the sources of operation fields in a request.
 
     @dataclass(frozen=True)
     class ListTables(ReadOperation):
@@ -7,8 +7,8 @@
         page_token: PageToken = None
         return_uuids: Annotated[bool, Query("returnUuids")] = False
 
-`gateway.api.binding` reads the request and describes it in the OpenAPI document by these markers alone. A field without
-a marker is given by the handler.
+`gateway.api.binding` reads the request and describes it in the OpenAPI document by these markers alone. The handler
+sets fields without a marker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Field = TypeVar("Field")
 class Path:
     """The path names the value: a reference by the parameters of its type, an id or a text by the parameter `name`.
 
-    With `dropped` a table, view or generic table is found that was dropped and can be restored, too.
+    With `dropped`, dropped tables, views and generic tables are found too, as long as they can be restored.
     """
 
     name: str = ""
@@ -38,7 +38,7 @@ class Path:
 class Query:
     """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
 
-    A number is at most `most`. `parse` makes the value of the field from all given values, in place of the type.
+    A number is at most `most`. `parse` converts all given values to the value of the field, in place of the type.
     """
 
     name: str
@@ -57,9 +57,8 @@ class Header:
 class Body:
     """The JSON body, or one member of it.
 
-    `of` is the type of the body, None if it is the type of the field. `member` is the attribute of the decoded body
-    that the field gets, with dots for an attribute of an attribute. A reference by name gets its warehouse from the
-    path.
+    `of` is the type of the body, None if it is the type of the field. `member` is the attribute of the decoded body for
+    the field, with dots for an attribute of an attribute. A reference by name gets its warehouse from the path.
     """
 
     of: type | None = None
@@ -82,7 +81,7 @@ class RequestProject:
 
 @dataclass(frozen=True, slots=True)
 class PageSizeOf:
-    """A query parameter with the size of a page: at most the largest one.
+    """A query parameter with the size of a page, limited to the largest page.
 
     `after` is the parameter with the page token: a request that has it and no size gets the largest page.
     """

@@ -32,9 +32,9 @@ class Deadline:
         self._timer = timer
 
     def let_go(self) -> None:
-        """End the time limit: later steps have limits of their own, and their outcome is reported as it is.
+        """End the time limit. Later steps have limits of their own, and their outcome is reported unchanged.
 
-        Raises OutOfTime if the limit is over and the cancellation is under way.
+        Raises OutOfTime if the time limit has passed and the request is being cancelled.
         """
         if self._timer is None:
             return
@@ -46,8 +46,9 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Record the caller that assumed a role, the admitted operation, and all roles of that caller: policies about their
-    members also bind a caller that acts as another role.
+    """Role assumption of a request: the caller before it, the admitted operation, and all roles of that caller.
+
+    Policies about members of these roles also bind the caller while it acts as another role.
     """
 
     actor: Actor
@@ -57,8 +58,9 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class DefinerView:
-    """Record a view that was read through: the caller, the admitted operation, and the owner whose rights count below
-    it.
+    """View that was read through: its reader, the reader's role assumption, the admitted operation, and the owner.
+
+    The rights of the owner count below the view. `owner` is None if the view names none.
     """
 
     actor: Actor
@@ -69,7 +71,7 @@ class DefinerView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project and the warehouse that all things of a request lie in, where it is one."""
+    """The project and the warehouse that contain all objects of a request; None if there are several, or none."""
 
     project_id: str | None = None
     warehouse_id: UUID | None = None
@@ -77,33 +79,36 @@ class Place:
 
 @dataclass(slots=True)
 class RequestContext:
-    """Hold what the door knows of one request, and what the latch checks before an answer leaves."""
+    """State of one request at the door. The latch checks it before an answer is sent."""
 
     actor: Actor
     request_id: str
     client_request_id: str | None = None
-    """The caller's own name for the request: kept beside ours, and never used to join records."""
+    """The request id that the client sent. It is recorded beside the gateway's own id, and never used to join records.
+    """
     user_agent: str | None = None
     client_address: str | None = None
     admitted: set[type[Operation]] = field(default_factory=set)
     trails: list[PendingAudit] = field(default_factory=list)
     claim: Claim | None = None
-    """The idempotency key this request holds; its success is committed under it."""
+    """The idempotency key that this request claimed. Its success is committed under it."""
     remembered: Remembered | None = None
-    """The earlier success under this request's idempotency key, when it is a repetition."""
+    """The recorded success of an earlier request with the same idempotency key, if there is one."""
 
     deadline: Deadline = field(default_factory=Deadline)
     assumption: Assumption | None = None
-    """How the caller came to act as a role, if so."""
+    """The role assumption, if the caller acts as a role."""
 
     passages: list[DefinerView] = field(default_factory=list)
-    """The views on the way to what is asked for, the outermost first."""
+    """The definer views that were read through so far, the outermost first."""
 
     place: Place = Place()
-    """Where what was asked for lies, allowed or not: for counting requests, and for nothing that is told the caller."""
+    """The location of the requested objects, also of refused requests. It is used to count requests and is never sent
+    to the caller.
+    """
 
     def came_for(self, resolution: Resolution) -> None:
-        """Note where the things of an operation lie, or would lie."""
+        """Record the project and the warehouse in which the objects of an operation are, or would be."""
         projects = {project_of(row) for row in resolution.rows.values()} - {None}
         projects |= {where.project_id for where in resolution.absent.values()}
         found = (warehouse_of(row) for row in resolution.rows.values())
@@ -113,12 +118,16 @@ class RequestContext:
             self.place = Place(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
 
     def act_as(self, actor: Actor, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
-        """Make the caller, admitted as `actor`, act as the role alone; `roles` are all roles of the caller."""
+        """Make the caller act as the role alone.
+
+        `actor` is the caller as it was admitted, and `roles` are all of its roles.
+        """
         self.assumption = Assumption(self.actor, operation, roles)
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
 
     def act_as_nobody(self) -> None:
         """Continue as a member of a role that does not exist, so that every answer is that for a caller without rights.
+
         An earlier assumption ends.
         """
         was = self.actor if self.assumption is None else self.assumption.actor
@@ -139,7 +148,11 @@ class RequestContext:
         self.actor, self.assumption = caller.actor, caller.assumption
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
-        """True if a success answer may leave: one of the served operations was admitted and every trail is durable."""
+        """Return True if a success answer may be sent.
+
+        That needs an admitted operation among those served, and durable audit records. A public operation needs
+        neither. The repetition of a recorded success counts as admitted for operations with idempotency keys.
+        """
         if any(operation.is_public() for operation in served):
             return True
         answers = bool(self.admitted & served) or (
@@ -150,6 +163,6 @@ class RequestContext:
         return answers and all(trail.settled for trail in self.trails)
 
     def abandon(self, error: str) -> None:
-        """Keep the audit records of admitted operations that failed."""
+        """Buffer the audit records of admitted operations that failed, with the error."""
         for trail in self.trails:
             trail.abandon(error)

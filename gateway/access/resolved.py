@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows behind references, carried by the permit so that no use case reads them again."""
+"""The rows behind references. The permit carries them, so that no use case reads them again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     profile: bytes
     profile_version: int
     revision: UUID | None = None
-    """Moves whenever something in this warehouse may take an allow away."""
+    """Changes whenever a right in this warehouse may have ended."""
     credential_id: UUID | None
     allowed_format_versions: tuple[int, ...]
     default_format_version: int | None
@@ -69,13 +69,13 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_FORMER_NAMES = 20
-"""Limit of the former names of one object that policies receive, the newest first. `first_schema.sql` carries one
-more from a namespace to what leaves it; a larger number here needs a larger one there.
+"""Maximum number of former names of one object that policies receive, the newest first. `first_schema.sql` copies one
+more from a namespace to an object that leaves it, so raise both limits together.
 """
 
 
 class FormerNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Full names that something had before renames and moves; without `complete` there are more of them."""
+    """Full names that an object had before renames and moves. `complete` is False if there are more."""
 
     names: tuple[tuple[str, ...], ...] = ()
     complete: bool = True
@@ -85,10 +85,12 @@ NO_FORMER_NAMES = FormerNames()
 
 
 class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace row; `namespace` has the creator's spelling, `ancestors` the ids from the top level down to the
-    parent, `former` the names that it and its ancestors had.
+    """A namespace row.
 
-    It has no properties: resolution precedes the decision. `gateway.db.namespaces` reads them after the permit.
+    `namespace` has the creator's spelling. `ancestors` are the ids from the top level down to the parent. `former` are
+    the former names of the namespace and its ancestors.
+
+    The row has no properties, because resolution precedes the decision. `gateway.db.namespaces` reads them afterwards.
     """
 
     id: UUID
@@ -103,7 +105,7 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table row; `version` counts its changes. Documents are read after the permit (`gateway.db.documents`)."""
+    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
@@ -123,7 +125,7 @@ class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
-    """A view row; its members are those of a table's."""
+    """A view row, with the fields of a table row."""
 
     id: UUID
     namespace: ResolvedNamespace
@@ -143,7 +145,7 @@ class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A generic table row. Its other properties are read after the permit (`gateway.db.documents`)."""
+    """A generic table row. Its other properties are read after the decision (`gateway.db.documents`)."""
 
     id: UUID
     namespace: ResolvedNamespace
@@ -190,9 +192,7 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """The part of a metadata document that decisions read (`gateway.iceberg.excerpts`), and the metadata file of the
-    document.
-    """
+    """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
 
     metadata_location: str
     text: bytes
@@ -212,8 +212,9 @@ Resolved = (
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
-    """Where something that does not exist would lie: the project, and of the namespaces in its path those that exist,
-    from the top level down.
+    """Location of an absent object.
+
+    `namespaces` are the existing namespaces of its path, from the top level down.
     """
 
     project_id: str
@@ -221,47 +222,49 @@ class Whereabouts(msgspec.Struct, frozen=True):
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows behind all references of one request, the database's clock when they were read, and the roles the caller
-    is in, directly or through other roles: policies about roles bind their members.
+    """The rows behind all references of one request, read at `now` by the database's clock.
+
+    `caller_roles` are the roles of the caller, direct and through other roles: policies about roles bind their members.
     """
 
     rows: Mapping[Any, Resolved]
     now: datetime
     caller_roles: tuple[str, ...] = ()
     revision: UUID | None = None
-    """The server's: moves whenever something outside a warehouse may take an allow away."""
+    """The revision of the server. It changes whenever a right outside of warehouses may have ended."""
     time_boxes: UUID | None = None
-    """Moves whenever a grant with an expiry is made."""
+    """Changes whenever a grant with an expiry is made."""
     next_expiry: datetime | None = None
-    """When the first of the grants to the caller, or to one of the caller's roles, ends."""
+    """The first expiry of the grants to the caller, or to one of the caller's roles."""
     engine_next_expiry: datetime | None = None
-    """As `next_expiry`, of the engine that acts for the caller."""
+    """As `next_expiry`, for the engine that acts for the caller."""
     deactivated: bool = False
-    """Whether the caller, or the engine that acts for them, was deactivated by the provider's directory."""
+    """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
     absent: Mapping[Any, Whereabouts] = {}
-    """Where the references to nothing would lie, as far as that is known."""
+    """The locations of absent objects by reference, as far as they are known."""
     group_roles: tuple[tuple[str, str], ...] = ()
-    """(role, its project) for each role that a group in the caller's token stands for, of the projects that the
-    references lie in; of all projects when they lie in none.
+    """(role, project of the role) for each role that a group in the caller's token maps to. It contains the projects of
+    the references only, or all projects if the references are in none.
     """
 
     def acting(self, actor: Actor) -> Actor:
-        """Return the caller with the roles that the groups in its token stand for here. A caller that acts as a role
-        has that one alone.
+        """Return the caller with the roles that the groups in its token map to here.
+
+        A caller that acts as a role has that role alone.
         """
         if not actor.groups or actor.assumed_role is not None:
             return actor
         return msgspec.structs.replace(actor, group_roles=tuple(sorted(role for role, _ in self.group_roles)))
 
     def get(self, ref: Ref) -> Resolved | None:
-        """The row behind `ref`, or None when there is none."""
+        """Return the row behind `ref`; None if there is none."""
         return self.rows.get(ref)
 
     def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
-        """Return the resolution for this caller, who is in `roles` too: without objects outside of the project of an
-        assumed role or of the token.
+        """Return the resolution without the objects outside of the project of an assumed role or of the token.
 
-        Those are treated like absent objects, in the answer and in its time.
+        Those are treated like absent objects, in the answer and in its duration. `roles` are added to the caller's
+        roles.
         """
         if actor.within is None:
             return self
@@ -274,13 +277,13 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held, group_roles=by_group)
 
     def warehouses(self) -> dict[UUID, UUID | None]:
-        """The revision of each warehouse that something of it lies in."""
+        """Return the revision of each warehouse that contains one of the rows."""
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
 
 
 def project_of(row: Resolved) -> str | None:
-    """The project a row is or lies in; None for users and the server."""
+    """Return the id of the project that a row is or is in; None for users and the server."""
     if isinstance(row, ResolvedProject):
         return row.id
     if isinstance(row, ResolvedRole):
@@ -290,7 +293,7 @@ def project_of(row: Resolved) -> str | None:
 
 
 def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
-    """The warehouse a row is or lies in."""
+    """Return the warehouse that a row is or is in; None for other rows."""
     if isinstance(row, ResolvedWarehouse):
         return row
     if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView, ResolvedGenericTable)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission control: the share of one worker process that each principal may use at the same time.
 
-A share bounds concurrent requests, request bytes in memory and questions to the decision engines. Requests above a
-share wait shortly and are then refused with 429. Engines that act for users have a lane of their own.
+A share limits concurrent requests, request bytes in memory and questions to the decision engines. Requests above a
+share wait for a short time and are then refused with 429. Engines that act for users have a lane of their own.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from gateway.access.authz_errors import ShareExceeded
 from gateway.access.fair_slots import FairSlots, TooManyWaiting
 from gateway.access.token_buckets import TokenBuckets
 
-#: Questions of an ordinary request. They are charged as one, since most of them are answered from the cache.
+#: Maximum number of questions of an ordinary request. They are charged as one, since the cache answers most of them.
 _ORDINARY: Final = 10
-#: Requests with more questions are large: a principal's are answered one after the other.
+#: Requests with more questions are large. Those of one principal are answered one after the other.
 _LARGE: Final = 50
 _RECOGNIZED_SECONDS: Final = 300.0
 _RECOGNIZED_MOST: Final = 10_000
-#: An engine's own identity asks for all of its users: its questions cost this part of a user's.
+#: An engine sends the questions about all of its users under its own identity. Each is charged as this fraction of one.
 _ENGINE_QUESTION: Final = 0.1
-#: No identity holds more than this part of the engines' lane: a right on one warehouse suffices to be in it.
+#: One identity gets at most the slots of the engines' lane divided by this: a right on one warehouse is enough to enter
+#: the lane.
 _ENGINE_PART: Final = 4
 
 
 class Lane(StrEnum):
-    """Where requests wait for each other."""
+    """The slots that requests wait for: those for users, or those for engines."""
 
     USER = "user"
     ENGINE = "engine"
 
 
 class Share(StrEnum):
-    """Name a resource that principals share."""
+    """A resource that principals share."""
 
     REQUESTS = "requests"
     QUESTIONS = "questions"
@@ -52,9 +53,11 @@ class Share(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareLimits:
-    """The limits of one process. `requests` and `bytes` are for one principal at a time, `questions_per_second` and
-    `question_burst` its rate; `total_requests` and `engine_requests` are the slots of the two lanes. A request waits
-    at most `wait` seconds, beside at most `waiting` others of the principal.
+    """The limits of one process.
+
+    `requests` and `bytes` are for one principal at a time. `questions_per_second` and `question_burst` are the rate of
+    one principal. `total_requests` and `engine_requests` are the slots of the two lanes. A request waits at most `wait`
+    seconds, beside at most `waiting` other requests of the principal.
     """
 
     requests: int
@@ -68,7 +71,7 @@ class ShareLimits:
 
 
 class ShareObserver(Protocol):
-    """Receives the figures for metrics; no principal is named."""
+    """Receives figures for metrics, without the names of principals."""
 
     def share_used(self, share: str, lane: str, amount: int) -> None:
         """Set the amount in use now."""
@@ -115,7 +118,7 @@ class Shares:
         self._engines: OrderedDict[str, float] = OrderedDict()
 
     def recognize(self, engine: str) -> None:
-        """Remember for five minutes that a decision found this user id to be an inspector or a delegate."""
+        """Record for five minutes that this user id is an inspector or a delegate, as a decision has shown."""
         self._engines[engine] = self._clock() + _RECOGNIZED_SECONDS
         self._engines.move_to_end(engine)
         if len(self._engines) > _RECOGNIZED_MOST:
@@ -126,13 +129,13 @@ class Shares:
         return self._engines.get(engine, -math.inf) > self._clock()
 
     def lane_of(self, actor: Actor) -> Lane:
-        """Return the lane of a request, by the identity that sends it: the engine's, where one acts for a user."""
+        """Return the lane of the identity that sends the request: the engine, if one acts for a user."""
         return Lane.ENGINE if self.is_recognized(actor.engine or actor.id) else Lane.USER
 
     async def enter(self, actor: Actor, announced_bytes: int = 0) -> Lease:
         """Wait for a slot and return the lease that holds it. Raises ShareExceeded."""
         lane, principal = self.lane_of(actor), principal_key(actor)
-        # A user that an engine acts for has a user's share.
+        # A user for whom an engine acts has the share of a user.
         lease = Lease(self, lane, principal, is_engine=lane is Lane.ENGINE and actor.engine is None)
         await self._take_slot(lane, principal)
         try:
@@ -221,9 +224,9 @@ _SAID: Final = {
 
 
 class Lease:
-    """The slot of one request, with the bytes it holds. `release` gives both back, once.
+    """The slot of one request, with the bytes it holds. `release` returns both, once.
 
-    `pause` gives the slot back while the request waits for its client, and `resume` waits for one again.
+    `pause` returns the slot while the request waits for its client, and `resume` waits for a slot again.
     """
 
     __slots__ = ("_has_slot", "_is_large", "_released", "_shares", "bytes", "is_engine", "lane", "principal")
@@ -241,16 +244,16 @@ class Lease:
     def take_bytes(self, amount: int) -> None:
         """Add bytes of the request's body. Raises ShareExceeded, and then adds none.
 
-        A request that is alone may be as large as a request may be at all.
+        The only request of a principal may exceed the share, up to the general limit of a request.
         """
         if amount > 0:
             self._shares._take_bytes(self, amount)
 
     async def ask(self, questions: int) -> None:
-        """Charge questions to the decision engines before they are sent. Waits shortly. Raises ShareExceeded.
+        """Charge questions to the decision engines before they are sent. Waits for a short time. Raises ShareExceeded.
 
-        Up to ten questions, as in an ordinary request, are charged as one. A large request waits until those before it
-        have ended: before any work for it, and not in the queues of the engines.
+        Up to ten questions, as in an ordinary request, are charged as one. A large request waits here until the
+        previous large request of the principal has ended, so that it does not wait in the queues of the engines.
         """
         if questions > _LARGE and not self.is_engine and not self._is_large:
             await self._shares._take_large(self.lane, self.principal)
@@ -258,7 +261,7 @@ class Lease:
         await self._shares._ask(self, 1 if questions <= _ORDINARY else questions)
 
     def pause(self) -> None:
-        """Give the slot back for now, and keep the bytes; without a slot this does nothing."""
+        """Return the slot for now, and keep the bytes; without a slot this does nothing."""
         if self._has_slot and not self._released:
             self._has_slot = False
             self._shares._give_slot(self.lane, self.principal)
@@ -270,7 +273,7 @@ class Lease:
             self._has_slot = True
 
     def release(self) -> None:
-        """Give back the slot and the bytes; a second call does nothing."""
+        """Return the slot and the bytes; a second call does nothing."""
         self.pause()
         if not self._released:
             self._released = True

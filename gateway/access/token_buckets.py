@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: a token bucket for each principal, with the time given by the caller of each method."""
+"""A token bucket for each principal. Pure: callers pass the current time, in seconds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ class _Bucket:
 
 
 class TokenBuckets:
-    """Each principal receives `rate` tokens a second, up to `burst`; a reservation may overdraw its bucket."""
+    """Token buckets. Each principal receives `rate` tokens a second, up to `burst`; a reservation may overdraw its
+    bucket.
+    """
 
     def __init__(self, rate: float, burst: float, *, principals: int = 100_000) -> None:
-        """`principals` bounds the buckets in memory: full ones are dropped first, since a new bucket is full.
+        """Set the limits. Raises ValueError for a rate or burst that is not positive.
 
-        Raise ValueError for a rate or burst that is not positive.
+        `principals` limits the buckets in memory: full ones are dropped first, since a new bucket is full.
         """
         if rate <= 0 or burst <= 0:
             raise ValueError(f"a token bucket needs a positive rate and burst, not {rate} and {burst}")
@@ -31,15 +33,15 @@ class TokenBuckets:
         return len(self._buckets)
 
     def level(self, principal: str, now: float) -> float:
-        """The tokens that the principal has; negative while reservations wait."""
+        """Return the number of tokens of the principal; negative while reservations wait."""
         bucket = self._buckets.get(principal)
         return self._burst if bucket is None else self._filled(bucket, now)
 
     def reserve(self, principal: str, tokens: float, now: float, *, longest: float) -> tuple[bool, float]:
-        """Take `tokens`; (True, seconds to wait before use), or (False, seconds until a retry can succeed).
+        """Take `tokens`. Return (True, seconds to wait before use), or (False, seconds until a retry can succeed).
 
-        Nothing is taken if the wait would exceed `longest` seconds. More tokens than `burst` count as `burst`: a
-        request that no bucket could ever hold is otherwise refused for ever.
+        Nothing is taken if the wait would exceed `longest` seconds. More tokens than `burst` count as `burst`, because
+        a request that no bucket can hold would otherwise be refused for ever.
         """
         tokens = min(tokens, self._burst)
         level = self.level(principal, now)
@@ -54,7 +56,7 @@ class TokenBuckets:
         return True, wait
 
     def refund(self, principal: str, tokens: float, now: float) -> None:
-        """Give back the tokens of a reservation that was not used."""
+        """Return the tokens of a reservation that was not used."""
         bucket = self._buckets.get(principal)
         if bucket is not None:
             bucket.level, bucket.at = min(self._burst, self._filled(bucket, now) + min(tokens, self._burst)), now

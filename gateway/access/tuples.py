@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship tuples as values: PostgreSQL records them and OpenFGA judges by them."""
+"""Relationship tuples as values. PostgreSQL records them, and OpenFGA evaluates them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class PrincipalType(StrEnum):
     ROLE = "role"
 
 
-#: The id of a principal who is everybody of its type; no user or role has it. Only flags have such a subject.
+#: Principal id that stands for all principals of a type; no user or role has it. Only flags have such a subject.
 EVERYBODY = "*"
 
-#: Whoever reads some columns of a table: derived from live grants on these, as `traverse` is from what lies below.
+#: The relation of column grantees on their table. It is derived from live grants on columns, as `traverse` is from
+#: grants on contents.
 READ_COLUMNS = "read_columns"
 
 #: The flag of managed access, a relation on warehouses and namespaces.
@@ -30,7 +31,7 @@ MANAGED_ACCESS = "managed_access"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Principal:
-    """A user by `<idp>~<subject>` or a role by its id; every user by EVERYBODY, for flags."""
+    """A user by `<idp>~<subject>`, or a role by its id. EVERYBODY stands for every user, in flags only."""
 
     type: PrincipalType
     id: str

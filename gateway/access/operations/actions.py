@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations that return the catalog actions a principal may take on an object.
 
-They are the actions of `batch-check`; those of the relationship model alone are in `rights.py`. Callers may ask about
-themselves if they find the object in a list, and about other principals if they may read the assignments.
+They are the actions of `batch-check`; those of the relationship model alone are in `rights.py`. Callers may check
+themselves if they see the object in lists, and other principals if they may read the assignments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gateway.access.refs import ObjectType, Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 from gateway.access.request import About, InPath
 
-#: What it takes to ask about oneself. Whoever is in a role may know what they may do with it.
+#: The relation that callers need to check themselves. A member of a role may check its actions on the role.
 _ASKED_BY: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.INCLUDE_IN_LIST,
@@ -72,10 +72,10 @@ ASK_ACTIONS: tuple[type[AskActions], ...] = (
 
 @dataclass(frozen=True)
 class GetUserActions(ReadOperation):
-    """Return which actions a principal may take on a user's record.
+    """Return the actions that a principal may take on a user's record.
 
-    The relationship model has no rights on single users: they are rights on the server, or the record is the caller's
-    own.
+    The relationship model has no rights on single users. The actions need rights on the server, or the record is the
+    caller's own.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"

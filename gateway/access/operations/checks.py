@@ -23,19 +23,19 @@ from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
 from gateway.access.tuples import Principal
 from gateway.iceberg.errors import BadRequestException
 
-#: From so many questions on whether things of one namespace are listed, it is asked once whether all of it is.
+#: From this number of visibility checks in one namespace on, the right to see the whole namespace is checked once.
 _A_LIST = 10
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether `principal` (the caller when None) may use `relation` on `on`; `facts` are what policies are told of it.
+    """A check of `relation` on `on` for `principal` (the caller if None). Policies receive `facts`.
 
-    `id` is the caller's own name for the question. `or_on` is the other thing that the name in the question may belong
-    to: tables and views share one name space, and an engine asks before it knows which of them it names.
+    `id` is the client's own id of the check. `or_on` is the other object that the name in the check may belong to:
+    tables and views share one name space, and an engine checks before it knows the type of the object.
 
-    With `runs_as_owner` a view that names no owner is not allowed. Engines ask so before they read a view with the
-    rights of another view's owner: below an ownerless one those rights must not go on (`docs/trino.md`).
+    With `runs_as_owner` a view without an owner is not allowed. Engines request this before they read a view with the
+    rights of another view's owner: those rights must not apply below a view without an owner (`docs/trino.md`).
     """
 
     on: Ref
@@ -47,8 +47,9 @@ class Check:
     runs_as_owner: bool = False
 
     def __post_init__(self) -> None:
-        """Raise 400 for a relation that the model does not decide on this type: OpenFGA would call it an error, and the
-        caller would be told of an outage.
+        """Raise BadRequestException for a relation that the model does not define on this type.
+
+        OpenFGA would return an error for it, which the caller would receive as an outage.
         """
         for on in self.may_mean:
             known = ACTIONS[on.type]
@@ -71,7 +72,7 @@ class CheckPermission(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
-    # Changes nothing: it is a question.
+    # Changes nothing: it only answers a question.
     open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
     check: Check
 
@@ -91,13 +92,13 @@ class CheckPermission(QuestionOperation):
 class BatchCheck(QuestionOperation):
     """Check many permissions in one request, each of the caller or of another principal.
 
-    An engine sends a `delegated` batch in the name of its users: it is answered about every principal if the engine
-    holds can_inspect on the warehouse or project of the check. The demands are optional, because a check that the
-    caller may not make is refused alone: see `gateway.governance.checks`.
+    An engine sends a `delegated` batch for its users. It may check every principal if it holds can_inspect on the
+    warehouse or project of the check. The demands are optional, because a check that the caller may not make is refused
+    alone: see `gateway.governance.checks`.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
-    # Changes nothing: it is many questions.
+    # Changes nothing: it only answers questions.
     open_to: ClassVar[OpenTo] = OpenTo(
         Audience.AUTHENTICATED,
         "about oneself; answers about others demand can_read_assignments or can_inspect, one by one",
@@ -107,8 +108,10 @@ class BatchCheck(QuestionOperation):
     delegated: bool = False
 
     def __post_init__(self) -> None:
-        """Raise 400 for what cannot be asked: a delegated question has to lie where somebody can be an inspector, and
-        is told nothing of what there is.
+        """Raise BadRequestException for options that exclude each other.
+
+        A delegated check must be about a project or an object in a warehouse, where inspectors can be appointed. It
+        must not disclose which objects exist.
         """
         if self.delegated and self.error_on_not_found:
             raise BadRequestException("`error-on-not-found` does not go with `delegated`.")
@@ -141,7 +144,7 @@ class BatchCheck(QuestionOperation):
         return max(1, len(self.checks) + len(self.demands()))
 
     def lists(self) -> dict[tuple[Principal | None, NamespaceRef], list[int]]:
-        """Return the checks that together ask for a list, by (principal, namespace)."""
+        """Return the indexes of visibility checks that form a list, by (principal, namespace)."""
         found: dict[tuple[Principal | None, NamespaceRef], list[int]] = {}
         for index, check in enumerate(self.checks):
             if check.relation is Can.INCLUDE_IN_LIST and isinstance(check.on, TabularRef) and check.on.named:
@@ -157,13 +160,13 @@ class BatchCheck(QuestionOperation):
 
 
 def _about(checks: Sequence[Check]) -> Mapping[str, str]:
-    """Return the other principals of the checks as a JSON list, because a subject may hold any separator."""
+    """Return the other principals of the checks as a JSON list, because a principal's id may contain any separator."""
     others = {f"{each.principal.type}:{each.principal.id}" for each in checks if each.principal is not None}
     return {"asked_about": msgspec.json.encode(sorted(others)).decode()} if others else {}
 
 
 def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
-    """Return the object on which an inspector of rights on `ref` needs can_inspect; None if there is none."""
+    """Return the object on which can_inspect allows checks of rights on `ref`; None if there is none."""
     if isinstance(ref, ProjectRef):
         return ref
     warehouse: UUID | None = getattr(ref, "warehouse_id", None)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on grants on single columns of a table, in the forms of the assignments API and of the grants API.
 
-They demand of the table what the same operation demands there: the right to grant `select` on the table is the right to
-grant it on a column. Columns are named as in the current schema; the grant is on the field id behind the name.
+They demand the same relation on the table as the table's operations: a principal with the right to grant `select` on
+the table may grant it on a column. Columns are named as in the current schema; the grant is on the field id behind the
+name.
 """
 
 from __future__ import annotations

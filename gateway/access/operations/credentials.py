@@ -16,7 +16,10 @@ from gateway.obligations.application import Place
 
 @dataclass(frozen=True)
 class VendCredentials(VendingOperation):
-    """Vend temporary credentials for the table's prefix: `can_read_data` reads, `can_write_data` also changes."""
+    """Vend temporary credentials for the table's prefix.
+
+    They are for reads with `can_read_data`, also for writes with `can_write_data`.
+    """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
     place: ClassVar[Place | None] = Place.VEND
@@ -46,12 +49,12 @@ class VendCreationCredentials(ChangeOperation):
 class SignRequest(QuestionOperation):
     """Sign a storage request. Not supported: the answer is 406, and the configuration does not offer it.
 
-    The right to read is demanded before the 406, so the answer does not tell which tables exist.
+    The right to read is demanded before the 406, so the answer does not disclose which tables exist.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
     place: ClassVar[Place | None] = Place.SIGN
-    # Changes nothing: it does nothing yet.
+    # Changes nothing: it is not supported.
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:

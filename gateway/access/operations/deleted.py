@@ -28,7 +28,7 @@ Kept = TableRef | ViewRef | GenericTableRef
 
 
 def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
-    """Return a reference to a table, view or generic table that is found although it was dropped.
+    """Return a reference to a table, view or generic table that also finds a dropped object.
 
     Raises LookupError for another type.
     """
@@ -45,7 +45,7 @@ def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
 
 @dataclass(frozen=True)
 class ListDeletedTabulars(ReadOperation):
-    """List dropped tables and views of a warehouse, or of one namespace, that the caller sees and can be restored."""
+    """List the restorable dropped tables and views of a warehouse, or of one namespace, that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/deleted-tabulars"
     warehouse: InPath[WarehouseRef]
@@ -63,7 +63,7 @@ class ListDeletedTabulars(ReadOperation):
 
 @dataclass(frozen=True)
 class UndropTabulars(ChangeOperation):
-    """Restore dropped tables and views, all of them or none. Each is decided by itself."""
+    """Restore dropped tables and views, all or none. Each is decided separately."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
     returns: ClassVar[int] = 204

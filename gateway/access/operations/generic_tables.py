@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on generic tables, at the paths of Lakekeeper.
 
-The catalog stores the properties that creators state, and commits nothing to a generic table. Writers write to its
-location with credentials.
+The catalog stores the properties that creators state, and has no commits for generic tables. Writers use credentials to
+write to the table's location.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class CreateGenericTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class AdoptGenericTable(ChangeOperation):
-    """Create a generic table at a location that may hold files. The creator owns it and gets credentials for those
+    """Create a generic table at a location with existing files. The creator owns it and gets credentials for those
     files.
 
-    The header `X-Lakegate-Adopt: true` makes a creation this operation.
+    The location may also be empty. The header `X-Lakegate-Adopt: true` selects this operation.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
@@ -79,8 +79,9 @@ class AdoptGenericTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class VendGenericTableCreationCredentials(ChangeOperation):
-    """Vend credentials for a generic table to its creator. `CreateGenericTable` is decided with it, at the same
-    endpoint.
+    """Vend credentials for a generic table to its creator.
+
+    `CreateGenericTable` is decided with it, at the same endpoint.
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
@@ -118,8 +119,9 @@ class GenericTableExists(ReadOperation):
 
 @dataclass(frozen=True)
 class VendGenericTableCredentials(VendingOperation):
-    """Vend temporary credentials for the generic table's prefix, to read with `can_read_data`, to change with
-    `can_write_data`.
+    """Vend temporary credentials for the generic table's prefix.
+
+    They are for reads with `can_read_data`, also for writes with `can_write_data`.
     """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
@@ -135,7 +137,10 @@ class VendGenericTableCredentials(VendingOperation):
 
 @dataclass(frozen=True)
 class DropGenericTable(ChangeOperation):
-    """Drop a generic table. `purge` says whether its files are deleted; without it, adopted files stay."""
+    """Drop a generic table.
+
+    `purge` determines whether its files are deleted. Without the parameter, adopted files stay.
+    """
 
     endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
     returns: ClassVar[int] = 204

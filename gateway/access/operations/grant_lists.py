@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of the grants API: grants with grantor, time, reason and expiry.
 
-They demand what the assignments API demands (`grants.py`); a change is idempotent here. Grants on roles, the history,
-and the list of one principal's grants are additions; Lakekeeper answers the latter two with 501.
+They demand the same relations as the assignments API (`grants.py`), but a change is idempotent here. Grants on roles,
+the history, and the list of one principal's grants are additions; Lakekeeper answers the latter two with 501.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.access.tuples import PrincipalType
 
 @dataclass(frozen=True)
 class Paged:
-    """Mixin of operations that answer by page: the token of the page, and its size (None for the largest)."""
+    """Mixin of paged operations: the token of the page, and its size (None for the largest)."""
 
     page_token: PageToken = None
     page_size: PageSize = None
@@ -44,9 +44,9 @@ class ListingGrants(Paged, ReadingGrants):
 
 @dataclass(frozen=True)
 class ListPrivileges(ReadOperation, abstract=True):
-    """List the privileges of an object type and which of them the caller may grant, if the caller sees the object or
-    manages
-    its grants.
+    """List the privileges of an object type, and which of them the caller may grant.
+
+    The caller must see the object or manage its grants.
     """
 
     on: Ref
@@ -60,10 +60,10 @@ class ListPrivileges(ReadOperation, abstract=True):
 
 @dataclass(frozen=True)
 class ListPrincipalGrants(ReadOperation):
-    """List all grants of one principal (the caller when None) in a project and on the server.
+    """List all grants of one principal (the caller if None) in a project and on the server.
 
-    Callers may list their own. Grants of a user are listed for callers that may read the assignments of the project,
-    and of the server for those on it. Grants of a role are also listed for its members.
+    Callers may list their own grants. For those of another user a caller must be able to read the assignments of the
+    project, and of the server for grants on the server. Grants of a role are also listed for its members.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"

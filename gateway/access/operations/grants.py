@@ -32,7 +32,7 @@ from gateway.access.tuples import Principal
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One privilege held by one principal on the object of the operation, and why and until when it is given."""
+    """A privilege of a principal on the object of the operation, with the reason and the expiry of the grant."""
 
     privilege: Privilege
     principal: Principal
@@ -46,7 +46,7 @@ class Assignment:
 
 
 def _to_grant(ref: Ref, entries: Iterable[Assignment]) -> tuple[Demand, ...]:
-    """Demand the granting right of each privilege once, or the right to read for an empty change."""
+    """Return demands for the granting right of each privilege, or for the right to read if the change is empty."""
     rights = dict.fromkeys(granting(entry.privilege) for entry in entries)
     return tuple(Demand(right, ref) for right in rights) or (Demand(Can.READ_ASSIGNMENTS, ref),)
 
@@ -69,8 +69,8 @@ class ReadingGrants:
 class WritingGrants:
     """Mixin of operations that grant and revoke privileges on an object.
 
-    Policies are told, for each of `writes` and in its order, its end (RFC 3339) or an empty text, and whether a reason
-    is given.
+    Policies receive the expiry (RFC 3339, or an empty text) of each of `writes` in order, and whether all of them have
+    a reason.
     """
 
     returns: ClassVar[int] = 204
@@ -99,7 +99,7 @@ class ReadAssignments(ReadingGrants, ReadOperation, abstract=True):
 
 @dataclass(frozen=True)
 class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
-    """Grant and revoke privileges on an object, as the assignments API writes."""
+    """Grant and revoke privileges on an object, in the form of the assignments API."""
 
 
 _ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)

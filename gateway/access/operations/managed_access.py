@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managed access: whether owners of objects below may grant rights on them."""
+"""Operations on managed access: while it is on, owners of objects below cannot grant rights on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.protocol.rights import ManagedAccessRequest
 
 @dataclass(frozen=True)
 class GetPermissions(ReadOperation, abstract=True):
-    """Whether access below an object is managed, for callers that see the object or manage its grants."""
+    """Return whether access below an object is managed, for callers that see the object or manage its grants."""
 
     on: Ref
 
@@ -27,7 +27,7 @@ class GetPermissions(ReadOperation, abstract=True):
 
 @dataclass(frozen=True)
 class SetManagedAccess(ChangeOperation, abstract=True):
-    """Manage access below an object, or no longer, for callers that manage its grants."""
+    """Enable or disable managed access below an object, for callers that manage its grants."""
 
     on: Ref
     managed: Annotated[bool, Body(ManagedAccessRequest, "managed_access")]

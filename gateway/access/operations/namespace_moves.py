@@ -19,7 +19,7 @@ from gateway.protocol.namespaces import MoveNamespaceRequest
 class MoveNamespace(ChangeOperation):
     """Move a namespace with its contents to another parent, or rename it. No file moves.
 
-    A move decides which principals see the contents. So it takes the rights to manage grants and to create at the
+    A move determines which principals see the contents. So it needs the rights to manage grants and to create at the
     destination, also if that is the present parent.
     """
 

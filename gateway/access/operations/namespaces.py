@@ -86,7 +86,7 @@ class NamespaceExists(ReadOperation):
 class DropNamespace(ChangeOperation):
     """Drop an empty namespace, or with `recursive` one with its contents.
 
-    `force` overrides protection and the warehouse's soft deletion; `purge` says whether files are deleted.
+    `force` overrides protection and the warehouse's soft deletion. `purge` determines whether files are deleted.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"

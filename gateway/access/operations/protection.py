@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protection: whether an object can be dropped without `force`."""
+"""Operations on protection: a protected object can be dropped only with `force`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.protocol.protection import SetProtectionRequest
 
 @dataclass(frozen=True)
 class GetProtection(ReadOperation, abstract=True):
-    """Whether an object is protected, for callers that see it."""
+    """Return whether an object is protected, for callers that see it."""
 
     on: NamespaceIdRef | TableRef | ViewRef | GenericTableRef
 
@@ -27,7 +27,7 @@ class GetProtection(ReadOperation, abstract=True):
 
 @dataclass(frozen=True)
 class SetProtection(ChangeOperation, abstract=True):
-    """Protect an object, or no longer."""
+    """Protect an object, or end its protection."""
 
     on: NamespaceIdRef | TableRef | ViewRef | GenericTableRef
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]

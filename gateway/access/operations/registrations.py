@@ -17,7 +17,7 @@ from gateway.obligations.application import Place
 
 
 def _manages_storage(namespace: NamespaceRef) -> Demand:
-    """Demand the right on the warehouse's storage that adopting files takes."""
+    """Return the demand for the right on the warehouse's storage that adoption needs."""
     return Demand(Can.ADOPT_FILES, WarehouseRef(namespace.warehouse_id))
 
 
@@ -26,8 +26,7 @@ class RegisterTable(ChangeOperation):
     """Register a table from a metadata file at a recorded location that the caller owned.
 
     `gateway.catalog.location_reuse` checks the location. `overwrite` removes a table of this name without its files.
-    That takes a permit of its own (`DropTable`) in the same round, so every obstacle to the drop is one to the
-    overwrite.
+    This needs a second permit (`DropTable`) from the same round, so a refused drop also prevents the overwrite.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
@@ -52,8 +51,8 @@ class RegisterTable(ChangeOperation):
 class AdoptTable(ChangeOperation):
     """Register a table from a metadata file anywhere below the warehouse's base. The caller owns it.
 
-    The header `X-Lakegate-Adopt: true` makes a registration this operation: for files of other catalogs, and for files
-    without a record. `overwrite` is as for `RegisterTable`.
+    The header `X-Lakegate-Adopt: true` selects this operation, for files of other catalogs and files without a record.
+    `overwrite` is as for `RegisterTable`.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
@@ -76,10 +75,10 @@ class AdoptTable(ChangeOperation):
 
 @dataclass(frozen=True)
 class UnregisterTable(ChangeOperation):
-    """Remove a table from the catalog and leave all its files, for another registration.
+    """Remove a table from the catalog and keep all its files, for another registration.
 
-    This takes ownership or `manage_grants`. `modify` allows a drop, and must not decide the next owner of the files.
-    The answer holds the last metadata, so its reader needs the right to read that.
+    This needs ownership or `manage_grants`. `modify` allows a drop, and must not determine the next owner of the files.
+    The answer contains the last metadata, so the caller also needs the right to read them.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
@@ -124,7 +123,7 @@ def _demands_of_table(namespace: NamespaceRef, request: RegisterTableRequest, ta
     creates = Demand(Can.CREATE_TABLE, namespace)
     if not request.overwrite:
         return (creates,)
-    # Whether a refusal to overwrite may be told as one, or as a name that is taken.
+    # Callers that see the table get a refused overwrite as the error; other callers only learn that the name is taken.
     return creates, Demand(Can.GET_METADATA, table, required=False)
 
 

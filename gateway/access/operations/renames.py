@@ -19,8 +19,8 @@ from gateway.iceberg.wire import RenameRequest
 class RenameTable(ChangeOperation):
     """Rename a table, or move it to another namespace of the same warehouse.
 
-    A new name in the same namespace takes `can_rename`. A move takes `can_move`, because the rights on the new
-    namespace then hold on the table, and the right to create tables there.
+    A new name in the same namespace needs `can_rename`. A move needs `can_move`, because the rights on the new
+    namespace then apply to the table, and the right to create tables there.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
@@ -54,7 +54,7 @@ class RenameView(ChangeOperation):
 def destination_namespace(
     source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier
 ) -> NamespaceRef | None:
-    """Return the namespace that `destination` names, None when it is the namespace of `source`.
+    """Return the namespace of `destination`; None if it is the namespace of `source`.
 
     Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
     """

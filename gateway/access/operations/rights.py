@@ -2,8 +2,8 @@
 """Operations that return the actions a principal may take on an object.
 
 `access` returns all actions and is deprecated in Lakekeeper. `authorizer-actions` returns those of the relationship
-model alone: granting rights, managed access, acting as a role. Callers may ask about themselves if they see the object
-or manage its grants, and about other principals if they may read its assignments.
+model alone: granting rights, managed access, acting as a role. Callers may check themselves if they see the object or
+manage its grants, and other principals if they may read its assignments.
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ class GetRole(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class GetRoleMetadata(_OfRole, ReadOperation):
-    """Return what names a role, also for its members.
+    """Return the names and ids of a role, also to its members.
 
-    Lakekeeper returns it for every token; here the caller must be able to read the role or be in it.
+    Lakekeeper returns them to every token. Here the caller must be able to read the role, or be a member of it.
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/metadata"
@@ -154,7 +154,7 @@ class AddRoleMembers(_ChangingMembers, ChangeOperation):
 
 @dataclass(frozen=True)
 class RemoveRoleMember(_ChangingMembers, ChangeOperation):
-    """Remove a member from a role. Nothing changes if it is none."""
+    """Remove a member from a role. Nothing changes if the principal is no member."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}/members/{member_type}/{member_id}"
 

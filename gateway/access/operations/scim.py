@@ -18,7 +18,7 @@ from gateway.scim.wire import PatchRequest
 
 @dataclass(frozen=True)
 class _Synchronising:
-    """Mixin of all operations of SCIM: the right to synchronize. The caller's token determines the provider."""
+    """Mixin of all SCIM operations: they need the right to synchronize. The caller's token determines the provider."""
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SYNCHRONIZE_IDENTITIES, ServerRef()),)
@@ -126,7 +126,7 @@ class GetScimUser(_OfOne, ReadOperation):
 
 @dataclass(frozen=True)
 class CreateScimUser(_Synchronising, ChangeOperation):
-    """Create a user of the provider, before or after their first request. It gives no right."""
+    """Create a user of the provider, before or after the user's first request. The record gives no right."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Users"
     returns: ClassVar[int] = 201
@@ -138,7 +138,7 @@ class CreateScimUser(_Synchronising, ChangeOperation):
 
 @dataclass(frozen=True)
 class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
-    """Replace all stored attributes of a user. A user who is not `active` is refused from the next request on."""
+    """Replace all stored attributes of a user. A user that is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
     user: User
@@ -149,7 +149,7 @@ class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
 
 @dataclass(frozen=True)
 class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
-    """Change attributes of a user. A user who is not `active` is refused from the next request on."""
+    """Change attributes of a user. A user that is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
     patch: PatchRequest
@@ -204,7 +204,7 @@ class ReplaceScimGroup(_ChangingGroup, ChangeOperation):
 
 @dataclass(frozen=True)
 class PatchScimGroup(_ChangingGroup, ChangeOperation):
-    """Change members or the name of a group. The answer holds the attributes that `attributes` names."""
+    """Change members or the name of a group. The answer contains the attributes that `attributes` names."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
 

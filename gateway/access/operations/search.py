@@ -16,7 +16,7 @@ from gateway.protocol.search import SearchRequest
 
 @dataclass(frozen=True)
 class SearchTabular(QuestionOperation):
-    """Search the tables and views of a warehouse by name, path or id, as far as the caller sees them."""
+    """Search the tables and views of a warehouse that the caller sees, by name, path or id."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
     # Changes nothing: it searches.

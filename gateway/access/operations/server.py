@@ -13,7 +13,7 @@ from gateway.protocol.server import BootstrapRequest
 
 @dataclass(frozen=True)
 class GetServerInfo(ReadOperation):
-    """Return version, server id and whether the server was bootstrapped."""
+    """Return the version, the server id, and whether the server was bootstrapped."""
 
     endpoint: ClassVar[str] = "GET /management/v1/info"
     open_to: ClassVar[OpenTo] = OpenTo(
@@ -23,7 +23,7 @@ class GetServerInfo(ReadOperation):
 
 @dataclass(frozen=True)
 class Bootstrap(ChangeOperation):
-    """Make the caller the first administrator. Possible once."""
+    """Make the caller the first administrator. This is possible once."""
 
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
     returns: ClassVar[int] = 204

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of calls and of the number of tables."""
+"""Operations on statistics of calls and of the number of tables."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class _CountingCalls:
 
 @dataclass(frozen=True)
 class GetProjectEndpointStatistics(_CountingCalls, QuestionOperation):
-    """Count the calls of endpoints in a project; with `unmapped`, only those about none of its warehouses."""
+    """Count the calls of endpoints in a project; with `unmapped`, only calls that are about none of its warehouses."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    # Changes nothing: it tells numbers.
+    # Changes nothing: it returns counts.
     project: OfRequest
     unmapped: bool
 
@@ -44,7 +44,7 @@ class GetWarehouseEndpointStatistics(_CountingCalls, QuestionOperation):
     """Count the calls of endpoints about one warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    # Changes nothing: it tells numbers.
+    # Changes nothing: it returns counts.
     warehouse: WarehouseRef
 
     def demands(self) -> tuple[Demand, ...]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: decisions on the way to the operation of a request. No endpoint serves them.
+"""Steps: decisions that precede the operation of a request. No endpoint serves them.
 
-Acting as a role is decided before every other operation of the request. Reading through a view is decided view by
-view, before the object that is read. Repeating an answer needs a success recorded under the idempotency key.
+Acting as a role is decided before every other operation of the request. Reading through views is decided for each view,
+before the object that is read. Repeating an answer needs a success recorded under the idempotency key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.obligations.application import Place
 
 @dataclass(frozen=True)
 class AssumeRole(Step):
-    """Act as a role: from here on the caller has the rights of the role alone."""
+    """Act as a role: afterwards the caller has the rights of the role alone."""
 
     occasion: ClassVar[str] = "assume"
     role: RoleRef
@@ -30,7 +30,7 @@ class AssumeRole(Step):
 
 @dataclass(frozen=True)
 class ReadThroughView(Step):
-    """Read through a view: a trusted engine reads it for a user, on the way to the objects of its definition."""
+    """Read through a view: a trusted engine reads the objects of its definition for a user."""
 
     occasion: ClassVar[str] = "through"
     place: ClassVar[Place | None] = Place.SCAN
@@ -41,7 +41,7 @@ class ReadThroughView(Step):
 
     @classmethod
     def is_of_catalog(cls) -> bool:
-        """Return True: it leads to reads of the catalog alone."""
+        """Return True: it only precedes reads of the catalog."""
         return True
 
 
@@ -49,8 +49,9 @@ class ReadThroughView(Step):
 class RepeatAnswer(Step):
     """Repeat the answer of an earlier success to the principal of that request, without a change.
 
-    No relation is demanded: a dropped object cannot be looked up, and the answer says nothing but that it was done. A
-    body is made anew by operations of its own. The door admits it only with the recorded success.
+    No relation is demanded: a dropped object cannot be resolved, and the answer only confirms the success. If the
+    answer has a body, other operations are decided to create it again. The door admits this step only with the recorded
+    success.
     """
 
     occasion: ClassVar[str] = "repeat"

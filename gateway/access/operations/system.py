@@ -11,7 +11,7 @@ from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 @dataclass(frozen=True)
 class GetHealth(ReadOperation):
-    """Return the state of each dependency. It holds nothing about data or users, so load balancers need no token."""
+    """Return the state of each dependency. It contains no data and no users, so load balancers need no token."""
 
     endpoint: ClassVar[str] = "GET /health"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

@@ -64,9 +64,10 @@ class CreateTable(ChangeOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """Describe how a client wants a table: which snapshots, whose credentials, and what it has already.
+    """Options of a client that loads a table: the snapshots, the credentials, and the version that the client has.
 
-    `known` are the tags of `If-None-Match`, None for `*`.
+    With `client_managed` no credentials are vended, because the client manages them. `known` are the tags of
+    `If-None-Match`, None for `*`.
     """
 
     snapshots: SnapshotsMode = SnapshotsMode.ALL
@@ -76,9 +77,9 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class LoadTable(ReadOperation):
-    """Load a table's metadata. Credentials are another operation: a permit for this one cannot vend them.
+    """Load a table's metadata. Vending is another operation: a permit for this one cannot vend credentials.
 
-    The door also decides whether the caller may read data, because only readers receive the address of the store. A
+    The door also decides whether the caller may read data, because only readers receive the address of the storage. A
     column grantee loads the table through an engine that enforces the restriction, and the answer names the other
     columns.
     """
@@ -145,7 +146,7 @@ class ReportMetrics(ChangeOperation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     returns: ClassVar[int] = 204
-    # Java clients wait for the answer, and for as long as a 429 says, before they give out the first row of a scan.
+    # Java clients wait for the answer, and for the retry delay of a 429, before they return the first row of a scan.
     refused_for_good: ClassVar[str] = "no metrics reports are kept"
     table: InPath[TableRef]
     report: InBody[ReportMetricsRequest]
@@ -176,7 +177,7 @@ class DropTable(ChangeOperation):
 
 
 def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:
-    """Return the facts of a commit: the kinds of its updates, the properties that it changes, the refs it moves."""
+    """Return the facts of a commit: the kinds of its updates, the changed properties, and the changed refs."""
     return {
         "update_kinds": tuple(sorted(kind.value for kind in update_kinds(request.updates))),
         "updated_properties": tuple(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on background tasks: listing, reading and controlling them.
 
-A task of a warehouse may be about one table or view in it. The door knows whether a caller may see (or control) all
-tasks of the warehouse. For other callers the right on the object of each task decides, and the task names its object.
-So lists are filtered, and a request for one task, or for control, passes the door twice: to find the tasks, and then
-for their objects.
+A task of a warehouse may be about one table or view in it. A caller may have the right to see (or to control) all tasks
+of the warehouse. For other callers the right on the object of each task decides, and only the task names its object. So
+lists are filtered. A request for one task, or for control, passes the door twice: to find the tasks, and then for their
+objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.access.request import InBody, InPath, OfRequest, Query
 from gateway.iceberg.errors import CatalogError
 from gateway.protocol.tasks import ControlAction, ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest
 
-#: Runs of a task in one answer.
+#: Maximum number of runs of a task in one answer.
 MAX_ATTEMPTS = 1000
 
 
@@ -41,14 +41,14 @@ class ListTasks(QuestionOperation):
         return (
             Demand(Can.USE, self.warehouse),
             Demand(Can.GET_ALL_TASKS, self.warehouse, required=False),
-            # Who is refused this sees things only by grants on them or on their namespaces (`Reach`).
+            # Callers without this right see objects only by grants on them or on their namespaces (`Reach`).
             Demand(Can.LIST_EVERYTHING, self.warehouse, required=False),
         )
 
 
 @dataclass(frozen=True)
 class FoundTask:
-    """A task, and the table, view or generic table it is about; None when that is gone, or there never was one."""
+    """A task, and the table, view or generic table it is about; None if that no longer exists, or never did."""
 
     id: UUID
     about: Kept | None
@@ -59,7 +59,7 @@ _ONE = "GET /management/v1/warehouse/{warehouse_id}/task/by-id/{task_id}"
 
 @dataclass(frozen=True)
 class FindTask(ReadOperation):
-    """Find the object of a task that the caller asks for. The right on that object decides."""
+    """Find the object of the requested task. The right on that object decides."""
 
     endpoint: ClassVar[str] = _ONE
     warehouse: InPath[WarehouseRef]
@@ -77,8 +77,9 @@ class FindTask(ReadOperation):
 class GetTask(ReadOperation):
     """Return a task of a warehouse with its last runs.
 
-    Policies decide about the object of the task, so a policy about a table binds its tasks. It takes the right on the
-    object, or with `by_all` the right on all tasks of the warehouse, which also counts for tasks without an object.
+    Policies decide about the object of the task, so a policy about a table binds its tasks. The caller needs the right
+    on the object, or with `by_all` the right on all tasks of the warehouse, which also applies to tasks without an
+    object.
     """
 
     endpoint: ClassVar[str] = _ONE
@@ -97,7 +98,7 @@ class GetTask(ReadOperation):
         return {"task_id": str(self.task.id)}
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """As `ControlTasks.hidden`."""
+        """Return TaskNotFound for the object of the task; see `ControlTasks.hidden`."""
         return no_task(self.task.id) if ref == self.task.about else super().hidden(ref)
 
 
@@ -106,11 +107,11 @@ _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
 
 @dataclass(frozen=True)
 class FindTasks(QuestionOperation):
-    """Find the objects of tasks that the caller wants to control. The right on those objects decides."""
+    """Find the objects of the tasks to control. The right on those objects decides."""
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    # Changes nothing: it only finds the tasks; steering them is an operation of its own.
+    # Changes nothing: it only finds the tasks. Controlling them is an operation of its own.
     pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
@@ -128,10 +129,10 @@ class FindTasks(QuestionOperation):
 
 @dataclass(frozen=True)
 class ControlTasks(ChangeOperation):
-    """Stop, cancel or start tasks of a warehouse: all that are named, or none.
+    """Stop, cancel or start tasks of a warehouse: all named tasks, or none.
 
-    Policies decide about each object by itself. It takes the right on the object, or with `by_all` the right on all
-    tasks of the warehouse, which also counts for tasks without an object.
+    Policies decide about each object separately. The caller needs the right on the object, or with `by_all` the right
+    on all tasks of the warehouse, which also applies to tasks without an object.
     """
 
     endpoint: ClassVar[str] = _CONTROL
@@ -194,7 +195,7 @@ class GetProjectTask(ReadOperation):
 
 @dataclass(frozen=True)
 class ControlProjectTasks(ChangeOperation):
-    """Stop, cancel or start tasks of a project itself: all that are named, or none."""
+    """Stop, cancel or start tasks of a project itself: all named tasks, or none."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/control"
     returns: ClassVar[int] = 204

@@ -48,10 +48,10 @@ class SetQueueConfig(ChangeOperation):
 
 @dataclass(frozen=True)
 class ScheduleTask(QuestionOperation):
-    """Refuse a task by hand: each task of this server follows from a change, or recurs."""
+    """Refuse to schedule a task manually: each task of this server results from a change, or recurs."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
-    # Changes nothing: no queue takes tasks by hand, so it always ends in an error.
+    # Changes nothing: no queue accepts manual tasks, so the answer is always an error.
     warehouse: InPath[WarehouseRef]
     queue: Annotated[str, Path("queue_name")]
 

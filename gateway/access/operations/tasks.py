@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the gateway's background tasks, each as narrow as its task needs.
+"""Operations of the gateway's background tasks. Each permits only what its task needs.
 
-They demand no relation, because the right was decided when the task was created. Policies decide about them, and every
-run is in the audit.
+They demand no relation, because the right was decided when the task was created. Policies decide about them, and the
+audit records every run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _OfTable(_InWarehouse):
 
 @dataclass(frozen=True)
 class PurgeTable(_OfTable, SystemTask):
-    """Delete every file below the place of a table that was dropped with its files."""
+    """Delete every file below the location of a table that was dropped with its files."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"tabular_purge"})
     location: str
@@ -50,21 +50,21 @@ class PurgeTable(_OfTable, SystemTask):
 
 @dataclass(frozen=True)
 class ExpireStagedTable(_OfTable, SystemTask):
-    """Forget a table that was staged and never made, and have its files deleted."""
+    """Remove a table that was staged and never committed, and schedule the deletion of its files."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"expire_staged_table"})
 
 
 @dataclass(frozen=True)
 class ExpireDeleted(_OfTable, SystemTask):
-    """End a table or view that was dropped, once the time in which it could be brought back is over."""
+    """Remove a dropped table or view after the period in which it could be restored."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
 
 
 @dataclass(frozen=True)
 class CleanTaskLog(SystemTask):
-    """Forget a project's tasks that ended long ago."""
+    """Delete the records of a project's tasks that ended long ago."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"task_log_cleanup"})
     project: ProjectRef
@@ -75,7 +75,7 @@ class CleanTaskLog(SystemTask):
 
 @dataclass(frozen=True)
 class SweepMetadataFiles(_InWarehouse, SystemTask):
-    """Delete metadata files that were written for changes that never happened."""
+    """Delete metadata files that were written for changes that were never committed."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep_metadata_files"})
     files: tuple[str, ...]
@@ -86,7 +86,7 @@ class SweepMetadataFiles(_InWarehouse, SystemTask):
 
 @dataclass(frozen=True)
 class CompareTuples(SystemTask):
-    """Compare every relationship in OpenFGA with what the rows want. Repairing what differs is `RepairDrift`."""
+    """Compare every relationship in OpenFGA with the rows of PostgreSQL. `RepairDrift` repairs differences."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reconcile_tuples"})
     durability: ClassVar[Durability] = Durability.BUFFERED
@@ -98,9 +98,9 @@ class CompareTuples(SystemTask):
 
 @dataclass(frozen=True)
 class RepairDrift(SystemTask):
-    """Make OpenFGA and the rows agree again on the relationships that were found to differ (section 5, "Drift").
+    """Repair drift: make tuples in OpenFGA equal to what the rows of PostgreSQL require.
 
-    `tuples` are `user relation object` as OpenFGA has them, `kinds` what is wrong with each, in the same order.
+    `tuples` are `user relation object` as in OpenFGA. `kinds` are the kinds of the differences, in the same order.
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
@@ -114,7 +114,7 @@ class RepairDrift(SystemTask):
 
 @dataclass(frozen=True)
 class ChangeEncryptionKey(SystemTask):
-    """Seal stored credentials with the first of the configured keys; `secrets` are their ids, never what they hold."""
+    """Encrypt stored credentials with the first of the configured keys. `secrets` are the ids of the credentials."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"change_encryption_key"})
     goes_on_because: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
@@ -126,7 +126,7 @@ class ChangeEncryptionKey(SystemTask):
 
 @dataclass(frozen=True)
 class WithdrawSigningKeys(SystemTask):
-    """End the keys of the gateway's own tokens, and with them every token they signed."""
+    """Revoke the keys that sign the gateway's own tokens, and so every token signed with them."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"withdraw_signing_keys"})
     goes_on_because: ClassVar[str] = "it only takes away, and a leaked key is urgent"
@@ -134,7 +134,7 @@ class WithdrawSigningKeys(SystemTask):
 
 @dataclass(frozen=True)
 class ReopenBootstrap(SystemTask):
-    """Let the server be bootstrapped once more: who does it first with a token administers it, or only `user_id`."""
+    """Allow another bootstrap: by the first caller with a token, or by `user_id` only."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reopen_bootstrap"})
     user_id: str | None = None
@@ -148,7 +148,7 @@ class ReopenBootstrap(SystemTask):
 
 @dataclass(frozen=True)
 class IssueScimToken(SystemTask):
-    """Make a token with which a provider's directory comes (SCIM). It gives no right: that is granted to its user."""
+    """Issue a provisioning token for a provider's directory (SCIM). It gives no right: its user needs a grant."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
     provider_id: str
@@ -161,7 +161,7 @@ class IssueScimToken(SystemTask):
 
 @dataclass(frozen=True)
 class RevokeScimToken(SystemTask):
-    """End a token for provisioning, with the next request that comes with it."""
+    """Revoke a provisioning token. It is refused from the next request on."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
     goes_on_because: ClassVar[str] = "it only takes away, and a leaked token is urgent"

@@ -13,8 +13,10 @@ from gateway.access.operation import Audience, OpenTo, VendingOperation
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """For whom the token is to be. `project_id` is the only project it may be good for, if there is one; `not_after`
-    (seconds since 1970) the end of the token that proves the user.
+    """The user that a token is issued for.
+
+    `project_id` is the only project that the token is valid for, if there is one. `not_after` (seconds since 1970) is
+    the expiry of the token that proves the user.
     """
 
     user_id: str
@@ -27,8 +29,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 class ExchangeToken(VendingOperation):
     """Issue a token for a user to the calling engine (RFC 8693).
 
-    The user is `proven` by a token of their own, or only named by the engine. The token names no place: each use checks
-    that the engine holds `delegate` there. An engine that holds it nowhere gets no token.
+    The user is `proven` by a token of their own, or only named by the engine. The token names no warehouse: each use
+    checks that the engine holds `delegate` on the warehouse of the object. An engine that holds `delegate` nowhere gets
+    no token.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
@@ -44,5 +47,5 @@ class ExchangeToken(VendingOperation):
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:
-        """Return False: no commit depends on the outcome, so clients may send the request again after an outage."""
+        """Return False: no commit depends on the outcome, so clients may retry the request after an outage."""
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commit to several tables."""
+"""Operations that commit to several tables."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.wire import CommitTableRequest, CommitTransactionRequest
 
 MAX_TABLES = 500
-"""Tables in one transaction: each costs two questions to OpenFGA, one to OPA and a file."""
+"""Maximum number of tables in one transaction. Each costs two questions to OpenFGA, one to OPA and a file."""
 
 
 @dataclass(frozen=True)
 class CommitTransaction(ChangeOperation):
-    """Commits to several tables, all or nothing. Each is decided as if it came alone, so that nothing that forbids a
-    commit can be walked around by putting it into a transaction.
+    """Commit to several tables, all or none.
+
+    Each commit is decided as if it was requested alone, so a transaction cannot circumvent a refusal.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
@@ -36,8 +37,10 @@ class CommitTransaction(ChangeOperation):
     request: InBody[CommitTransactionRequest]
 
     def __post_init__(self) -> None:
-        """Raise 400 for a transaction over nothing or too much, for a change that names no table, and for two changes
-        of one table.
+        """Raise BadRequestException for an empty or too large transaction.
+
+        Raises TableIdentifierRequiredForCommitTransaction for a change without a table, and TableIdentifiersNotUnique
+        for two changes of one table. The status of each is 400.
         """
         changes = self.request.table_changes
         if not 0 < len(changes) <= MAX_TABLES:

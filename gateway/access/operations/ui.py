@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on the page where users sign in with a browser.
 
-The page is public, because its users have no token yet. It is the same for every caller and holds nothing but what the
-provider publishes. Everything else on it comes over the API with the token of the user who signed in.
+The page is public, because its users have no token yet. It is the same for every caller and contains only data that the
+provider publishes. All other data are read over the API with the token of the signed-in user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.access.operation import Audience, OpenTo, ReadOperation
 
 @dataclass(frozen=True)
 class ShowUi(ReadOperation):
-    """Show the page on which users sign in and see their identity and what they can see."""
+    """Show the page on which users sign in and see their identity and their visible objects."""
 
     endpoint: ClassVar[str] = "GET /ui"
     open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)

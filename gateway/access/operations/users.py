@@ -24,7 +24,7 @@ class WhoAmI(ReadOperation):
 
 @dataclass(frozen=True)
 class RegisterSelf(ChangeOperation):
-    """Create the caller's own user record. It gives no right."""
+    """Create the caller's own user record. The record gives no right."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
@@ -40,7 +40,7 @@ class RegisterSelf(ChangeOperation):
 
 @dataclass(frozen=True)
 class ProvisionUser(ChangeOperation):
-    """Create the record of another user before their first request."""
+    """Create the record of another user before the user's first request."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
@@ -83,7 +83,7 @@ class GetUser(ReadOperation):
 
 @dataclass(frozen=True)
 class SearchUser(QuestionOperation):
-    """Search users by name, verified address or id. Every verified caller may."""
+    """Search users by name, verified address or id. Every verified caller may do this."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to: ClassVar[OpenTo] = OpenTo(

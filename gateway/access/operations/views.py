@@ -62,7 +62,7 @@ class LoadView(ReadOperation):
     """Load a view's metadata, its SQL included."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
-    # An engine that has the definition reads what it names: a filter on the view would not be applied.
+    # An engine with the definition reads the objects that it names: a filter on the view would not be applied.
     place: ClassVar[Place | None] = Place.LOAD
     view: InPath[ViewRef]
 

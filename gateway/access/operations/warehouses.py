@@ -27,7 +27,10 @@ from gateway.protocol.warehouses import (
 
 
 def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
-    """Return which warehouses are listed: active ones (True), inactive ones (False). Raises 400 for another word."""
+    """Return the states to list: True for active and False for inactive warehouses.
+
+    Raises BadRequestException for another word.
+    """
     if not given:
         return (True,)
     states = {part.lower() for part in given}
@@ -54,10 +57,10 @@ class CreateWarehouse(ChangeOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseCreation(QuestionOperation):
-    """Run the checks of a creation and report each. Nothing is created."""
+    """Run the checks of a creation and report each result. Nothing is created."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
-    # Changes nothing: it only tries the store, and takes its trial file away again.
+    # Changes nothing: it only tests the storage, and removes its test file again.
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateWarehouseRequest]
 
@@ -133,8 +136,8 @@ class DeactivateWarehouse(_Changing, ChangeOperation):
 class DeleteWarehouse(_Changing, ChangeOperation):
     """Delete an empty warehouse with every grant on it. No file of its storage is deleted.
 
-    `force` overrides protection. `abandon_files` also deletes a warehouse whose files wait for their removal: they stay
-    for good.
+    `force` overrides protection. `abandon_files` also deletes a warehouse with files that wait for their removal: those
+    files stay permanently.
     """
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
@@ -167,8 +170,8 @@ class SetWarehouseProtection(_Changing, ChangeOperation):
 class SetWarehouseManagedBy(_Changing, ChangeOperation):
     """Set whether only instance administrators may change a warehouse.
 
-    Only they may set it, on warehouses that they see. A setting names them, no relation does, so the use case checks
-    it.
+    Only they may set it, on warehouses that they see. A setting names them, and no relation does, so the use case
+    checks this.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"
@@ -183,7 +186,7 @@ class SetWarehouseManagedBy(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
-    """Set whether tables and views that are dropped from now on can be restored, and for how long."""
+    """Set whether tables and views dropped from now on can be restored, and for how long."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
     profile: Annotated[HardDelete | SoftDelete, Body(DeleteProfileRequest, "delete_profile")]
@@ -238,19 +241,19 @@ class UpdateWarehouseStorageCredential(_OfStorage, ChangeOperation):
 
 @dataclass(frozen=True)
 class ValidateWarehouseStorageProfile(_OfStorage, QuestionOperation):
-    """Run the checks of a storage update and report each. Nothing is changed."""
+    """Run the checks of a storage update and report each result. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
-    # Changes nothing: it tries the storage, and removes what it wrote there.
+    # Changes nothing: it tests the storage, and removes its test file again.
     request: InBody[UpdateStorageRequest]
 
 
 @dataclass(frozen=True)
 class ValidateWarehouseStorageCredential(_OfStorage, QuestionOperation):
-    """Run the checks of a credential update and report each. Nothing is changed."""
+    """Run the checks of a credential update and report each result. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
-    # Changes nothing: it tries the storage, and removes what it wrote there.
+    # Changes nothing: it tests the storage, and removes its test file again.
     request: InBody[UpdateCredentialRequest]
 
 
@@ -259,7 +262,7 @@ class ValidateWarehouseStorageAccess(_OfStorage, QuestionOperation):
     """Validate the storage with the profile and the credential of the warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
-    # Changes nothing: it tries the storage, and removes what it wrote there.
+    # Changes nothing: it tests the storage, and removes its test file again.
 
 
 ChangeWarehouse = (
