@@ -229,7 +229,7 @@ def storm(day: Day) -> Attempts:
 def secret(day: Day) -> Iterator[tuple[str, str, str]]:
     """Create a role that sees a warehouse, linked to a group of the embedded provider.
 
-    Yield (id of the role, its source id, the visible warehouse).
+    Yield (id of the role, its source id, a path in the warehouse).
     """
     admin = {"Authorization": f"Bearer {day.ready.users['admin'].token}"}
     config = day.http.get(f"/catalog/v1/config?warehouse={day.ready.warehouse}", headers=admin).json()

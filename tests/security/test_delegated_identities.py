@@ -77,7 +77,7 @@ def test_forged_actor_token_is_refused(world: World, engine: Person) -> None:
     forged = closed(header, {**claims, "sub": "etl"}, signature)
     kept(ask(world, forged, subject_token=world.alice.token), 401)
     kept(ask(world, None, subject_token=world.alice.token, actor_token=forged, actor_token_type=JWT))
-    # An unsigned subject token of the engine with the actor token of another user, and the reverse.
+    # A valid bearer token with the actor token of another principal, and the reverse.
     kept(ask(world, world.carol.token, subject_token=unsigned("admin"), actor_token=engine.token, actor_token_type=JWT))
     kept(ask(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT))
 

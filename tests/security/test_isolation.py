@@ -37,7 +37,7 @@ def tenant(world: World) -> dict[str, str]:
 def test_rights_in_one_project_give_no_access_to_same_names_in_another(
     world: World, ns: str, tenant: dict[str, str]
 ) -> None:
-    """Threat D21: alice has `select` and bob `modify` on their own project's `demo`."""
+    """Threat D21: alice has `select` and bob has `modify` on the `demo` of their own project."""
     mine = world.table(ns, "twin")
     other = f"/catalog/v1/{tenant['warehouse']}"
     assert world.admin.post(f"{other}/namespaces", {"namespace": [ns]}).status_code == 200

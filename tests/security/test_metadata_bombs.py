@@ -343,7 +343,7 @@ def test_other_requests_are_served_while_a_commit_compares_additions(world: Worl
 
 @pytest.mark.long
 def test_table_at_the_size_limit_is_loaded_and_committed(world: World, ns: str) -> None:
-    """A table just below the limit works; a commit across the limit is refused, and a commit that shrinks it succeeds."""
+    """A table just below the limit works; a commit across the limit is refused, and one that shrinks it succeeds."""
     location, metadata = foreign(world, ns)
     text = _snapshots(location, 20_000, summary="x" * 3_190)
     content = _with({**metadata, "last-sequence-number": 1}, "snapshots", text)
