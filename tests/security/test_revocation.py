@@ -325,7 +325,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
     asked = 0
     for _ in range(count):
         taken.give()
-        # On a busy machine a policy engine may answer too late: 503 is no allow, and it is not cached.
+        # On a busy machine a policy engine may answer too late: 503 is neither an allow nor a denial.
         for _ in range(2):
             warm = set(readers.statuses(taken.before or table.path))
             assert 200 in warm, warm

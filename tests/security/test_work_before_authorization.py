@@ -28,7 +28,7 @@ LARGE = 8 * MIB
 def make_large(world: World, *tables: Table) -> None:
     """Enlarge the stored documents of the tables to 8 MiB by blanks between two members.
 
-    Each document gets a new location, as documents are cached by location.
+    Each document gets a metadata location of its own, as every document has.
     """
     for table in tables:
         done = world.sql(
