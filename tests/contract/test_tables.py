@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table endpoints of the catalog protocol, as clients use them."""
+"""The table endpoints of the catalog protocol."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def keys_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from answer.get("storage-credentials") or ()
 
 
-# ---- the inner location ----------------------------------------------------------------------------------------------
+# ---- location in the file -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-23")

@@ -143,7 +143,10 @@ def test_policy_of_a_renamed_parent_applies_to_later_tables_that_leave_it(world:
 
 @pytest.mark.threat("LG-DEC-31")
 def test_move_in_a_renamed_namespace_records_only_the_former_name(world: World) -> None:
-    """Names that the namespace still carries would fill the bound on former names, and every rule would match."""
+    """The namespace's own former names are not repeated for the table.
+
+    They would exhaust the limit on former names, beyond which every rule matches.
+    """
     guarded = world.namespace()
     plain = unique("plain")
     move_namespace(world, guarded, [plain])

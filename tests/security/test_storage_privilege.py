@@ -69,7 +69,7 @@ def test_no_other_privilege_on_the_warehouse_changes_its_storage(
     body = {"storage-profile": elsewhere, "storage-credential": warehouses.credential(world)}
     assert told(person.post(f"{made.path}/storage", body))[:2] == (403, "WarehouseActionForbidden")
     assert version(world, made) == before
-    # No other privilege permits granting `manage_storage` either.
+    # None of these privileges permits granting `manage_storage` either.
     given = person.post(
         world.grants_path("warehouse", made.id), {"writes": [{"type": "manage_storage", "user": person.id}]}
     )
