@@ -29,10 +29,10 @@ _KEYS_PATH = "/openid/v1/jwks"
 
 
 class StubCluster(StubProvider):
-    """One cluster.
+    """A Kubernetes cluster with its service accounts.
 
-    `files` has the certificate and the reviewer's token. `questions` counts the reviewed tokens. A value in
-    `answer` is returned instead of a review. `pause` is the delay in seconds before each answer.
+    `files` has the certificate and the reviewer's token. `questions` counts the reviewed tokens. A value in `answer` is
+    returned instead of a review. `pause` is the delay in seconds before each answer.
     """
 
     def __init__(self, url: str, files: Path) -> None:
@@ -74,7 +74,7 @@ class StubCluster(StubProvider):
             return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized", "code": 401}
         if (sent.get("kind"), sent.get("apiVersion")) != ("TokenReview", "authentication.k8s.io/v1"):
             return 400, {"kind": "Status", "status": "Failure", "reason": "BadRequest", "code": 400}
-        # The token that the health check sends is no service account token.
+        # The token that the health check sends belongs to no service account.
         self.questions += sent["spec"]["token"].count(".") == 2
         if self.answer is not None:
             return self.answer

@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Ready:
-    """A running, bootstrapped stack, shared by every directory that imports this fixture."""
+    """Yield a running, bootstrapped stack, shared by every directory that imports this fixture."""
     running = request.config.stash.get(_RUNNING, None)
     if running is None:
         given = os.environ.get("LAKEGATE_TEST_STACK")
@@ -47,7 +47,7 @@ def stack(request: pytest.FixtureRequest) -> Ready:
 
 @pytest.fixture(scope="session")
 def world(stack: Ready) -> Iterator[World]:
-    """The users of the stack and access to its parts."""
+    """Yield the users of the stack and access to its parts."""
     world = World(stack)
     yield world
     world.close()
@@ -55,7 +55,7 @@ def world(stack: Ready) -> Iterator[World]:
 
 @pytest.fixture
 def ns(world: World) -> str:
-    """A fresh namespace that the administrator owns."""
+    """Create a namespace that the administrator owns; return its name."""
     return world.namespace()
 
 

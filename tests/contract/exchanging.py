@@ -20,7 +20,7 @@ JWT = "urn:ietf:params:oauth:token-type:jwt"
 
 
 def b64(value: bytes) -> str:
-    """base64url without padding."""
+    """Return data in base64url without padding."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
@@ -31,9 +31,9 @@ def unsigned(subject: object, **claims: Any) -> str:
 
 
 def ask(world: World, bearer: str | None, *, base: str | None = None, **form: str) -> httpx.Response:
-    """Send a token exchange request, with only `grant_type` and the type of the subject token filled in.
+    """Send a token exchange request to the world's gateway, or to the one at `base`.
 
-    It goes to the world's gateway, or to the one at `base`.
+    The helper fills in only `grant_type` and the type of the subject token.
     """
     fields = {"grant_type": EXCHANGE, "subject_token_type": JWT} | form
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
@@ -56,7 +56,7 @@ def acting(world: World, engine: Person, user: Person, *, proven: bool = True) -
 
 @contextmanager
 def delegating(world: World, engine: Person, kind: str, id: str) -> Iterator[None]:
-    """Allow the engine to act for any user there during the block."""
+    """Grant the engine `delegate` on the object during the block."""
     world.grant("delegate", engine, kind, id)
     try:
         yield

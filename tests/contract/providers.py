@@ -19,7 +19,7 @@ AUDIENCE = "lakegate-tests"
 
 
 def b64(data: bytes) -> str:
-    """base64url without padding."""
+    """Return data in base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
@@ -45,7 +45,7 @@ def signed(key: rsa.RSAPrivateKey, claims: dict[str, Any], **header: Any) -> str
 
 
 class StubProvider:
-    """One provider on a loopback port.
+    """An identity provider on a loopback port.
 
     `asked` holds the fetched paths; `down` makes it return 500.
     """

@@ -108,7 +108,7 @@ def fill_in(http: httpx.Client, page: httpx.Response, username: str, password: s
 
 
 def came_back(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
-    """Return the parameters of the provider's redirect; fail if it goes elsewhere or is missing."""
+    """Return the parameters of the provider's redirect; fail if there is none or its target differs."""
     assert answer.status_code in (302, 303), answer.text[:2000]
     to = urlsplit(answer.headers["location"])
     assert f"{to.scheme}://{to.netloc}{to.path}" == redirect_uri

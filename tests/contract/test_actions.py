@@ -144,7 +144,7 @@ def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
 
 
 def test_external_membership_cycles_terminate_without_duplicate_members(world: World) -> None:
-    """No request creates a cycle; tuples adopted from outside may."""
+    """Requests cannot create a cycle, but tuples adopted from OpenFGA may contain one."""
     first, second = make(world), make(world)
     assert add(world, first, "role", second["id"]).status_code == 204
     world.sql(

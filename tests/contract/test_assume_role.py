@@ -20,7 +20,7 @@ def acting(role: dict[str, Any]) -> dict[str, str]:
 
 @pytest.fixture
 def role(world: World) -> Iterator[dict[str, Any]]:
-    """A role with bob as member."""
+    """Return a role with bob as member."""
     role = make(world)
     assert add(world, role, "user", world.bob.id).status_code == 204
     yield role
@@ -35,7 +35,7 @@ def give(world: World, role: dict[str, Any], privilege: str, kind: str, id: str)
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table that bob may write with his own rights."""
+    """Return a table that bob may write with his own rights."""
     return world.table(ns)
 
 

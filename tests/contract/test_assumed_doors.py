@@ -102,7 +102,7 @@ def ground(world: World) -> Iterator[Ground]:
 
 
 def test_members_of_an_empty_role_get_identical_refusals(ground: Ground) -> None:
-    """Changes included: a refused operation has no effect for either caller."""
+    """The operations include changes: a refused operation has no effect for either caller."""
     different, let_in = {}, set()
     for example in _TRIED:
         about = f"{type(example.operation).__name__} {example.label}"
@@ -118,7 +118,7 @@ def test_members_of_an_empty_role_get_identical_refusals(ground: Ground) -> None
 
 
 def test_members_of_a_one_table_role_get_identical_responses(ground: Ground) -> None:
-    """Lists, searches, checks and other reads: both callers see that table and the path to it."""
+    """The operations are lists, searches, checks and other reads: both callers see that table and the path to it."""
     world, table = ground.world, ground.ids[str(imagined.TABLE_ID)]
     path = f"/management/v1/permissions/warehouse/{ground.ids[str(imagined.WAREHOUSE_ID)]}/table/{table}/assignments"
     entry = {"type": "select", "role": ground.role["id"]}

@@ -24,19 +24,19 @@ _NUL = "\x00"
 
 @pytest.fixture(scope="module")
 def place(world: World) -> str:
-    """A namespace for this module."""
+    """Create a namespace for this module; return its name."""
     return world.namespace()
 
 
 @pytest.fixture(scope="module")
 def table(world: World, place: str) -> Table:
-    """The table that the bad requests name."""
+    """Create the table that the bad requests name."""
     return world.table(place)
 
 
 @pytest.fixture(scope="module")
 def neighbour(world: World, place: str) -> Table:
-    """Another table, whose location the first must not use."""
+    """Create another table, whose location the first must not use."""
     return world.table(place)
 
 

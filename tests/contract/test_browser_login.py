@@ -175,7 +175,7 @@ def test_provider_cors_allows_only_pages_of_the_gateway(world: World, told: dict
 
 
 def test_page_shows_only_objects_visible_to_the_user(world: World) -> None:
-    """The page's requests, of a user without rights and of the administrator."""
+    """The test sends the page's requests for a user without rights and for the administrator."""
     world.strip(world.contractor)
     contractor, admin = signed_in(world, "contractor"), signed_in(world, "admin")
     try:

@@ -23,7 +23,7 @@ RIGHTS = "/management/v1/permissions"
 
 
 def known_role(world: World) -> str:
-    """A role whose membership of its project is also in OpenFGA."""
+    """Create a role whose membership of its project is also in OpenFGA."""
     role = make_role(world)
     world.sql(
         "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "

@@ -31,7 +31,7 @@ def strangers(world: World) -> Iterator[None]:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table of four columns."""
+    """Create a table of four columns."""
     return wide(world, ns)
 
 

@@ -23,7 +23,7 @@ OWNER = "trino.run-as-owner"
 
 @pytest.fixture(scope="module")
 def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway whose settings trust etl with definer views."""
+    """Yield the address of a gateway whose settings trust etl with definer views."""
     log = tmp_path_factory.mktemp("trusting") / "log"
     settings = {
         "TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "etl",
@@ -35,7 +35,7 @@ def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def engine(world: World, trusting: str) -> Iterator[Person]:
-    """The engine at the gateway that trusts it, with `delegate` on the warehouse."""
+    """Yield the engine at the gateway that trusts it, with `delegate` on the warehouse."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         person = Person("etl", world.etl.id, world.etl.token, trusting)
@@ -44,13 +44,13 @@ def engine(world: World, trusting: str) -> Iterator[Person]:
 
 
 def through(engine: Person, world: World, user: Person) -> Person:
-    """Return the user through the engine, at the engine's gateway."""
+    """Return the user at the engine's gateway, with a token that the engine exchanged."""
     token = acting(world, world.etl, user).token
     return Person(f"etl for {user.name}", user.id, token, str(engine.http.base_url))
 
 
 def referenced(*views: tuple[str, str]) -> dict[str, str]:
-    """Return the parameter, encoded for a URL."""
+    """Return the `referenced-by` parameter, encoded for a URL."""
     return {"query": "referenced-by=" + ",".join(quote(f"{namespace}\x1f{name}", safe="") for namespace, name in views)}
 
 
@@ -61,7 +61,7 @@ def load(person: Person, table: Table, *views: tuple[str, str], at: str = "") ->
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table that the steward may read, and carol may not see."""
+    """Create a table that the steward may read and carol may not see."""
     for person in (world.steward, world.carol):
         world.strip(person)
     made = world.table(ns)
@@ -71,7 +71,7 @@ def table(world: World, ns: str) -> Table:
 
 @pytest.fixture
 def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]:
-    """A view of the steward, created through the engine; carol may read it."""
+    """Create a view of the steward through the engine; carol may read it."""
     space = world.namespace_id(ns)
     world.grant("create", world.steward, "namespace", space)
     name = unique("v")
@@ -112,7 +112,9 @@ def test_view_reader_reads_the_table_with_the_owners_rights(
 def test_view_chain_of_an_untrusted_engine_is_ignored(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
-    """The engine's token at a gateway without trusted engines, and carol's own token at the trusting gateway."""
+    """The test sends the engine's token to a gateway without trusted engines, and carol's own token to the trusting
+    gateway.
+    """
     elsewhere = acting(world, world.etl, world.carol)
     assert told(load(elsewhere, table, view))[0] == 404
     own = Person("carol", world.carol.id, world.carol.token, str(engine.http.base_url))
@@ -158,7 +160,7 @@ def test_revocation_from_the_view_owner_affects_its_readers(
 def test_column_restricted_owner_lends_only_readable_columns(world: World, engine: Person, ns: str) -> None:
     for person in (world.steward, world.carol):
         world.strip(person)
-    # A creator in a namespace reads the metadata of all tables in it, so the table lies elsewhere.
+    # A creator in a namespace reads the metadata of all tables in it, so the table is in another namespace.
     table = wide(world, world.namespace())
     assert give(world, table, "name", world.steward).status_code == 204
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send the requests and queries of the documentation as they are written: only names and ids are filled in.
+"""The requests and queries of the documentation, sent as they are written: only names and ids are filled in.
 
 `docs/guide.md` has a test of its own.
 """
@@ -23,7 +23,7 @@ from tests.docs_commands import Block, block, blocks
 
 _STATUS = "\n======== %{http_code}\n"
 
-#: Blocks with `curl` or in the form of a request, by the text that tells them apart, and the test that sends each.
+#: Blocks with `curl` or in the form of a request, by a text that identifies them, and the test that sends each.
 _TESTED = {
     ("docs/data-engineer.md", "deleted-tabulars"): "test_a_dropped_table_is_listed_and_restored",
     ("docs/operator.md", "endpoint-statistics"): "test_calls_are_counted",
@@ -61,8 +61,8 @@ def test_every_documented_request_has_a_test(found: Block) -> None:
 
 
 def _sent(script: str, **variables: str) -> list[tuple[str, str]]:
-    """Run the block with these variables; (status, body) of each answer."""
-    # The first line shows the status of each answer, which a person at a terminal does not need.
+    """Run the block with these variables; return (status, body) of each response."""
+    # The first line makes curl print the status of each response, which the documentation leaves out.
     shell = f"curl() {{ command curl -sS -w '{_STATUS}' \"$@\"; }}\n{script}"
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", **variables}
     ran = subprocess.run(
@@ -85,7 +85,7 @@ def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Res
 
 @pytest.fixture(scope="module")
 def soft(world: World) -> Iterator[World]:
-    """A warehouse that keeps dropped tables."""
+    """Yield a warehouse that keeps dropped tables."""
     soft = soft_world(world)
     yield soft
     soft.close()
@@ -183,12 +183,12 @@ def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block
         )
         arguments = [str(row["id"]), row["soon"]]
         statement = statement.replace(":id", "$1").replace(":moment", "$2")
-    # Records of reads and refusals are written up to 200 ms after the answer.
+    # Audit records of reads and refusals are written up to 200 ms after the response.
     until(lambda: _finds(world.sql(statement, *arguments), found, table, reader), "the record is not found", 15)
 
 
 def _finds(rows: list[Any], found: Block, table: Table, reader: Person) -> bool:
-    """Return True if the rows of a documented query hold what the test did."""
+    """Return True if the rows of a documented query include the test's actions."""
     if "principal_id" in found.text:
         return (reader.id, "describe") in {(each["principal_id"], each["privilege"]) for each in rows}
     if "failure" in found.text:

@@ -48,7 +48,7 @@ def strangers(world: World) -> Iterator[None]:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table of four columns, of which carol may read `name` (field id 2)."""
+    """Create a table of four columns, of which carol may read `name` (field id 2)."""
     table = wide(world, ns)
     assert give(world, table, "name", world.carol).status_code == 204
     return table

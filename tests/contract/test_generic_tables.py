@@ -25,12 +25,12 @@ def at(world: World, ns: str, name: str = "") -> str:
 
 
 def create(world: World, ns: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> httpx.Response:
-    """Return a request that creates one."""
+    """Return a request that creates a generic table."""
     return (by or world.admin).post(at(world, ns), {"name": name or unique("g"), "format": "lance", **more})
 
 
 def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """Create one; return name, path, id and response."""
+    """Create a generic table; return name, path, id and response."""
     answer = create(world, ns, name, **more)
     assert answer.status_code == 200, answer.text
     name = answer.json()["table"]["name"]
@@ -44,13 +44,13 @@ def based_at(location: str) -> dict[str, Any]:
 
 
 def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
-    """Return a key below its location."""
+    """Return an object key below the location of a generic table."""
     location: str = made["table"]["base-location"]
     return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
 
 
 def rename(by: Person, world: World, source: tuple[str, str], destination: tuple[str, str]) -> httpx.Response:
-    """Rename (namespace, name) to (namespace, name)."""
+    """Rename a generic table from (namespace, name) to (namespace, name)."""
     body = {
         "source": {"namespace": [source[0]], "name": source[1]},
         "destination": {"namespace": [destination[0]], "name": destination[1]},
@@ -220,7 +220,7 @@ def test_location_with_files_is_adopted_by_a_storage_manager_only(world: World, 
     assert adopted.status_code == 200, adopted.text
     made = {**adopted.json(), "path": f"{path}/{body['name']}"}
     assert world.store_of(made["config"]).get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"a,b"
-    # Files that were there before are not its own: a drop without a purge flag keeps them, as does a namespace drop.
+    # A drop without a purge flag keeps files that existed before the table, as does a namespace drop.
     gone = world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true&purge=true") if tree else None
     assert (gone or world.admin.delete(made["path"])).status_code == 204
     world.quiet()

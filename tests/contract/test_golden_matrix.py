@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table over HTTP: each row's privileges are granted to a stranger, then each cell is tried.
+"""The golden matrix over HTTP: each row's privileges are granted to a user without rights, then each cell is tried.
 
 `make test` tries each pair of privileges and column, and each pair of level and column, for both verdicts. `make
 test-long` tries all cells. The model's own tests and the matrix in `tests/access` check all cells in every run.
@@ -170,7 +170,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
         ("W", "can_modify_soft_deletion"): does(
             "POST", f"{warehouse}/delete-profile", {"delete-profile": {"type": "hard"}}
         ),
-        # It is not empty either.
+        # The namespace is not empty either.
         ("W", "can_delete"): does("DELETE", warehouse),
         ("W", "can_list_namespaces"): does("GET", f"{world.root}/namespaces"),
         ("W", "can_create_namespace"): does("POST", f"{world.root}/namespaces", {"namespace": [unique("top")]}),
@@ -182,7 +182,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
             "POST", f"{world.root}/namespaces", {"namespace": [site.namespace, unique("inner")]}
         ),
         ("N", "can_update_properties"): does("POST", f"{namespace}/properties", {"updates": {"a": "b"}}),
-        # It is not empty: 409 means that the delete was admitted, 403 or 404 that it was not.
+        # The namespace is not empty: 409 means that the door admitted the delete, 403 or 404 that it did not.
         ("N", "can_delete"): does("DELETE", namespace),
         ("T", "can_get_metadata"): does("GET", site.table.path),
         ("T2", "can_get_metadata"): does("GET", site.beside.path),
@@ -332,7 +332,7 @@ def _keys_of(made: dict[str, Any], world: World, person: Person, path: str, *, w
 def test_privileges_of_a_row_allow_exactly_its_generic_table_actions(
     world: World, row: Row, tried_columns: tuple[Column, ...]
 ) -> None:
-    """A generic table instead of T: the table has the same verdicts, except for commits."""
+    """A generic table has the same verdicts as a table, except for commits."""
     person = world.contractor
     world.strip(person)
     namespace, name = world.namespace(), unique("g")

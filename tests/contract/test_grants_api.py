@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grants API: idempotent writes with reason and end, lists by object and by principal, history."""
+"""The grants API: idempotent writes with reason and expiry, lists by object and by principal, history."""
 
 from __future__ import annotations
 
@@ -208,7 +208,9 @@ def test_grant_on_a_deleted_or_foreign_object_is_not_found(world: World, ns: str
 
 
 def test_grants_beyond_the_grantors_authority_are_refused(world: World, ns: str) -> None:
-    """Directly, to himself, by ownership, through a role he owns, and by revocation of other grants."""
+    """The test grants directly, to the grantor, by ownership, through a role of the grantor, and by revocation of
+    other grants.
+    """
     id = world.namespace_id(ns)
     path = _path(world, "namespace", id)
     world.grant("select", world.analyst, "namespace", id)

@@ -70,7 +70,7 @@ def differences(expected: Any, got: Any, at: str = "") -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def empty() -> Iterator[Ready]:
-    """A server that was never used."""
+    """Yield an unused server."""
     with _up(empty=True) as ready:
         yield ready
 

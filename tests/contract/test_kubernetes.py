@@ -136,7 +136,7 @@ def test_evidently_invalid_token_is_not_reviewed(two: Two, claims: dict[str, Any
 
 
 def test_forged_token_flood_blocks_no_pod_if_the_cluster_publishes_keys(two: Two) -> None:
-    """As many as can wait in all processes, each a valid token except for the signature or the key id."""
+    """The flood fills the queues of all processes; each token is valid except for the signature or the key id."""
     two.who(two.lab.account("etl", "first", uid=unique("u")))
     asked = two.lab.questions
     for _ in range(50):
@@ -229,7 +229,7 @@ def test_legacy_token_is_accepted_only_if_configured(two: Two) -> None:
 
 
 def test_token_for_the_api_server_audience_is_refused(two: Two) -> None:
-    """Every pod has such a token."""
+    """Every pod has a token for this audience."""
     for audience in (OWN_AUDIENCE, None):
         token = two.mill.account("etl", unique("own").replace("_", "-"), uid=unique("u"), audience=audience)
         assert told(two.who(token))[0] == 401

@@ -15,7 +15,7 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def closed(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway in read-only maintenance."""
+    """Yield the address of a gateway in read-only maintenance."""
     log = tmp_path_factory.mktemp("closed") / "gateway.log"
     with second_gateway(world.ready, log, MAINTENANCE_MODE="read-only") as (base, _):
         yield base
@@ -23,7 +23,7 @@ def closed(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 @pytest.fixture
 def there(world: World, closed: str) -> Iterator[Person]:
-    """The administrator, at the gateway in maintenance."""
+    """Yield the administrator as a client of the gateway in maintenance."""
     person = Person("admin", world.admin.id, world.admin.token, closed)
     yield person
     person.http.close()

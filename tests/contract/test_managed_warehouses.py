@@ -16,7 +16,7 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway of which the steward is an instance admin."""
+    """Yield the address of a gateway of which the steward is an instance admin."""
     log = tmp_path_factory.mktemp("managed") / "gateway.log"
     with second_gateway(world.ready, log, INSTANCE_ADMINS=world.steward.id) as (base, _):
         yield base
@@ -24,7 +24,7 @@ def gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def keeper(world: World, gateway: str) -> Iterator[Person]:
-    """The instance admin."""
+    """Yield the instance admin."""
     person = Person("keeper", world.steward.id, world.steward.token, gateway)
     world.strip(world.steward)
     yield person
@@ -34,7 +34,7 @@ def keeper(world: World, gateway: str) -> Iterator[Person]:
 
 @pytest.fixture
 def owner(world: World, gateway: str) -> Iterator[Person]:
-    """The administrator, at the same gateway."""
+    """Yield the administrator as a client of the same gateway."""
     person = Person("owner", world.admin.id, world.admin.token, gateway)
     yield person
     person.http.close()
@@ -42,7 +42,7 @@ def owner(world: World, gateway: str) -> Iterator[Person]:
 
 @pytest.fixture
 def managed(world: World, keeper: Person) -> Made:
-    """A warehouse that only instance admins change."""
+    """Create a warehouse that only instance admins change."""
     made = warehouses.make(world)
     world.grant("ownership", world.steward, "warehouse", made.id)
     done = keeper.post(f"{made.path}/managed-by", {"managed-by": "instance-admin"})

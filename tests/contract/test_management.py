@@ -113,7 +113,7 @@ def test_projects_are_created_listed_and_read(world: World) -> None:
 
 
 def test_warehouse_body_of_existing_guides_is_accepted(world: World) -> None:
-    """Old spellings of the keys, the project in the body, and no STS member, which means off."""
+    """The body has old spellings of the keys, the project, and no STS member, which turns STS off."""
     profile = {key: value for key, value in _profile(world).items() if not key.startswith("sts-")}
     credential = {
         "type": "s3",

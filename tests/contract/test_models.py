@@ -110,7 +110,7 @@ def ours(stack: Ready) -> Iterator[str]:
 
 @pytest.fixture
 def reader(world: World, ns: str) -> Iterator[tuple[Person, Table]]:
-    """A user that may only describe one table."""
+    """Create a user that may only describe one table."""
     table = world.table(ns)
     world.strip(world.contractor)
     world.grant("describe", world.contractor, "table", table.uuid)
@@ -210,7 +210,7 @@ def test_model_without_a_demanded_relation_cannot_be_switched_to(stack: Ready, o
 def test_process_refuses_decisions_by_an_incomplete_model(
     stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
-    """As if a later version of the gateway had switched the model while this process still ran."""
+    """A later version of the gateway could switch the model while this process still runs."""
 
     async def switch(to: str, expected: str) -> None:
         async with connected(stack) as (_, database), database.transaction() as connection:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("strangers")
 
 @pytest.fixture(scope="module")
 def soft(world: World) -> Iterator[World]:
-    """A warehouse that keeps what is dropped for an hour."""
+    """Yield a warehouse that keeps dropped tables and views for an hour."""
     soft = soft_world(world)
     yield soft
     soft.close()
@@ -52,7 +52,7 @@ def _file(view: dict[str, Any]) -> str:
 
 
 def test_lists_report_protection_on_request(world: World, ns: str) -> None:
-    """The flags match the listed names by position, also for a reader by a single grant, and page by page."""
+    """The flags match the listed names by position, on each page, also for a reader with a single grant."""
     inner = [_child(world, ns, name) for name in ("a", "b")]
     tables = [world.table(ns, f"t{number}") for number in range(3)]
     views = [create_view(world, ns, f"v{number}") for number in range(2)]
@@ -322,7 +322,7 @@ def test_drops_that_race_with_creates_leave_nothing_in_a_dead_namespace(world: W
     assert world.sql(orphans) == []
 
 
-@pytest.mark.timeout(600)  # OpenFGA receives them in batches, one after the other.
+@pytest.mark.timeout(600)  # OpenFGA receives the tuples in batches, one after the other.
 @pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_one_drop_removes_thousands_of_namespaces(world: World, ns: str, count: int) -> None:
     top = world.namespace_id(ns)

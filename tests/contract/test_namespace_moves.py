@@ -31,12 +31,12 @@ def move(by: Person, world: World, id: str, destination: Sequence[str], **more: 
 
 
 def at(world: World, *levels: str) -> str:
-    """Return the path at which a namespace is loaded."""
+    """Return the path from which a namespace is loaded."""
     return f"{world.root}/namespaces/{'%1F'.join(levels)}"
 
 
 def new_table(world: World, *levels: str, by: Person | None = None) -> str:
-    """Create a table below; return its path."""
+    """Create a table in a namespace; return its path."""
     name = unique("t")
     made = (by or world.admin).post(f"{at(world, *levels)}/tables", {"name": name, "schema": SCHEMA})
     assert made.status_code == 200, made.text
@@ -259,7 +259,7 @@ def test_managed_access_moves_with_the_namespace_and_is_inherited_anew(world: Wo
     assert world.admin.get(path).json() == {"managed-access": False, "managed-access-inherited": True}
 
 
-# ---- races ---------------------------------------------------------------------------------------------------------
+# ---- concurrent requests -------------------------------------------------------------------------------------------
 
 
 def together(*calls: Callable[[], httpx.Response]) -> list[int]:

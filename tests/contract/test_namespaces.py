@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The namespace endpoints of the catalog protocol, as a client sees them."""
+"""The namespace endpoints of the catalog protocol."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schemathesis drives our own OpenAPI document against the running gateway: no 500, every error in the Iceberg form.
+"""Fuzzing of the running gateway by schemathesis with its OpenAPI document: no 500, every error in the Iceberg form.
 
 Half of the paths are filled with names that exist, so that generated bodies get past the lookup.
 """
@@ -77,7 +77,7 @@ _EXAMPLES = 8 if settings().derandomize else 60
 
 @pytest.fixture(scope="module")
 def http() -> Iterator[requests.Session]:
-    """One session for all requests: a new one for each request takes longer than the request."""
+    """Yield one session for all requests: a new session for each request takes longer than the request."""
     with requests.Session() as session:
         session.trust_env = False
         yield session
@@ -85,13 +85,13 @@ def http() -> Iterator[requests.Session]:
 
 @pytest.fixture(scope="module")
 def project(world: World) -> str:
-    """The project of all requests."""
+    """Create the project of all requests."""
     return warehouses.project(world)
 
 
 @pytest.fixture(scope="module")
 def existing(world: World, project: str) -> dict[str, list[str]]:
-    """Values of path parameters that exist."""
+    """Return values of path parameters that exist."""
     made = warehouses.make(world, headers={"x-project-id": project})
     path = made.table(world.admin)
     namespace, table = path.split("/namespaces/")[1].split("/tables/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The users of the tests: a stranger holds nothing, and grants that a module left are removed after it."""
+"""The users of the tests: `stranger` has no grants, and grants that a module leaves are removed after it."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def project(world: World) -> str:
-    """The project that tokens are bound to."""
+    """Create the project that tokens are bound to."""
     return warehouses.project(world)
 
 
 @pytest.fixture(scope="module")
 def bound(world: World, project: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    """The administrator of the server, at a gateway for which the token is bound to that project."""
+    """Yield the server administrator at a gateway that binds the token to that project."""
     settings = {"OPENID_AUDIENCE": "another-audience", "OPENID_PROJECT_AUDIENCES": f"{AUDIENCE}={project}"}
     log = tmp_path_factory.mktemp("bound") / "gateway.log"
     with second_gateway(world.ready, log, **settings) as (base, _):

@@ -45,7 +45,7 @@ def adopt_view(by: Person, world: World, ns: str, name: str, location: str) -> h
 
 
 def released(world: World, ns: str, **more: Any) -> Table:
-    """A table of the administrator that was unregistered; its files exist."""
+    """Create a table and unregister it; its files remain."""
     table = world.table(ns, **more)
     assert world.admin.post(f"{table.path}/unregister").status_code == 200
     return table
@@ -334,9 +334,10 @@ def test_table_metadata_registers_no_view_and_vice_versa(world: World, ns: str) 
 
 
 def test_location_too_long_for_a_credential_is_refused_at_creation(world: World, ns: str) -> None:
-    """B07: the session policy names the prefix twice and has at most 2,048 characters.
+    """Refuse a location whose session policy would exceed the limit of 2,048 characters (threat B07).
 
-    Each form of creation refuses a longer location and leaves nothing behind, as no client could read the table.
+    The session policy names the prefix twice. Each form of creation refuses a longer location and leaves nothing
+    behind, as no client could read the table.
     """
     location, metadata = foreign(world, ns)
     deep = f"{location}/{'/'.join('x' * 220 for _ in range(4))}"

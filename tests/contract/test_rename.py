@@ -41,7 +41,7 @@ def make(world: World, kind: str, ns: str) -> dict[str, Any]:
 
 
 def path(world: World, kind: str, ns: str, name: str) -> str:
-    """Return the path at which it is loaded."""
+    """Return the path from which a table or view is loaded."""
     return f"{world.root}/namespaces/{ns}/{kind}/{name}"
 
 

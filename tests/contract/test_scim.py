@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SCIM 2.0 with the messages that Entra ID and Okta send: who there is, who is in which group, and who no longer."""
+"""SCIM 2.0 with the messages of Entra ID and Okta: users, groups, memberships and deactivation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.integration.toxic import second_gateway
 
 @pytest.fixture(scope="module")
 def directories(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Directory]]:
-    """A gateway with two providers that keep users here."""
+    """Run a gateway with two providers that provision users by SCIM; yield their directories."""
     with stub_provider() as provider:
         log = tmp_path_factory.mktemp("scim") / "gateway.log"
         with second_gateway(world.ready, log, **settings_of(provider)) as (base, process):
@@ -56,11 +56,11 @@ def table(world: World, ns: str) -> Table:
 
 
 def reads(person: Person, table: Table) -> int:
-    """The status of the attempt to load a table."""
+    """Return the status of a load of the table."""
     return person.get(table.path).status_code
 
 
-# ---- the life of a user and a group, as Entra ID tells it -----------------------------------------------------------
+# ---- life cycle of a user and a group, as Entra ID sends it ---------------------------------------------------------
 
 
 def test_entra_user_lifecycle(world: World, entra: Directory, table: Table) -> None:
@@ -190,7 +190,7 @@ def test_okta_user_and_group_lifecycle(world: World, okta: Directory, table: Tab
     assert "members" not in okta.scim.get(f"{GROUPS}/{group['id']}").json()
 
 
-# ---- who is not active ----------------------------------------------------------------------------------------------
+# ---- inactive users -------------------------------------------------------------------------------------------------
 
 
 def test_inactive_user_has_no_rights_in_any_check(world: World, entra: Directory, table: Table) -> None:
@@ -222,7 +222,7 @@ def test_inactive_user_has_no_rights_in_any_check(world: World, entra: Directory
     held = world.sql("select 1 from grants where principal_id = $1", person.id)
     assert len(held) == 1, "the grant is kept, and not in force"
     records = "select convert_from(record, 'UTF8') as text from audit_log where convert_from(record, 'UTF8') like $1"
-    # Refusals are written within 200 ms of their answer.
+    # The audit records of refusals are written within 200 ms of the response.
     soon(lambda: any("UserDeactivated" in row["text"] for row in world.sql(records, f"%{person.id}%")))
     late = {"writes": [{"type": "describe", "user": person.id}]}
     assert (
@@ -245,7 +245,7 @@ def test_token_groups_give_no_access_to_an_inactive_user(world: World, entra: Di
 
 
 def test_directory_user_record_cannot_be_deleted_manually(world: World, entra: Directory, table: Table) -> None:
-    """With the record would go what the directory said, and what it says later would find nobody."""
+    """The deletion would lose the directory's data, and later messages of the directory would find no user."""
     oid = unique("oid")
     user = entra.user(oid)
     group = entra.group()
@@ -261,7 +261,7 @@ def test_directory_user_record_cannot_be_deleted_manually(world: World, entra: D
     assert world.admin.get(record).status_code == 404
 
 
-# ---- what is refused, and that nothing is changed then ---------------------------------------------------------------
+# ---- refusals change nothing -----------------------------------------------------------------------------------------
 
 
 def test_a_patch_that_is_half_wrong_changes_nothing(world: World, entra: Directory) -> None:
@@ -339,7 +339,7 @@ def test_a_directory_cannot_make_itself_or_its_users_administrators(world: World
 
 
 def test_group_removal_waits_for_a_concurrent_server_admin_change(world: World, entra: Directory) -> None:
-    """The group may be given the office in the same moment, and the one who leaves be the last who has it by it."""
+    """A concurrent grant of server_admin to the group could make the removed member the last administrator."""
     user = entra.user()
     group = entra.group(user)
     leave = {"op": "Remove", "path": "members", "value": [{"value": user["id"]}]}
@@ -387,7 +387,7 @@ def test_names_resembling_ids_or_syntax_are_plain_names(world: World, entra: Dir
         assert scim_error(entra.scim.post(USERS, body)) == (400, "invalidValue"), body
 
 
-# ---- who may --------------------------------------------------------------------------------------------------------
+# ---- authorization --------------------------------------------------------------------------------------------------
 
 
 def test_scim_without_the_privilege_is_refused(world: World, entra: Directory, directories: Any) -> None:
@@ -454,7 +454,7 @@ def test_provisioning_token_opens_only_scim_until_revoked(world: World, entra: D
     assert told_of and not any(text in row["text"] for row in told_of)
 
 
-# ---- lists, versions, repeats, bounds -------------------------------------------------------------------------------
+# ---- lists, versions, retries, limits -------------------------------------------------------------------------------
 
 
 def test_scim_lists_are_paged_and_invalid_filters_refused(world: World, okta: Directory) -> None:
@@ -511,7 +511,7 @@ def test_oversized_scim_request_is_refused_before_processing(entra: Directory) -
 
 @pytest.mark.parametrize("size", [600, pytest.param(5000, marks=pytest.mark.long)])
 def test_large_group_change_is_atomic(world: World, entra: Directory, table: Table, size: int) -> None:
-    """Users are written as rows: what is tried is the group."""
+    """The users are inserted as rows, because the test is about the group."""
     stem = unique("mass")
     world.sql(
         "insert into users (id, name, user_type, last_updated_with) "

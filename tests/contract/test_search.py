@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching for tables and views: fuzzy, in any script, the best of what is visible and nothing of the rest."""
+"""Search for tables and views: fuzzy, in any script, and limited to the best visible matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def names(found: Found) -> list[str]:
 
 
 def many(world: World, like: Table, stem: str, count: int) -> list[str]:
-    """So many more tables beside one, by SQL; their ids. OpenFGA knows none of them."""
+    """Insert `count` tables beside one by SQL, without tuples in OpenFGA; return their ids."""
     rows = world.sql(
         """
         insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key,
@@ -51,14 +51,14 @@ def many(world: World, like: Table, stem: str, count: int) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _nobody_keeps_anything(world: World) -> Iterator[None]:
-    """Other tests rely on her being a stranger."""
+    """Revoke carol's grants afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
 
 
 @pytest.fixture
 def forgotten(world: World) -> Iterator[list[str]]:
-    """Ids of tables that are removed again."""
+    """Yield a list of table ids; delete these tables afterwards."""
     ids: list[str] = []
     yield ids
     world.sql("delete from tables where id = any($1::text[]::uuid[])", ids)
@@ -169,7 +169,7 @@ def test_namespace_rights_find_its_descendants_only(world: World) -> None:
 
 
 def test_candidate_denied_by_openfga_is_replaced_by_the_next(world: World, forgotten: list[str]) -> None:
-    """Rows of grants without tuples: candidates, and no more than that."""
+    """Grants without tuples in OpenFGA make the tables candidates of the search, and nothing more."""
     ns = world.namespace()
     word = unique("badger").replace("_", "")
     table = world.table(ns, f"{word}_confirmed")
@@ -200,9 +200,7 @@ def _took(world: World, texts: Sequence[str], by: Person) -> float:
 
 @pytest.mark.long
 def test_search_time_reveals_no_invisible_matches(world: World, forgotten: list[str]) -> None:
-    """20,000 invisible tables match one of two words; a search that ranked them first would take several times as
-    long.
-    """
+    """20,000 invisible tables match one of two words: ranking them first would take several times as long."""
     ns = world.namespace()
     table = world.table(ns, unique("mine"))
     word, other = unique("lemming").replace("_", ""), unique("sparrow").replace("_", "")

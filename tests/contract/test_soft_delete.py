@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and views that are dropped in a warehouse that keeps them: nobody reaches them, and they come back as they
-were, or go for good when their time is over.
+"""Dropped tables and views in a warehouse with soft deletion.
+
+They are unreachable. Undrop restores them unchanged; after their retention they are deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("strangers")
 
 @pytest.fixture(scope="module")
 def soft(world: World) -> Iterator[World]:
-    """A warehouse that keeps what is dropped for an hour."""
+    """Yield a warehouse that keeps dropped tables and views for an hour."""
     soft = soft_world(world)
     yield soft
     soft.close()
@@ -31,7 +32,7 @@ def soft(world: World) -> Iterator[World]:
 
 @pytest.fixture
 def place(soft: World) -> str:
-    """A fresh namespace of it."""
+    """Create a namespace of this warehouse; return its name."""
     return soft.namespace()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often endpoints were called, and how many tables and views a warehouse had."""
+"""Statistics: numbers of calls of the endpoints, and numbers of tables and views of a warehouse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = {"type": "all"}
 
 @pytest.fixture(autouse=True)
 def _nobody_keeps_anything(world: World) -> Iterator[None]:
-    """Other tests rely on her being a stranger."""
+    """Revoke carol's grants afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
 
@@ -35,7 +35,7 @@ def ask(person: Person, warehouse: dict[str, Any], **more: Any) -> httpx.Respons
 
 
 def counted(answer: httpx.Response, **where: object) -> int:
-    """How many calls an answer counts, of those with these members."""
+    """Return the number of calls in a response that have these members."""
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert set(body) == {"timestamps", "called-endpoints", "next-page-token", "previous-page-token"}
@@ -53,7 +53,7 @@ def counted(answer: httpx.Response, **where: object) -> int:
 
 
 def write(world: World, *counts: Counted) -> None:
-    """Counts as a gateway writes them."""
+    """Write counts as a gateway does."""
 
     async def written() -> None:
         url = world.ready.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
@@ -68,7 +68,7 @@ def write(world: World, *counts: Counted) -> None:
 
 
 def test_counts_of_several_processes_are_summed(world: World) -> None:
-    """Writers that touch the same rows in another order, at once."""
+    """Concurrent writers update the same rows in different orders."""
     route = f"GET /{unique('route')}"
     warehouse = UUID(world.warehouse)
     project = world.project
@@ -205,7 +205,7 @@ def test_tables_and_views_are_counted_hourly_after_every_kind_of_change(world: W
         return real["t"], real["v"]
 
     ns = world.namespace()
-    world.table(ns)  # where nothing was ever made there is no hour to tell of
+    world.table(ns)  # without changes, statistics have no hour
     tables, views = now()
     table = world.table(ns)
     assert now() == (tables + 1, views)
@@ -251,7 +251,7 @@ def test_statistics_history_is_paged_latest_first_and_aggregated_once(world: Wor
         asyncio.run(sum_up())
         expected = [(7, 2), (3, 3), (4, 1)]
         assert _told(_stats(world.admin, warehouse)) == expected
-        # Written before the sums of a later hour, committed after: it counts where the sums have come to.
+        # A late commit of a row for an hour that is already aggregated: it counts in the newest aggregated hour.
         world.sql(changes, warehouse, 1, 0, now - timedelta(hours=4))
         expected[0] = (8, 2)
         assert _told(_stats(world.admin, warehouse)) == expected, "also before it is summed up"
@@ -285,7 +285,7 @@ def test_statistics_of_an_invisible_warehouse_are_not_found(world: World) -> Non
 
 
 def test_calls_are_counted_for_the_warehouse_of_their_object(world: World) -> None:
-    """By the gateway itself, whose processes write every 30 s: counted from when both have written."""
+    """The gateway's processes write their counts every 30 s: wait until both have written."""
     ns = world.namespace()
     route = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     one = {"type": "warehouse-id", "id": world.warehouse}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table endpoints of the catalog protocol, as a client sees them."""
+"""The table endpoints of the catalog protocol."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_dropped_name_is_free_at_once_with_another_location(world: World, ns: st
 
 
 def test_null_members_equal_omitted_members(world: World, ns: str) -> None:
-    """Clients in several languages write what they have no value for."""
+    """Clients in several languages send null for members without a value."""
     body = {
         "name": "nulls",
         "schema": SCHEMA,
@@ -178,7 +178,7 @@ def test_one_of_fifty_creations_at_overlapping_locations_succeeds(world: World, 
     won = codes.pop(200)
     assert set(codes) <= {400, 409}
     locations = [row["location"] for row in world.sql("select location from tables where location like $1", f"{base}%")]
-    # `…/a/b` and `…/a` overlap, and so do both with the base: any two of them would share keys.
+    # `…/a/b` and `…/a` overlap, and both overlap with the base: any two of them would share keys.
     assert won == len(locations) == 1
     written = world.objects(base.removeprefix(f"s3://{world.bucket}/"))
     assert len(written) == 1, "the losers left no metadata file behind"
@@ -196,7 +196,7 @@ def test_one_of_many_concurrent_table_creations_succeeds(world: World, ns: str) 
 
 
 def _creation(metadata: dict[str, Any], **properties: str) -> dict[str, Any]:
-    """What a client commits to make a staged table exist."""
+    """Return the commit that completes a staged creation."""
     return {
         "requirements": [{"type": "assert-create"}],
         "updates": [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background tasks and their queues over HTTP: shapes, who sees and steers them, and what the actions do."""
+"""Background tasks and their queues over HTTP: shapes, visibility, control, and effects of the actions."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _DETAILS = {"task-data", "attempts", "execution-details", "message"}
 
 @pytest.fixture
 def root(world: World) -> Iterator[str]:
-    """Where the warehouse's tasks are; those that a test made and that no worker ends are gone afterwards."""
+    """Yield the management path of the warehouse; delete the unfinished tasks of the test afterwards."""
     yield f"{MANAGEMENT}/warehouse/{world.warehouse}"
     world.sql("delete from tasks where payload ? 'of the test'")
 
 
 def make(world: World, about: str | None = None, *, kind: str = "table", **columns: object) -> str:
-    """A task that is due tomorrow; its id."""
+    """Insert a task that is due tomorrow; return its id."""
     values: dict[str, object] = {
         "queue": "soft_deletion",
         "status": "scheduled",
@@ -94,7 +94,7 @@ def status(world: World, id: str) -> str:
 
 
 def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    # Tasks of projects are planned every half minute.
+    # Tasks of projects are scheduled every half minute.
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
@@ -179,7 +179,7 @@ def test_invalid_task_filter_is_refused(world: World, root: str, asked: dict[str
 
 
 def test_task_pages_are_full_and_complete_for_their_reader(world: World, root: str, ns: str) -> None:
-    """Of the tasks between them the reader learns nothing, not even that they are."""
+    """The reader learns nothing about the invisible tasks between them, not even that they exist."""
     seen, unseen = world.table(ns), world.table(ns)
     world.grant("describe", world.analyst, "table", seen.uuid)
     mine: list[str] = []
@@ -308,7 +308,7 @@ def test_task_is_postponed_by_at_most_a_year(world: World, root: str) -> None:
 
 
 def test_failed_task_is_restarted_but_never_beside_an_active_one(world: World, root: str, ns: str) -> None:
-    """A purge that had failed deletes the files after all."""
+    """The restart of a failed purge deletes the files."""
     table = world.table(ns)
     key = table.location.removeprefix(f"s3://{world.bucket}/").rstrip("/") + "/data/1.parquet"
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=b"x")
@@ -400,7 +400,7 @@ def test_queue_reads_need_visibility_and_changes_need_modify(world: World, root:
 
 
 def _cleanup(world: World) -> dict[str, Any]:
-    """The clean-up that waits, once one is planned."""
+    """Wait for a scheduled log cleanup; return it."""
 
     def waiting() -> list[dict[str, Any]]:
         answer = world.admin.post(f"{PROJECT}/task/list", {"queue-name": ["task_log_cleanup"], "status": ["SCHEDULED"]})
@@ -413,7 +413,7 @@ def _cleanup(world: World) -> dict[str, Any]:
 
 
 def test_project_removes_ended_tasks_by_its_configuration(world: World, root: str) -> None:
-    """The task that waits is begun by hand; it removes what is older than was set, and the next one waits."""
+    """The test starts the scheduled task, which removes tasks beyond the retention and schedules the next one."""
     path = f"{PROJECT}/task-queue/task_log_cleanup/config"
     default = {"queue-name": "task_log_cleanup", "cleanup-period": "P1D", "retention-period": "P90D"}
     assert world.admin.get(path).json()["queue-config"] == default

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token exchange (RFC 8693) at `/catalog/v1/oauth/tokens`: who gets a token for whom, and what can be done with it."""
+"""Token exchange (RFC 8693) at `/catalog/v1/oauth/tokens`: its authorization, and the rights of the issued tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.world import Person, Table, World, error_of, told, unique
 
 @pytest.fixture
 def engine(world: World) -> Iterator[Person]:
-    """Somebody who may act for others in the warehouse, and holds nothing else there."""
+    """Yield an engine with `delegate` on the warehouse as its only right there."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         yield world.etl
@@ -23,7 +23,7 @@ def engine(world: World) -> Iterator[Person]:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Iterator[Table]:
-    """A table that carol may read."""
+    """Yield a table that carol may read."""
     table = world.table(ns)
     world.grant("select", world.carol, "table", table.uuid)
     yield table
@@ -31,14 +31,14 @@ def table(world: World, ns: str) -> Iterator[Table]:
 
 
 def refused(answer: httpx.Response) -> tuple[int, str]:
-    """Status and error code, in OAuth's form."""
+    """Return (status, error code) of a refusal in the form of OAuth."""
     body = answer.json()
     assert set(body) == {"error", "error_description"}, body
     return answer.status_code, body["error"]
 
 
 def last_record(world: World, operation: str) -> str:
-    """The newest audit record of an operation."""
+    """Return the newest audit record of an operation."""
     rows = world.sql(
         "select convert_from(record, 'UTF8') as record from audit_log where operation = $1 order by at desc limit 1",
         operation,
@@ -174,7 +174,7 @@ def test_self_renewal_error_names_the_identity_provider(world: World, engine: Pe
         ({"audience": "another"}, (400, "invalid_target")),
         ({"resource": "https://other.example"}, (400, "invalid_target")),
         ({"actor_token": "x"}, (400, "invalid_request")),
-        # As a token a name proves nothing: a user of Trino can hand one in as an extra credential.
+        # A bare name is no proof of a token: a user of Trino can send one as an extra credential.
         ({"subject_token_type": ACCESS_TOKEN}, (400, "invalid_request")),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

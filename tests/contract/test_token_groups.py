@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups in tokens stand for the provider's roles of the project, for one request at a time and never stored."""
+"""Groups in tokens stand for the provider's roles of the project, for one request; they are never stored."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.contract.world import Person, Table, World, told, unique
 from tests.integration.toxic import second_gateway
 from tests.security.test_role_policies import contractors, outcome
 
-#: Makes somebody of the partner with these groups in the token.
+#: Creates a user of the partner with these groups in the token.
 Comes = Callable[..., Person]
 
 
 @pytest.fixture(scope="module")
 def partner(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, StubProvider]]:
-    """A gateway that takes groups from the tokens of the provider `partner`."""
+    """Run a gateway that reads groups from tokens of the provider `partner`; yield (address, provider)."""
     with stub_provider() as provider:
         settings = {
             "OPENID_PROVIDERS__PARTNER__URI": provider.issuer,
@@ -53,20 +53,20 @@ def comes(partner: tuple[str, StubProvider]) -> Iterator[Comes]:
 
 
 def of_group(world: World, group: str, provider: str = "partner", **more: Any) -> dict[str, Any]:
-    """A role that stands for a group."""
+    """Create a role that stands for a group."""
     named: dict[str, Any] = {"provider-id": provider, "source-id": group}
     return make(world, **named, **more)
 
 
 def give(world: World, privilege: str, role: dict[str, Any], kind: str, id: str, expect: int = 204) -> None:
-    """A grant to a role."""
+    """Grant a privilege to a role."""
     entry = {"writes": [{"type": privilege, "role": role["id"]}]}
     answer = world.admin.post(world.grants_path(kind, id), entry)
     assert answer.status_code == expect, answer.text
 
 
 def take(world: World, privilege: str, role: dict[str, Any], kind: str, id: str) -> None:
-    """That grant is gone."""
+    """Revoke a privilege from a role."""
     entry = {"deletes": [{"type": privilege, "role": role["id"]}]}
     assert world.admin.post(world.grants_path(kind, id), entry).status_code == 204
 
@@ -77,7 +77,7 @@ def table(world: World, ns: str) -> Table:
 
 
 def reads(person: Person, table: Table) -> bool:
-    """Whether they may read; what is not allowed is not seen."""
+    """Return True if the user may read the table; a denial must be 404."""
     answer = person.get(table.path)
     assert answer.status_code in (200, 404), answer.text
     return answer.status_code == 200
@@ -175,7 +175,7 @@ def test_token_groups_apply_to_nested_and_assumed_roles(world: World, comes: Com
 
 @pytest.mark.threat("LG-DEC-24")
 def test_role_policy_applies_to_members_by_token_group(world: World, comes: Comes, table: Table) -> None:
-    """D31: a deny by group would silently not apply otherwise."""
+    """Threat D31: otherwise a policy that denies by group would silently not apply."""
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -255,7 +255,7 @@ def test_token_with_more_than_100_groups_is_refused(world: World, comes: Comes, 
     ],
 )
 def test_malformed_groups_claim_is_refused(comes: Comes, claims: dict[str, Any], told_of: str) -> None:
-    """A policy that denies by group would silently not apply."""
+    """Otherwise a policy that denies by group would silently not apply."""
     refused = comes(**claims).get("/management/v1/whoami")
     assert refused.status_code == 401 and told_of in refused.json()["error"]["message"], refused.text
 
@@ -268,7 +268,7 @@ def test_groups_without_roles_cost_nothing_and_one_may_be_text(world: World, com
 
 
 def test_server_admin_role_cannot_be_linked_to_another_group(world: World, comes: Comes) -> None:
-    """Who fills the roles of a project may not give this office; a group would be as good as a membership."""
+    """A manager of a project's roles may not appoint administrators; a linked group has the effect of a membership."""
     project = warehouses.project(world)
     headers = {"x-project-id": project}
     role = world.admin.post(ROLE, {"name": unique("r")}, headers=headers).json()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions over several tables: all or nothing, and each table decided for itself."""
+"""Transactions over several tables: atomic, with a separate authorization for each table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.contract.world import SCHEMA, Person, Table, World, told, unique
 
 
 def put(name: str, value: str) -> dict[str, Any]:
-    """The update that sets a property."""
+    """Return the update that sets a property."""
     return {"action": "set-properties", "updates": {name: value}}
 
 
 def change(table: Table, *updates: dict[str, Any], requirements: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
-    """One table's part of a transaction."""
+    """Return the change of one table in a transaction."""
     return {
         "identifier": {"namespace": [table.namespace], "name": table.name},
         "requirements": [{"type": "assert-table-uuid", "uuid": table.uuid}, *requirements],
@@ -28,7 +28,7 @@ def change(table: Table, *updates: dict[str, Any], requirements: tuple[dict[str,
 
 
 def creation(namespace: str, name: str, *updates: dict[str, Any]) -> dict[str, Any]:
-    """A part that makes a table."""
+    """Return the change that creates a table."""
     return {
         "identifier": {"namespace": [namespace], "name": name},
         "requirements": [{"type": "assert-create"}],
@@ -47,12 +47,12 @@ def creation(namespace: str, name: str, *updates: dict[str, Any]) -> dict[str, A
 
 
 def commit(by: Person, world: World, *changes: dict[str, Any]) -> httpx.Response:
-    """A transaction."""
+    """Commit a transaction."""
     return by.post(f"{world.root}/transactions/commit", {"table-changes": list(changes)})
 
 
 def properties(world: World, table: Table) -> dict[str, str]:
-    """What a load tells of a table's properties."""
+    """Return a table's properties from a load."""
     found: dict[str, str] = world.admin.get(table.path).json()["metadata"]["properties"]
     return found
 
@@ -208,7 +208,7 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
         thread.start()
     for thread in threads:
         thread.join()
-    # 409 and 429: a machine too busy for four writers of the same tables.
+    # 409 and 429: contention of four writers of the same tables on a busy machine.
     assert {status for _, status in answers} <= {204, 409, 429}
     won = {key for key, status in answers if status == 204}
     assert len(won) >= rounds

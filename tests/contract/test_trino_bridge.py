@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino as it is deployed: its bundle in an OPA of its own, a gateway, OpenFGA, and Trino's own requests.
+"""The Trino bridge as deployed: its bundle in a separate OPA, a gateway, OpenFGA, and recorded requests of Trino.
 
-What Trino is told of somebody has to be what the gateway tells that person.
+For each user the bridge must return the verdict of the gateway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.security.test_role_policies import contractors, make_role, put_in
 
 @pytest.fixture(scope="module")
 def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    """The bridge, whose service is an inspector on the warehouse."""
+    """Run the bridge; its service account has `inspector` on the warehouse."""
     world.grant("inspector", world.etl, "warehouse", world.warehouse)
     with bridged(world, tmp_path_factory.mktemp("bridge")) as running:
         yield running
@@ -39,7 +39,7 @@ def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
 
 @dataclass(frozen=True)
 class Site:
-    """Namespaces with what the recorded requests are about, and three people."""
+    """Namespaces with the objects of the recorded requests, and three users."""
 
     sales: str
     tmp: str
@@ -48,7 +48,7 @@ class Site:
     stranger: Person
 
     def rename(self, action: Mapping[str, Any]) -> Any:
-        """The recorded action about these namespaces."""
+        """Return the recorded action with the names of these namespaces."""
         text = json.dumps(action)
         for word, name in (("sales", self.sales), ("tmp1", self.tmp), ("tmp2", f"{self.tmp}_2"), ("bob", "carol")):
             text = text.replace(f'"{word}"', f'"{name}"')
@@ -60,7 +60,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(world: World) -> Site:
-    """The owner owns the namespaces, the reader may select in one of them, the stranger was given nothing."""
+    """Return a site: the owner owns the namespaces, the reader has `select` on one, the stranger has no grants."""
     people = world.steward, world.analyst, world.contractor
     for person in people:
         world.strip(person)
@@ -76,7 +76,7 @@ def site(world: World) -> Site:
     return Site(sales, tmp, *people)
 
 
-#: Who of (owner, reader) may; the stranger may nothing of it. What is not in here is in `FREE`, `LISTS` or `NEVER`.
+#: Verdicts for (owner, reader); the stranger is denied. Other operations are in `FREE`, `LISTS` or `NEVER`.
 OUTCOMES = {
     "AccessCatalog": (True, True),
     "AddColumn": (True, False),
@@ -115,9 +115,9 @@ OUTCOMES = {
     "TruncateTable": (True, False),
     "UpdateTableColumns": (True, False),
 }
-#: Everybody may, without being known.
+#: Operations that all users may run, including unknown ones.
 FREE = {"ExecuteQuery", "SetSystemSessionProperty"}
-#: Neither of the three may: they run no Trino, do not manage the warehouse, or nobody may.
+#: Operations denied to all three users: they neither run Trino nor manage the warehouse, or no user may run them.
 NEVER = {
     "CreateCatalog",
     "CreateViewWithExecuteFunction",
@@ -166,7 +166,7 @@ def test_lists_filters_and_masks_match_each_reader(bridge: Bridge, site: Site) -
             ]
             assert said == [seen, seen, []], each.statement
         elif each.operation == "FilterSchemas":
-            # `system` lists the tables of a catalog without asking, so it is for who sees everything in the warehouse.
+            # `system` lists a catalog's tables without a check, so only users that see the whole warehouse may use it.
             assert said == [[0, 1, 2], [0, 2], []]
         elif each.operation == "FilterCatalogs":
             assert said == [[0], [0], []]
@@ -186,7 +186,7 @@ def _told(answer: httpx.Response) -> bool:
     return answer.status_code < 300
 
 
-#: The gateway's own request behind an operation, on a thing of its own each time, and what Trino asks before it.
+#: Sends the gateway request of an operation on a fresh object; returns (resource in Trino's check, response).
 Doing = Callable[[World, Site, Person], tuple[dict[str, Any], httpx.Response]]
 
 
@@ -269,7 +269,7 @@ def test_bridge_decisions_equal_the_gateways_for_every_user(
 ) -> None:
     told = {}
     for person in site.people():
-        # The order matters: what the gateway does may be gone afterwards, so the bridge is asked about a twin.
+        # The gateway's request may remove the object, so the bridge gets a check of an equal object.
         resource, answer = DONE[operation](world, site, person)
         twin = resource
         if operation in ("DropTable", "DropView", "DropSchema") and answer.status_code < 300:
@@ -320,7 +320,7 @@ def _columns_of(person: Person, bridge: Bridge, site: Site, *names: str) -> bool
 
 @pytest.fixture
 def some(world: World, site: Site) -> Iterator[Person]:
-    """Somebody who may read the column `id` of orders, and nothing else."""
+    """Yield a user whose only right is to read the column `id` of orders."""
     world.strip(world.carol)
     orders = world.admin.get(f"{world.root}/namespaces/{site.sales}/tables/orders").json()["metadata"]["table-uuid"]
     assert give(world, orders, "id", world.carol).status_code == 204
@@ -377,7 +377,7 @@ def test_column_grantee_has_no_other_right_in_trino(bridge: Bridge, site: Site, 
 
 
 def test_former_name_of_another_column_is_not_readable(world: World, bridge: Bridge, site: Site) -> None:
-    """Trino reads old snapshots by their own schema and does not say so when it asks."""
+    """Trino reads old snapshots with their own schema, and its check does not name the snapshot."""
     table = world.table(site.tmp)
     world.strip(world.carol)
     fields = [{"id": 1, "name": "WORD", "type": "long", "required": False}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of users: found, changed, deleted with all that they were given."""
+"""User records: search, changes, and deletion with all grants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USER = "/management/v1/user"
 
 
 def provision(world: World, name: str) -> str:
-    """Somebody who was never here; their id."""
+    """Create a user with this name; return the id."""
     id = f"oidc~{unique('zoe')}"
     made = world.admin.post(USER, {"id": id, "name": name, "email": f"{name}@example.com", "user-type": "human"})
     assert made.status_code == 201, made.text
@@ -98,7 +98,7 @@ def test_deleted_user_leaves_no_grants_or_tuples_to_a_namesake(world: World, ns:
 
 
 def tuples(world: World, id: str) -> set[Any]:
-    """All tuples of a user."""
+    """Return all tuples of a user."""
     encoded = id.replace("~", "%7E")
     found: set[Any] = set()
     for type in ("role", "project", "warehouse", "namespace", "table"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of views: what goes with a view that is dropped, replaced or moved, and what a rename leaves alone."""
+"""Files of views: deleted after a drop, replacement or move of the view, and kept by a rename."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _noted(world: World, location: str) -> set[str]:
 
 
 def _grow_old(world: World, location: str) -> None:
-    """As if the clean-up window of everything noted below this place were over."""
+    """Expire the cleanup window of all pending files below this location."""
     world.sql(
         "update pending_files set written_at = now() - interval '2 hours' where location like $1 || '%'", location
     )
@@ -53,7 +53,7 @@ def _replaced(world: World, made: dict[str, Any], sql: str = "select 2") -> dict
 
 @pytest.mark.parametrize("query", ["", "?purgeRequested=true"])
 def test_view_drop_deletes_its_own_files_only(world: World, ns: str, query: str) -> None:
-    """At once when that is asked for, else when the clean-up window is over: until then it can be registered again."""
+    """They are deleted at once on request, else after the cleanup window; until then they can be registered again."""
     gone, neighbour, table = create(world, ns), create(world, ns), world.table(ns)
     _replaced(world, gone)
     place = gone["metadata"]["location"]
@@ -143,7 +143,7 @@ def test_registered_file_is_kept_after_an_earlier_replacement(world: World, ns: 
 
 
 def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World, ns: str) -> None:
-    """What falls out of a log is noted in the transaction of the commit: a kill after it leaves a row."""
+    """A commit records the files that leave its metadata log in its transaction, so the row survives a kill."""
     table = world.table(ns, properties={"write.metadata.previous-versions-max": "1"})
     for number in range(2):
         update = {"action": "set-properties", "updates": {"n": str(number)}}
@@ -153,7 +153,7 @@ def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World,
 
 
 def test_change_fails_if_its_file_was_cleaned_up(world: World, ns: str) -> None:
-    """A commit that stood still for longer than the window: its row is gone, and with it the right to name the file."""
+    """A commit that outlasts the cleanup window loses its row, and with it the right to refer to the file."""
     table = world.table(ns)
     world.sql(
         "create or replace function race_gate_sweep() returns trigger language plpgsql as $$ begin "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views as the protocol's compatibility kit expects them, named after the behaviour."""
+"""Views as the protocol's compatibility kit expects them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VIEW_SCHEMA = {"schema-id": 0, **SCHEMA}
 
 
 def version(sql: str, *, dialect: str = "spark", number: int = 1, schema: int = 0, **more: Any) -> dict[str, Any]:
-    """A view version of one representation."""
+    """Return a view version with one representation."""
     return {
         "version-id": number,
         "timestamp-ms": 1_700_000_000_000 + number,
@@ -28,12 +28,12 @@ def version(sql: str, *, dialect: str = "spark", number: int = 1, schema: int = 
 
 
 def body(name: str, sql: str = "select 1", **more: Any) -> dict[str, Any]:
-    """A request to create a view."""
+    """Return the body of a request that creates a view."""
     return {"name": name, "schema": _VIEW_SCHEMA, "view-version": version(sql), "properties": {}, **more}
 
 
 def create(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """A new view; the answer, with its path beside."""
+    """Create a view; return the response with the view's name and path."""
     name = name or unique("v")
     made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more)))
     assert made.status_code == 200, made.text
@@ -41,7 +41,7 @@ def create(world: World, ns: str, name: str | None = None, **more: Any) -> dict[
 
 
 def replace(uuid: str, sql: str, **more: Any) -> dict[str, Any]:
-    """A commit that replaces the definition, built on version 1."""
+    """Return a commit that replaces the definition, based on version 1."""
     return {
         "requirements": [{"type": "assert-view-uuid", "uuid": uuid}],
         "updates": [
@@ -52,7 +52,7 @@ def replace(uuid: str, sql: str, **more: Any) -> dict[str, Any]:
 
 
 def sql_of(metadata: dict[str, Any]) -> str:
-    """The SQL of the current version."""
+    """Return the SQL of the current version."""
     sql: str = next(
         each["representations"][0]["sql"]
         for each in metadata["versions"]
@@ -223,7 +223,7 @@ def test_rights_of_another_user_on_a_view_can_be_checked(world: World, ns: str) 
 
 
 def test_view_with_another_users_owner_property_is_refused(world: World, ns: str) -> None:
-    """Trino reads behind such a view by the rights of whom it names."""
+    """Trino runs such a view with the rights of the user that the property names."""
     subject = world.admin.id.partition("~")[2]
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
     path = f"{world.root}/namespaces/{ns}/views"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storage of a warehouse: what may be changed, what is tried before, and what a report tells."""
+"""The storage of a warehouse: permitted changes, validation before a change, and validation reports."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ STORE = [
 
 @pytest.fixture(scope="module")
 def place() -> str:
-    """Where the module's warehouse lies."""
+    """Return the key prefix of the module's warehouse."""
     return unique("stored")
 
 
 @pytest.fixture(scope="module")
 def made(world: World, place: str) -> Made:
-    """A warehouse whose storage tests look at and replace."""
+    """Create a warehouse whose storage the tests read and replace."""
     return warehouses.make(world, **warehouses.stored_at(world, place))
 
 
@@ -51,7 +51,7 @@ def _stored_as(world: World, profile: dict[str, Any]) -> Made:
 
 
 def report(world: World, path: str, body: Any = None) -> tuple[bool, dict[str, dict[str, Any]]]:
-    """(valid, the checks by name) of a validation, whose shape is as it has to be."""
+    """Request a validation, check its shape, and return (valid, checks by name)."""
     answer = world.admin.post(path, body)
     assert answer.status_code == 200, answer.text
     assert world.ready.s3.secret_key not in answer.text
@@ -192,7 +192,7 @@ def test_key_lifetime_is_recorded_with_each_profile(world: World) -> None:
 
 
 def test_location_is_blocked_by_the_recorded_key_lifetime(world: World) -> None:
-    """As of a provider whose profiles the database cannot read."""
+    """The database cannot read this profile, as for other storage providers."""
     made = _stored_as(world, warehouses.profile(world, unique("wh"), **{"sts-enabled": False}))
     change = "update warehouses set key_seconds = $2::int, profile = convert_to($3, 'UTF8') where id = $1::text::uuid"
     left = "select extract(epoch from keys_until - now())::int as left from {} where {} = $1::text::uuid"
@@ -204,7 +204,7 @@ def test_location_is_blocked_by_the_recorded_key_lifetime(world: World) -> None:
     assert world.admin.delete(first).status_code == 204
     [row] = world.sql(left.format("retired_locations", "warehouse_id"), made.id)
     assert 7000 < row["left"] <= 7200
-    # With a profile whose keys live shorter, the keys that are out are waited for all the same.
+    # A profile with a shorter key lifetime does not shorten the wait for keys that are already vended.
     world.sql(change, made.id, 960, before["text"].replace("{", "{ ", 1))
     [row] = world.sql(left.format("warehouses", "id"), made.id)
     assert 7000 < row["left"] <= 7200

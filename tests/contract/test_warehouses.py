@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses: each change of one, its shape, the right it takes, and what it refuses."""
+"""Warehouses: each change with its response, the required right and the refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.world import SCHEMA, World, told, unique
 
 @pytest.fixture(scope="module")
 def made(world: World) -> Made:
-    """A warehouse that tests change and change back."""
+    """Create a warehouse that tests change and restore."""
     return warehouses.make(world)
 
 
@@ -149,7 +149,7 @@ def test_empty_warehouse_is_deleted_with_its_grants_but_not_its_files(world: Wor
     for person in (world.admin, world.carol):
         assert told(person.get(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
         assert told(person.get(f"{warehouse.root}/namespaces"))[:2] == (404, "NoSuchWarehouseException")
-    # Its name and its place are free again, and whoever makes it anew begins with nothing.
+    # Its name and its location are free again, and a new warehouse there has no grants.
     named: dict[str, Any] = {"warehouse-name": warehouse.name}
     again = warehouses.make(world, **named, **warehouses.stored_at(world, prefix))
     assert told(world.carol.get(again.path))[0] == 404
@@ -173,8 +173,9 @@ def test_warehouse_with_pending_work_is_not_deleted(world: World) -> None:
 
 
 def test_abandoning_files_deletes_a_warehouse_without_store_audited(world: World) -> None:
-    """Its purge fails for ever, as does the removal of what is noted: it could never go, nor its project. Force is for
-    protection and abandons nothing that somebody asked to be deleted.
+    """The purge and the file cleanup fail permanently; without this option the warehouse could never be deleted.
+
+    `force` overrides protection only; it abandons no deletion that a user requested.
     """
     warehouse = warehouses.make(world)
     at = world.root.replace(world.warehouse, warehouse.id)
@@ -266,7 +267,7 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
     assert told(again)[:2] == (400, "FormatVersionNotAllowed")
     assert world.admin.post(policy, {"allowed-format-versions": [2, 3], "default-format-version": 3}).status_code == 200
     assert create(None).json()["metadata"]["format-version"] == 3
-    # What is there in a version that is no longer allowed is written on as it is.
+    # A table in a version that is no longer allowed still accepts commits.
     comment = {"action": "set-properties", "updates": {"comment": "x"}}
     assert world.commit(world.admin, f"{tables}/{first}", comment).status_code == 200
 

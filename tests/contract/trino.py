@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino as it is deployed, an OPA with its bundle, and the requests that Trino was seen to make."""
+"""The Trino bridge as deployed (an OPA with its bundle), and recorded requests of Trino."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRY = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """A request that Trino made."""
+    """A recorded request of Trino."""
 
     endpoint: str
     statement: str
@@ -58,7 +58,7 @@ class Bridge:
     verify: ssl.SSLContext | bool = True
 
     def ask(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
-        """What Trino would send it about this person."""
+        """Send a check to the bridge as Trino does for this user."""
         identity = {"user": person.id.removeprefix("oidc~"), "groups": []}
         input = {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
         params = {} if key is None else {"key": key}
@@ -66,13 +66,13 @@ class Bridge:
             return http.post(f"{self.url}/v1/data/trino/{entry}", params=params, json={"input": input})
 
     def result(self, entry: str, person: Person, action: object) -> Any:
-        """The answer to it."""
+        """Return the result of a check."""
         answer = self.ask(entry, person, action)
         assert answer.status_code == 200, answer.text
         return answer.json()["result"]
 
     def may(self, person: Person, operation: str, **resource: Any) -> bool:
-        """Whether Trino would let the person."""
+        """Return True if the bridge allows the operation."""
         return bool(self.result("allow", person, {"operation": operation, "resource": resource}))
 
 
@@ -80,7 +80,7 @@ class Bridge:
 def bridged(
     world: World, folder: Path, *arguments: str, verify: ssl.SSLContext | bool = True, **more: str
 ) -> Iterator[Bridge]:
-    """An OPA with the bundle and these further arguments and variables, which asks as the service `etl`."""
+    """Run an OPA with the bridge's bundle and these extra arguments and variables; its service account is `etl`."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
     (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
@@ -111,7 +111,7 @@ def bridged(
                 "LAKEGATE_BRIDGE_TOKEN": world.etl.token,
                 "LAKEGATE_BRIDGE_OPERATORS": json.dumps(["admin"]),
                 "LAKEGATE_BRIDGE_ENGINE_KEY": KEY,
-                # However busy the machine is.
+                # Long enough for a busy machine.
                 "LAKEGATE_BRIDGE_TIMEOUT": "60s",
                 **more,
             },

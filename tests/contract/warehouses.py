@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses that a test makes for itself, in the stack's bucket."""
+"""Helpers that create warehouses in the stack's bucket."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WAREHOUSE = "/management/v1/warehouse"
 
 
 def profile(world: World, prefix: str | None = None, **more: Any) -> dict[str, Any]:
-    """A storage profile at a place of its own."""
+    """Return a storage profile; the default key prefix is unique."""
     return {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": prefix or unique("wh"), **more}
 
 
 def credential(world: World) -> dict[str, str]:
-    """The stack's own key."""
+    """Return the access key of the stack."""
     return {
         "type": "s3",
         "credential-type": "access-key",
@@ -31,7 +31,7 @@ def credential(world: World) -> dict[str, str]:
 
 
 def creation(world: World, **more: Any) -> dict[str, Any]:
-    """The body that makes one; `more` are further members."""
+    """Return the body that creates a warehouse; `more` are further members."""
     return {
         "warehouse-name": unique("w"),
         "storage-profile": profile(world),
@@ -47,7 +47,7 @@ def stored_at(world: World, prefix: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Made:
-    """A warehouse that a test made."""
+    """A warehouse that a test created."""
 
     id: str
     name: str
@@ -55,16 +55,16 @@ class Made:
 
     @property
     def path(self) -> str:
-        """Where management finds it."""
+        """Return the warehouse's path in the management API."""
         return f"{WAREHOUSE}/{self.id}"
 
     @property
     def root(self) -> str:
-        """Where the catalog finds it."""
+        """Return the warehouse's path in the catalog API."""
         return f"/catalog/v1/{self.id}"
 
     def table(self, by: Person) -> str:
-        """The path of a new table in a namespace of its own."""
+        """Create a table in a new namespace; return its path."""
         namespace, name = unique("ns"), unique("t")
         space, body = {"namespace": [namespace]}, {"name": name, "schema": SCHEMA}
         assert asked_again(lambda: by.post(f"{self.root}/namespaces", space)).status_code == 200
@@ -73,7 +73,7 @@ class Made:
         return f"{self.root}/namespaces/{namespace}/tables/{name}"
 
     def empty(self, world: World) -> None:
-        """Drop everything in it, and wait until nothing is left to be done."""
+        """Drop everything in the warehouse and wait until background work has ended."""
         listed: httpx.Response = world.admin.get(f"{self.root}/namespaces")
         for [name] in listed.json()["namespaces"]:
             space = f"{self.root}/namespaces/{name}"
@@ -84,7 +84,7 @@ class Made:
 
 
 def make(world: World, by: Person | None = None, *, headers: dict[str, str] | None = None, **more: Any) -> Made:
-    """A new warehouse."""
+    """Create a warehouse."""
     body = creation(world, **more)
     made = asked_again(lambda: (by or world.admin).post(WAREHOUSE, body, headers=headers))
     assert made.status_code == 201, made.text
@@ -92,7 +92,7 @@ def make(world: World, by: Person | None = None, *, headers: dict[str, str] | No
 
 
 def project(world: World) -> str:
-    """A new project of the administrator."""
+    """Create a project of the administrator; return its id."""
     body = {"project-name": unique("project")}
     made = asked_again(lambda: world.admin.post("/management/v1/project", body))
     assert made.status_code == 201, made.text
@@ -100,7 +100,7 @@ def project(world: World) -> str:
 
 
 def until(done: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Return once it is so; background work takes its time."""
+    """Wait until the condition holds; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, "it does not become so"

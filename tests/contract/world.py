@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running stack as tests see it: people with tokens, things they make, and what must not have changed.
+"""A running stack for tests: users with tokens, helpers that create objects, and snapshots of its state.
 
-Shared by the contract, security and integration tests. People talk plain HTTP; nothing here imports the gateway's own
-code, except for the shape of the ready file.
+The contract, security and integration tests share this module. Users send plain HTTP. The module imports no code of the
+gateway except for the shape of the ready file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.retries import RETRIES
 
 Answer = TypeVar("Answer")
 
-#: What the stack gives its people when it comes up, all of it on its warehouse; everybody else holds nothing.
+#: Initial grants of the stack's users, all on its warehouse; other users have none.
 AT_FIRST = frozenset({("alice", "select"), ("bob", "modify"), ("bob", "create")})
 
 SCHEMA = {
@@ -45,13 +45,13 @@ SCHEMA = {
     ],
 }
 
-#: Written from time to time, whatever was asked for.
+#: Tables that the gateway writes periodically, independent of requests.
 _STATISTICS = ("endpoint_statistics", "warehouse_statistics", "warehouse_changes")
 
 _numbers = itertools.count(1)
 
-# The clean-up of each project's log of tasks comes and goes without anybody's asking, and credentials that others have
-# replaced go when their time is over.
+# The gateway itself schedules and ends the log cleanup of each project, and deletes replaced credentials after their
+# expiry.
 _BY_ITSELF = {
     "secrets": "where replaced_at is null",
     "tasks": "where queue <> 'task_log_cleanup'",
@@ -60,12 +60,12 @@ _BY_ITSELF = {
 
 
 def unique(stem: str) -> str:
-    """A name nobody used before in this run."""
+    """Return a name that is unique in this run."""
     return f"{stem}_{os.getpid()}_{next(_numbers)}"
 
 
 class Person:
-    """Somebody with a token. Each call goes to the gateway as this person."""
+    """A user with a token, and an HTTP client of the gateway for this user."""
 
     def __init__(self, name: str, id: str, token: str, base: str) -> None:
         self.name = name
@@ -79,29 +79,29 @@ class Person:
         return self.name
 
     def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """Any request; `path` begins with `/catalog` or `/management`."""
+        """Send a request; `path` begins with `/catalog` or `/management`."""
         return self.http.request(method, path, **more)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
-        """GET."""
+        """Send a GET request."""
         return self.ask("GET", path, **more)
 
     def post(self, path: str, body: object = None, **more: Any) -> httpx.Response:
-        """POST with a JSON body."""
+        """Send a POST request with a JSON body."""
         return self.ask("POST", path, json=body, **more)
 
     def delete(self, path: str, **more: Any) -> httpx.Response:
-        """DELETE."""
+        """Send a DELETE request."""
         return self.ask("DELETE", path, **more)
 
     def head(self, path: str, **more: Any) -> httpx.Response:
-        """HEAD."""
+        """Send a HEAD request."""
         return self.ask("HEAD", path, **more)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a test made."""
+    """A table that a test created."""
 
     namespace: str
     name: str
@@ -113,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything a refused request must leave as it was."""
+    """The state that a refused request must leave unchanged."""
 
     rows: Mapping[str, str]
     objects: frozenset[tuple[str, str]]
@@ -121,7 +121,7 @@ class Snapshot:
 
 
 class Loop:
-    """An event loop in a thread, so that plain tests can use asyncpg without starting a loop each time."""
+    """An event loop in a thread, so that synchronous tests can use asyncpg without a new loop for each call."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -129,18 +129,18 @@ class Loop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """The result of a coroutine."""
+        """Return the result of a coroutine."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
 
 
 class World:
-    """One stack, its people, and direct views of its database, store and relationships."""
+    """One stack, its users, and direct access to its database, object store and OpenFGA."""
 
     def __init__(self, ready: Ready) -> None:
         self.ready = ready
@@ -167,7 +167,7 @@ class World:
             self.root = f"/catalog/v1/{self.warehouse}"
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close all connections."""
         if self._connection is not None:
             self._loop.run(self._connection.close())
         self._loop.close()
@@ -183,7 +183,7 @@ class World:
         return found
 
     def stranger(self, stem: str = "stranger") -> Person:
-        """Somebody nobody has met, whom the gateway now knows by name and who holds nothing: for one test alone."""
+        """Create a user that has a record and no grants, for one test alone."""
         person = self.person_with(subject := unique(stem))
         user = {"name": subject, "user-type": "human", "update-if-exists": True}
         made = asked_again(lambda: person.post("/management/v1/user", user))
@@ -191,9 +191,9 @@ class World:
         return person
 
     def person_with(self, subject: str, **claims: object) -> Person:
-        """Return somebody the gateway does not know yet, whom the provider knows by these claims too.
+        """Return a user without a record in the gateway, whose token has these claims.
 
-        The token is as the stack's provider makes them, for a subject of its own and signed with the provider's key.
+        The token has the form of the stack's provider, a subject of its own, and a signature with the provider's key.
         """
         issued = joserfc.jws.extract_compact(self.admin.token.encode())
         own = {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
@@ -207,31 +207,31 @@ class World:
         return person
 
     def provider_key(self) -> bytes:
-        """Return the private key of the identity provider (PEM), which lies below the directory it was started with."""
+        """Return the private key of the identity provider (PEM), from the provider's configuration directory."""
         command = psutil.Process(self.ready.pids["identity-provider"][0]).cmdline()
         return (Path(command[command.index("--config") + 1]) / "keys" / "rsa_private.pem").read_bytes()
 
-    # ---- making things ------------------------------------------------------------------------------------------
+    # ---- creating objects ---------------------------------------------------------------------------------------
 
     def namespace(self, name: str | None = None, *, by: Person | None = None) -> str:
-        """A new top-level namespace; its name."""
+        """Create a top-level namespace; return its name."""
         name = name or unique("ns")
         made = self._made(by, f"{self.root}/namespaces", {"namespace": [name]})
         assert made.status_code == 200, made.text
         return name
 
     def _made(self, by: Person | None, path: str, body: Any) -> httpx.Response:
-        """The answer to a creation, asked for again after 429 as clients do."""
+        """Create an object; retry after 429 and 503, as clients do."""
         return asked_again(lambda: (by or self.admin).post(path, body))
 
     def namespace_id(self, name: str, *, by: Person | None = None) -> str:
-        """The id of a namespace."""
+        """Return the id of a namespace."""
         found = asked_again(lambda: (by or self.admin).get(f"{self.root}/namespaces/{name}"))
         assert found.status_code == 200, found.text
         return str(found.json()["properties"]["namespace_id"])
 
     def table(self, namespace: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> Table:
-        """A new table of two columns; `more` are further members of the request."""
+        """Create a table with two columns; `more` are further members of the request."""
         name = name or unique("t")
         made = self._made(by, f"{self.root}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA, **more})
         assert made.status_code == 200, made.text
@@ -246,7 +246,7 @@ class World:
         )
 
     def grants_path(self, kind: str, id: str) -> str:
-        """Where the assignments of an object are read and written."""
+        """Return the path of an object's assignments."""
         if kind in ("table", "view", "generic-table"):
             return f"/management/v1/permissions/warehouse/{self.warehouse}/{kind}/{id}/assignments"
         if kind == "server":
@@ -256,7 +256,7 @@ class World:
     def grant(
         self, privilege: str, to: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
     ) -> httpx.Response:
-        """Give `privilege` on an object."""
+        """Grant `privilege` on an object."""
         path, entry = self.grants_path(kind, id), {"type": privilege, "user": to.id}
         answer = asked_again(lambda: (by or self.admin).post(path, {"writes": [entry]}), unless=expect)
         assert answer.status_code == expect, answer.text
@@ -265,15 +265,17 @@ class World:
     def revoke(
         self, privilege: str, of: Person, kind: str, id: str, *, by: Person | None = None, expect: int = 204
     ) -> httpx.Response:
-        """Take it away again."""
+        """Revoke `privilege` on an object."""
         path, entry = self.grants_path(kind, id), {"type": privilege, "user": of.id}
         answer = self._taken(by or self.admin, path, entry, unless=expect)
         assert answer.status_code == expect, answer.text
         return answer
 
     def _taken(self, by: Person, path: str, entry: dict[str, Any], *, unless: int = 0) -> httpx.Response:
-        """The answer to taking a grant away. After 503 it may be taken away and not yet be so in OpenFGA: then it is
-        waited for, and the first answer that says that it is gone already stands for the success.
+        """Revoke a grant; return the response.
+
+        After 503 the grant may be revoked in the database but not yet in OpenFGA. If a retry then returns 404, wait for
+        the outbox and return 204.
         """
         answers: list[httpx.Response] = []
 
@@ -288,11 +290,11 @@ class World:
         return answer
 
     def strip(self, person: Person) -> None:
-        """Take away every grant of a person: who comes out of this is a stranger."""
+        """Revoke every grant of a user."""
         self._take(person, self._held(person))
 
     def people_as_at_first(self) -> None:
-        """Everybody but the administrator holds what the stack gave them when it came up, and nothing else."""
+        """Restore the initial grants of all users except the administrator."""
         for name, person in self.people.items():
             if person is self.admin:
                 continue
@@ -304,7 +306,7 @@ class World:
                 self.grant(privilege, person, "warehouse", self.warehouse)
 
     def _held(self, person: Person) -> list[Any]:
-        """The rows of a person's grants, each with the warehouse its object is in when that is a table or a view."""
+        """Return the rows of a user's grants, each with the warehouse of its table, view or column."""
         return self.sql(
             "select g.id, g.privilege, g.object_type, g.object_id, t.warehouse_id::text as warehouse from grants g "
             "left join tables t on g.object_type = t.kind and t.id::text = g.object_id "
@@ -323,26 +325,27 @@ class World:
             path = f"/management/v1/permissions/{within}/{id}/assignments"
             gone = self._taken(self.admin, path, {"type": row["privilege"], "user": person.id})
             if gone.status_code == 404:
-                # It has ended, or a test wrote the rows of a role and its members by hand, so OpenFGA knows of neither.
+                # The grant has expired, or a test inserted the rows of a role and its members by SQL, so OpenFGA has
+                # neither.
                 self.sql("delete from grants where id = $1", row["id"])
                 continue
             assert gone.status_code == 204, gone.text
 
     def _strip_column(self, person: Person, warehouse: str, table: str, field: str) -> None:
-        # By its field id: the column may be gone, and another may have its name.
+        # The field id identifies the column: the column may be dropped, and another may have its name.
         grants = f"/management/v1/warehouse/{warehouse}/table/{table}/columns/field-id:{field}/grants"
         select = {"privilege": "select", "principal": {"user": person.id}}
         gone = asked_again(lambda: self.admin.post(grants, {"deletes": [select]}))
         assert gone.status_code in (204, 404), gone.text
 
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
-        """A commit to a table."""
+        """Send a commit to a table."""
         return by.post(path, {"requirements": list(requirements), "updates": list(updates)})
 
-    # ---- looking behind the gateway -----------------------------------------------------------------------------
+    # ---- direct access to the state -----------------------------------------------------------------------------
 
     def store(self, access_key: str, secret_key: str, session_token: str | None = None) -> Any:
-        """An S3 client with these keys."""
+        """Return an S3 client with these keys."""
         return boto3.client(
             "s3",
             endpoint_url=self.ready.s3.endpoint,
@@ -354,15 +357,15 @@ class World:
         )
 
     def store_of(self, config: Mapping[str, str]) -> Any:
-        """An S3 client with vended keys."""
+        """Return an S3 client with vended keys."""
         return self.store(config["s3.access-key-id"], config["s3.secret-access-key"], config["s3.session-token"])
 
     def lakegate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A verb of the command line, by the settings of the gateway that runs."""
+        """Run a `lakegate` command with the settings of the running gateway."""
         return run_lakegate(*arguments, environment=psutil.Process(self.ready.pids["gateway"][0]).environ())
 
     def sql(self, statement: str, *arguments: object) -> list[Any]:
-        """Rows of a statement on the gateway's database."""
+        """Return the rows of a statement on the gateway's database."""
 
         async def fetch() -> list[Any]:
             if self._connection is None or self._connection.is_closed():
@@ -372,8 +375,10 @@ class World:
         return self._loop.run(fetch())
 
     def rows(self) -> dict[str, str]:
-        """A digest of the content of each table of the gateway's database, but for the audit, the watch, statistics and
-        the clean-up of old tasks, which a gateway writes by itself.
+        """Return a digest of each table of the gateway's database.
+
+        The audit, the drift watch, statistics and log cleanup tasks are left out, because the gateway writes them by
+        itself.
         """
         names = [
             row["tablename"]
@@ -389,12 +394,12 @@ class World:
         return dict(self.sql(f"select {digests}")[0])
 
     def objects(self, prefix: str = "") -> frozenset[tuple[str, str]]:
-        """Key and ETag of every object in the bucket."""
+        """Return (key, ETag) of every object in the bucket with this key prefix."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return frozenset((found["Key"], found["ETag"]) for page in pages for found in page.get("Contents", ()))
 
     def tuple_changes(self) -> int:
-        """How many tuples were ever written and deleted in OpenFGA."""
+        """Return the number of tuple writes and deletes in OpenFGA so far."""
         while True:
             token = f"&continuation_token={self._changes_token}" if self._changes_token else ""
             page = self._openfga.get(f"/changes?page_size=100{token}")
@@ -406,23 +411,23 @@ class World:
                 return self._changes_read
 
     def tuples(self, object: str) -> set[tuple[str, str]]:
-        """(user, relation) of the tuples on an object."""
+        """Return (user, relation) of the tuples on an object."""
         found = self._openfga.post("/read", json={"tuple_key": {"object": object}, "page_size": 100})
         found.raise_for_status()
         return {(each["key"]["user"], each["key"]["relation"]) for each in found.json()["tuples"]}
 
     def tuples_of(self, user: str, type: str) -> set[tuple[str, str]]:
-        """(relation, object) of the tuples a user has on objects of a type."""
+        """Return (relation, object) of a user's tuples on objects of a type."""
         found = self._openfga.post("/read", json={"tuple_key": {"user": user, "object": f"{type}:"}, "page_size": 100})
         found.raise_for_status()
         return {(each["key"]["relation"], each["key"]["object"]) for each in found.json()["tuples"]}
 
     def write_tuple(self, user: str, relation: str, object: str) -> None:
-        """A tuple behind the gateway's back."""
+        """Write a tuple directly to OpenFGA."""
         self._write_tuples("writes", user, relation, object)
 
     def delete_tuple(self, user: str, relation: str, object: str) -> None:
-        """No such tuple any more; the gateway may have been quicker."""
+        """Delete a tuple directly from OpenFGA, if it exists."""
         self._write_tuples("deletes", user, relation, object)
 
     def _write_tuples(self, way: str, user: str, relation: str, object: str) -> None:
@@ -431,15 +436,15 @@ class World:
         self._openfga.post("/write", json={way: {"tuple_keys": [key], **ignored}}).raise_for_status()
 
     def delivered(self) -> None:
-        """Return once every tuple key in the outbox was made so."""
+        """Wait until the outbox is empty."""
         deadline = time.monotonic() + 60
         while self.sql("select count(*) as n from outbox")[0]["n"]:
             assert time.monotonic() < deadline, "the outbox is not delivered"
             time.sleep(0.2)
 
     def quiet(self) -> None:
-        """Return once no background work is due, now or in a moment: purges of earlier tests, and keys whose time is
-        over.
+        """Wait until no background work is due: tasks of the next two seconds, and removal of expired keys and
+        grants.
         """
         busy = """
             select (select count(*) from tasks
@@ -451,21 +456,22 @@ class World:
         while self.sql(busy)[0]["n"]:
             assert time.monotonic() < deadline, "the background work does not end"
             time.sleep(0.2)
-        # Grants whose time is over are swept every ten seconds or so, unless a test holds that up.
+        # Expired grants are removed about every ten seconds, unless a test blocks the removal.
         ending = "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
         patience = time.monotonic() + 30
         while self.sql(ending)[0]["n"] and time.monotonic() < patience:
             time.sleep(0.2)
 
     def snapshot(self) -> Snapshot:
-        """What is there now, in all three places, after earlier tests' background work has ended."""
+        """Return the state of database, object store and OpenFGA after background work has ended."""
         self.quiet()
         return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
 
 
 def asked_again(ask: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.Response:
-    """The answer to what a test needs and is not about, asked for again as clients do after 429 and 503, unless that is
-    what is expected: nobody could decide in time, or what others lost at that moment overtook the decision.
+    """Send a request that a test needs but does not check; retry after 429 and 503, unless `unless` is that status.
+
+    Such responses occur if no decision was possible in time, or if a concurrent revocation outdated the decision.
     """
     return sent_again(ask, unless=unless, seconds=30)
 
@@ -473,7 +479,9 @@ def asked_again(ask: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.
 def sent_again(
     ask: Callable[[], httpx.Response], *, unless: int = 0, seconds: float, pause: float = 0.2
 ) -> httpx.Response:
-    """Send a request until its answer is neither 429 nor 503, for at most so many seconds; the run counts it."""
+    """Send a request until its status is neither 429 nor 503, for at most `seconds`; the run counts retried
+    requests.
+    """
     answer = ask()
     if answer.status_code not in {429, 503} - {unless}:
         return answer
@@ -486,7 +494,7 @@ def sent_again(
 
 
 def error_of(answer: httpx.Response) -> dict[str, Any]:
-    """The error of an answer in the Iceberg form; fails when it has another form."""
+    """Return the error of a response in the Iceberg form; fail if the form differs."""
     assert answer.headers["content-type"].startswith("application/json"), answer.text
     body = answer.json()
     assert set(body) == {"error"}, body
@@ -500,6 +508,6 @@ def error_of(answer: httpx.Response) -> dict[str, Any]:
 
 
 def told(answer: httpx.Response) -> tuple[int, str, str]:
-    """Status, type and message of an error: all of it but the id that differs from answer to answer."""
+    """Return (status, type, message) of an error: all of it except the id, which differs between responses."""
     error = error_of(answer)
     return answer.status_code, error["type"], error["message"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway with directories (SCIM) to attack; import the fixtures that a module uses."""
+"""Fixtures for attacks by SCIM directories on a gateway; import the fixtures that a module uses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.contract.providers import AUDIENCE, stub_provider
 from tests.contract.world import World
 from tests.integration.toxic import Shaky, shaky_gateway
 
-#: No resource has this id.
+#: An id that no resource has.
 NOBODY = "0199d0c4-0000-7000-8000-00000000dead"
 
 
 @dataclass
 class Attacked:
-    """A gateway with three directories, one of them of the administrator's own provider."""
+    """A gateway with three directories; one belongs to the administrator's own provider."""
 
     entra: Directory
     okta: Directory

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attacker's day: everything somebody without rights can try about identity, against a running stack.
+"""An attacker's day: attacks on identity by users without rights, against a running stack.
 
     python -m tests.security.attackers_day [READY-FILE]
 
-starts one more gateway on the stack of the ready file (without one: on a stack of its own), which knows a second
-provider, tries every case below, and prints what was refused and how. It ends with status 1 when anything was let in or
-broke; `test_attackers_day.py` runs the same cases.
-A case is a function that yields its attempts as (what was sent, the answer); register it with `@case`.
+The command starts another gateway on the stack of the ready file, or on a new stack if none is named. This gateway
+trusts a second provider. The command tries each case below and prints each response. It exits with status 1 if an
+attempt is not refused. `test_attackers_day.py` runs the same cases.
+
+A case is a function that yields its attempts as (description, response). Register it with `@case`.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from tests.integration.toxic import second_gateway
 
 Attempts = Iterable[tuple[str, httpx.Response]]
 
-#: Where every token is tried: what anybody with a good one is answered.
+#: The path for token attempts: it answers each valid token.
 WHOAMI = "/management/v1/whoami"
 
-#: Refusals. A redirect, a success or a fault of the server is none.
+#: Statuses that count as refusals. A redirect, a success or a server error does not count.
 REFUSED = frozenset({400, 401, 403, 404, 409, 413, 422, 429, 431})
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to try; `threat` is its number in the list of threats, where it has one."""
+    """One attack; `threat` is its id in the list of threats, if it has one."""
 
     threat: str
     what: str
@@ -61,7 +62,7 @@ CASES: list[Case] = []
 
 
 def case(threat: str, what: str) -> Callable[[Callable[[Day], Attempts]], Callable[[Day], Attempts]]:
-    """Add a case to the day."""
+    """Register the decorated function as a case."""
 
     def add(attempts: Callable[[Day], Attempts]) -> Callable[[Day], Attempts]:
         CASES.append(Case(threat, what, attempts))
@@ -71,10 +72,10 @@ def case(threat: str, what: str) -> Callable[[Callable[[Day], Attempts]], Callab
 
 
 class Day:
-    """What the attacker has: an address, one good token of each provider, and a key pair.
+    """The attacker's means: a gateway address, a valid token of each provider, and a key pair.
 
-    `partner` is the second provider. The attacker is one of its ordinary users, and in some cases all of it. `cluster`
-    is a Kubernetes cluster where the attacker has a pod.
+    `partner` is the second provider. The attacker is an ordinary user of it; in some cases the attacker controls it.
+    `cluster` is a Kubernetes cluster where the attacker has a pod.
     """
 
     def __init__(self, ready: Ready, base: str, partner: StubProvider, cluster: StubCluster) -> None:
@@ -84,11 +85,11 @@ class Day:
         self.http = httpx.Client(base_url=base, timeout=60, trust_env=False)
 
     def try_token(self, token: str, path: str = WHOAMI, **headers: str) -> httpx.Response:
-        """GET with a token."""
+        """Send a GET request with this token."""
         return self.http.get(path, headers={"Authorization": f"Bearer {token}", **headers})
 
     def exchange(self, bearer: str | None, **form: str) -> httpx.Response:
-        """A token for somebody else is asked for."""
+        """Request a token for another user by token exchange."""
         fields = {"grant_type": EXCHANGE, "subject_token_type": JWT, "actor_token_type": JWT} | form
         if "actor_token" not in form:
             del fields["actor_token_type"]
@@ -96,13 +97,13 @@ class Day:
         return self.http.post(TOKENS, data=fields, headers=headers)
 
     def part(self, number: int) -> dict[str, Any]:
-        """Header (0) or claims (1) of the attacker's own good token."""
+        """Return the header (0) or the claims (1) of the attacker's own valid token."""
         raw = self.token.split(".")[number]
         found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)))
         return found
 
     def forged(self, *, header: dict[str, Any] | None = None, **claims: Any) -> str:
-        """The good token's header and claims, changed, under the attacker's signature."""
+        """Return the valid token with changed header and claims, signed by the attacker's key."""
         return signed(self.key, self.part(1) | claims, **(self.part(0) | (header or {})))
 
 
@@ -207,7 +208,7 @@ def foreign_users(day: Day) -> Attempts:
 
 @case("C16", "subjects that look like users of another provider stay their own")
 def look_alikes(day: Day) -> Attempts:
-    """A good token each; what is tried is to be somebody with rights."""
+    """Send valid tokens whose subjects resemble users with rights, usersets or wildcards."""
     for subject in ("admin", "oidc~admin", "../oidc~admin", "admin#assignee", "*", "role:x#assignee", "user:*"):
         yield subject, day.try_token(day.partner.token(subject), "/management/v1/user")
 
@@ -226,7 +227,10 @@ def storm(day: Day) -> Attempts:
 
 @contextmanager
 def secret(day: Day) -> Iterator[tuple[str, str, str]]:
-    """A role that sees a warehouse, by a group of the embedded provider: (its id, its source, what it sees)."""
+    """Create a role that sees a warehouse, linked to a group of the embedded provider.
+
+    Yield (id of the role, its source id, a path in the warehouse).
+    """
     admin = {"Authorization": f"Bearer {day.ready.users['admin'].token}"}
     config = day.http.get(f"/catalog/v1/config?warehouse={day.ready.warehouse}", headers=admin).json()
     warehouse = config["defaults"]["prefix"]
@@ -306,7 +310,7 @@ def pods(day: Day) -> Attempts:
     yield "a uid like a user's id", day.try_token(token, "/management/v1/user")
 
 
-# ---- engines that act for others ------------------------------------------------------------------------------------
+# ---- engines that delegate ------------------------------------------------------------------------------------------
 
 
 @case("D27", "acting for somebody without the right to")
@@ -346,7 +350,7 @@ def own_tokens(day: Day) -> Attempts:
 
 @contextmanager
 def dawn(ready: Ready, log: Path) -> Iterator[Day]:
-    """A gateway on the stack that knows the embedded provider, the partner with groups, and a cluster."""
+    """Run a gateway on the stack that trusts the embedded provider, the partner with groups, and a cluster."""
     with ExitStack() as held:
         partner = held.enter_context(stub_provider())
         files = log.parent / "cluster"
@@ -365,7 +369,7 @@ def dawn(ready: Ready, log: Path) -> Iterator[Day]:
 
 
 def controls(day: Day) -> Attempts:
-    """What has to be let in, or the day proves nothing."""
+    """Send requests that must succeed: without them, refusals would prove nothing."""
     yield "carol", day.try_token(day.token, "/management/v1/info")
     for what, token in (("mallory", day.partner.token("mallory")), ("pod", day.cluster.account("a", "b", uid="pod"))):
         headers = {"Authorization": f"Bearer {token}"}
@@ -373,7 +377,7 @@ def controls(day: Day) -> Attempts:
 
 
 def run(day: Day) -> tuple[list[str], int]:
-    """(a line for each attempt, how many were not refused)."""
+    """Return (report lines, number of attempts that were not refused)."""
     lines, wrong = [], 0
     for each in CASES:
         lines.append(f"{each.threat}: {each.what}")
@@ -395,7 +399,7 @@ def _type_of(answer: httpx.Response) -> str:
 
 
 def main() -> int:
-    """Run the day against the stack whose ready file is named, or against one of its own."""
+    """Run all cases against the stack of the named ready file, or against a new stack; return the exit code."""
     with ExitStack() as held:
         directory = Path(held.enter_context(tempfile.TemporaryDirectory()))
         stack = ready.read(Path(sys.argv[1])) if len(sys.argv) > 1 else held.enter_context(_up())

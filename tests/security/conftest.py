@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The security tests attack the stack that the contract tests use."""
+"""Fixtures of the security tests: the stack of the contract tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that load tables at a steady pace, and one that sends many large `batch-check` requests at once."""
+"""Load generators: clients that load tables at a steady rate, and a client that sends large `batch-check` requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ import httpx
 
 from tests.contract.world import Person, Table, World
 
-#: Items of one batch, the most that a request may hold.
+#: Number of items of one batch: the maximum of a request.
 ITEMS = 1000
 #: Requests that the abusive client keeps in flight.
 PARALLEL = 8
 
 
 def _client(person: Person) -> httpx.Client:
-    """Return a client. It reads no trust store, which takes 20 ms of a processor: nothing here is TLS."""
+    """Return an HTTP client without a trust store: loading one takes 20 ms of processor time, and no test here uses
+    TLS.
+    """
     return httpx.Client(
         base_url=person.http.base_url,
         headers=person.http.headers,
@@ -35,24 +37,24 @@ def _client(person: Person) -> httpx.Client:
 
 @dataclass
 class Measured:
-    """Statuses and latencies in seconds of the requests of one or several clients."""
+    """Statuses and latencies (in seconds) of the requests of one or more clients."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
     def note(self, status: int, seconds: float) -> None:
-        """Add one answer."""
+        """Record one response."""
         self.statuses[status] += 1
         self.seconds.append(seconds)
 
     def percentile(self, percent: float) -> float:
-        """The latency that `percent` of the requests did not exceed; 0.0 without requests."""
+        """Return the latency that `percent` of the requests did not exceed; 0.0 without requests."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
 
     @property
     def p95(self) -> float:
-        """The 95th percentile of the latencies."""
+        """Return the 95th percentile of the latencies."""
         return self.percentile(95)
 
     def __str__(self) -> str:
@@ -60,10 +62,10 @@ class Measured:
 
 
 def load_steadily(person: Person, tables: Sequence[Table], *, seconds: float, pause: float = 0.1) -> Measured:
-    """Load the tables in turn for `seconds`, with about `pause` seconds between two requests, on fresh connections.
+    """Load the tables in turn for `seconds`, with about `pause` seconds between two requests.
 
-    A fresh connection for each request spreads the requests over the worker processes. The pauses are drawn, so that
-    several people do not send at the same moment.
+    Each request uses a fresh connection, which spreads the requests over the worker processes. Random pauses keep
+    several users from sending at the same moment.
     """
     measured, chance = Measured(), random.Random(person.id)
     ends = time.monotonic() + seconds
@@ -81,13 +83,13 @@ def load_steadily(person: Person, tables: Sequence[Table], *, seconds: float, pa
 def load_together(
     people: Sequence[Person], tables: Sequence[Table], *, seconds: float, pause: float = 0.1
 ) -> list[Measured]:
-    """As `load_steadily`, for several people at the same time; one result for each person."""
+    """Run `load_steadily` for several users concurrently; return one result for each user."""
     with ThreadPoolExecutor(len(people)) as pool:
         return list(pool.map(lambda each: load_steadily(each, tables, seconds=seconds, pause=pause), people))
 
 
 def large_batch(world: World, tables: Sequence[Table], *, items: int = ITEMS) -> dict[str, Any]:
-    """The body of a `batch-check` about the caller: existing tables first, then names that do not exist."""
+    """Return the body of a `batch-check` about the caller: existing tables first, then names that do not exist."""
     names = [(each.namespace, each.name) for each in tables]
     names += [(tables[0].namespace, f"absent_{number}") for number in range(items - len(names))]
     return {
@@ -109,7 +111,7 @@ def large_batch(world: World, tables: Sequence[Table], *, items: int = ITEMS) ->
 
 @contextmanager
 def abuse(person: Person, body: object, *, parallel: int = PARALLEL) -> Iterator[Measured]:
-    """Send `body` as `batch-check` on `parallel` connections, over and over, until the block ends."""
+    """Send `body` as `batch-check` on `parallel` connections repeatedly until the block ends."""
     measured, over, lock = Measured(), threading.Event(), threading.Lock()
 
     def send() -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Soak test: one abusive principal beside ten normal ones on the real stack (`make soak`).
 
-It measures the normal principals alone, then beside eight parallel `batch-check` requests of 1,000 invisible names. It
-fails if a normal request is refused, if the normal p95 is above twice that of alone, or if the memory of the worker
-processes grows. It connects to loopback only and ends by itself.
+The test measures the normal principals alone, then beside eight parallel `batch-check` requests of 1,000 invisible
+names. It fails if a normal request is refused, if the normal p95 is more than twice the p95 measured alone, or if the
+memory of the worker processes grows. It connects to loopback only and ends by itself.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.security.load_generators import Measured, abuse, large_batch, load_to
 
 NORMAL, TABLES = 10, 200
 FACTOR = 2.0
-#: Bytes that the workers may have more at the end than after the first quarter, all together.
+#: Permitted growth of the memory of all workers, in bytes, from the second quarter of the run to the last.
 GROWTH = 64 * 1024 * 1024
 _EVERY_SECONDS = 2.0
 
 
 def workers_memory(world: World) -> int:
-    """The resident memory of the gateway's processes, in bytes."""
+    """Return the resident memory of the gateway's processes, in bytes."""
     main = psutil.Process(world.ready.pids["gateway"][0])
     total = 0
     for process in (main, *main.children(recursive=True)):
@@ -45,7 +45,7 @@ def workers_memory(world: World) -> int:
 
 @contextmanager
 def sampled(world: World) -> Iterator[list[int]]:
-    """Samples of `workers_memory`, taken until the block ends."""
+    """Yield a list to which samples of `workers_memory` are added until the block ends."""
     samples, over = [workers_memory(world)], threading.Event()
 
     def sample() -> None:
@@ -62,13 +62,13 @@ def sampled(world: World) -> Iterator[list[int]]:
 
 
 def growth(samples: Sequence[int]) -> int:
-    """The median of the last quarter of the samples minus that of the second one, in bytes."""
+    """Return the median of the last quarter of the samples minus that of the second quarter, in bytes."""
     quarter = max(1, len(samples) // 4)
     return int(statistics.median(samples[-quarter:]) - statistics.median(samples[quarter : 2 * quarter] or samples))
 
 
 def joined(results: Sequence[Measured]) -> Measured:
-    """All requests of all principals."""
+    """Return the requests of all principals as one result."""
     whole = Measured()
     for each in results:
         whole.statuses += each.statuses
@@ -77,7 +77,7 @@ def joined(results: Sequence[Measured]) -> Measured:
 
 
 def prepare(world: World) -> tuple[list[Person], list[Table], Person]:
-    """(normal principals who may read, tables, a principal without rights)."""
+    """Return (normal principals with read access, tables, a principal without rights)."""
     namespace = world.namespace(unique("soak"))
     tables = [world.table(namespace) for _ in range(TABLES)]
     people = [world.stranger(f"normal{number}") for number in range(NORMAL)]
@@ -87,7 +87,7 @@ def prepare(world: World) -> tuple[list[Person], list[Table], Person]:
 
 
 def soak(world: World, *, minutes: float) -> list[str]:
-    """Run the test and print the figures. Return what failed, a line for each."""
+    """Run the test and print the figures; return one line for each failure."""
     people, tables, abusive = prepare(world)
     read, body = tables[:20], large_batch(world, tables)
     load_together(people, read, seconds=5, pause=0.5)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metadata file gives its owner the location back and no other one; all else is adoption (LG-LOC-23)."""
+"""Registration of metadata files returns a location only to its former owner (LG-LOC-23).
+
+Any other registration of existing files is an adoption, which needs a right on the storage.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ REFUSED = (403, "NamespaceActionForbidden")
 
 
 def register(by: Person, world: World, ns: str, file: str, name: str | None = None, **more: Any) -> httpx.Response:
-    """Register a table; `headers` go with the request, everything else into its body."""
+    """Register a table; `headers` are request headers, all other arguments members of the body."""
     headers = more.pop("headers", {})
     body = {"name": name or unique("again"), "metadata-location": file, **more}
     return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=headers)
@@ -38,18 +41,18 @@ def register_view(by: Person, world: World, ns: str, file: str, **more: Any) -> 
 
 
 def key(world: World, location: str) -> str:
-    """The object key of a location."""
+    """Return the object key of a location."""
     return location.removeprefix(f"s3://{world.bucket}/")
 
 
 def write(world: World, location: str, document: Any) -> str:
-    """Write a file behind the gateway's back; its location."""
+    """Write a file directly to the store; return its location."""
     world.s3.put_object(Bucket=world.bucket, Key=key(world, location), Body=json.dumps(document).encode())
     return location
 
 
 def release(world: World, table: Table, by: Person, how: str = "unregister") -> None:
-    """Let a table go and leave its files."""
+    """Remove a table from the catalog and keep its files."""
     if how == "unregister":
         assert by.post(f"{table.path}/unregister").status_code == 200
     else:
@@ -57,30 +60,30 @@ def release(world: World, table: Table, by: Person, how: str = "unregister") -> 
 
 
 def place(world: World) -> str:
-    """A location that nothing lies at."""
+    """Return an empty location."""
     return f"s3://{world.bucket}/demo/{unique('raw')}"
 
 
 @pytest.fixture
 def creator(world: World) -> Person:
-    """A person that may create in one namespace and holds nothing else."""
+    """Return a user whose only right is `create` on one namespace."""
     return world.stranger("creator")
 
 
 @pytest.fixture
 def own(world: World, creator: Person) -> str:
-    """The namespace that the creator may create in."""
+    """Return the namespace in which the creator may create."""
     namespace = world.namespace()
     world.grant("create", creator, "namespace", world.namespace_id(namespace))
     return namespace
 
 
 def keys_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The storage credentials of an answer."""
+    """Return the storage credentials of a response."""
     yield from answer.get("storage-credentials") or ()
 
 
-# ---- the inner location ----------------------------------------------------------------------------------------------
+# ---- location in the file -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-23")
@@ -104,7 +107,7 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
     assert raw not in [row["location"] for row in world.sql("select location from tables")]
     with pytest.raises(ClientError):
         world.store_of(config).get_object(Bucket=world.bucket, Key=key(world, victim))
-    # The same file with the location that is recorded is taken: it was refused for the location alone.
+    # The same file is accepted with the recorded location: the refusal was for the location alone.
     write(world, file, table.answer["metadata"])
     more: dict[str, Any] = {"name": table.name, "overwrite": True} if how == "overwrite" else {}
     again = register(creator, world, own, file, **more)
@@ -140,7 +143,7 @@ def test_a_view_file_that_names_an_ancestor_folder_is_refused(world: World, crea
     assert register_view(creator, world, own, view["metadata-location"]).status_code == 200
 
 
-# ---- alike answers ---------------------------------------------------------------------------------------------------
+# ---- equal responses -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-23")
@@ -176,7 +179,7 @@ def test_taken_retired_and_unknown_locations_get_the_same_response(world: World,
 
 
 def test_location_containing_another_owners_is_never_returned(world: World, creator: Person, own: str) -> None:
-    """What lies in it belongs to another owner by now."""
+    """A table in that location now belongs to another owner."""
     raw = place(world)
     outer = world.table(own, by=creator, location=raw)
     release(world, outer, creator)
@@ -213,7 +216,7 @@ def test_dropping_a_table_gives_no_ownership_of_its_files(world: World, creator:
 
 
 def test_overwriting_a_table_with_its_own_file_needs_ownership(world: World, creator: Person) -> None:
-    """`modify` allows the drop; the new table would be the caller's for ever."""
+    """`modify` allows the drop, but the caller would own the new table permanently."""
     ns = world.namespace()
     table = world.table(ns)
     file = table.answer["metadata-location"]
@@ -239,7 +242,7 @@ def test_temporary_ownership_gives_no_claim_on_the_files(world: World, creator: 
 
 @pytest.mark.parametrize("acts", [False, True], ids=["as a member", "acting as the role"])
 def test_table_owned_by_a_role_returns_to_the_role(world: World, creator: Person, own: str, acts: bool) -> None:
-    """A member who leaves the role keeps nothing of it."""
+    """A member that leaves the role keeps no right on the table."""
     role = make(world)
     assert add(world, role, "user", creator.id).status_code == 204
     give(world, role, "create", "namespace", world.namespace_id(own))
@@ -326,7 +329,7 @@ def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, 
 
 
 def brought(world: World) -> tuple[str, str]:
-    """(location, metadata file) of a table that another catalog made."""
+    """Return (location, metadata file) of a table that another catalog created."""
     sample = world.table(world.namespace())
     at = place(world)
     return at, write(world, f"{at}/metadata/00003-a.metadata.json", {**sample.answer["metadata"], "location": at})

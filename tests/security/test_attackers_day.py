@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attacker's day, case by case: each attempt is refused, by a refusal and not by a fault."""
+"""The cases of the attacker's day: each attempt is refused with a client error, never with a server error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that act for users, attacked (threats C16, D27): each attempt is refused, and no token comes of it."""
+"""Attacks on engines that act for users (threats C16, D27): each attempt is refused and issues no token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.contract.world import Person, Table, World, told, unique
 
 @pytest.fixture
 def engine(world: World) -> Iterator[Person]:
-    """Somebody who may act for others in the warehouse."""
+    """Return an engine with `delegate` on the warehouse."""
     world.strip(world.etl)
     with delegating(world, world.etl, "warehouse", world.warehouse):
         yield world.etl
@@ -27,18 +27,18 @@ def engine(world: World) -> Iterator[Person]:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table of the administrator's."""
+    """Return a table of the administrator."""
     return world.table(ns)
 
 
 def kept(answer: httpx.Response, *statuses: int) -> None:
-    """No token was given."""
+    """Assert that the response is a refusal and holds no token."""
     assert answer.status_code in (statuses or (400, 401)), answer.text
     assert "access_token" not in answer.json()
 
 
 def opened(token: str) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Header, claims and signature of a token."""
+    """Return the header, claims and signature of a token."""
     header, claims, signature = token.split(".")
 
     def read(part: str) -> dict[str, Any]:
@@ -49,12 +49,12 @@ def opened(token: str) -> tuple[dict[str, Any], dict[str, Any], str]:
 
 
 def closed(header: dict[str, Any], claims: dict[str, Any], signature: str) -> str:
-    """A token of these parts."""
+    """Return the token that these parts form."""
     return f"{b64(json.dumps(header).encode())}.{b64(json.dumps(claims).encode())}.{signature}"
 
 
 def rejected(world: World, token: str, path: str) -> None:
-    """Nobody is let in by it."""
+    """Assert that the gateway rejects the token with 401 and does not return it in the response."""
     answer = httpx.get(f"{world.base}{path}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60)
     assert answer.status_code == 401, answer.text
     assert token not in answer.text
@@ -77,7 +77,7 @@ def test_forged_actor_token_is_refused(world: World, engine: Person) -> None:
     forged = closed(header, {**claims, "sub": "etl"}, signature)
     kept(ask(world, forged, subject_token=world.alice.token), 401)
     kept(ask(world, None, subject_token=world.alice.token, actor_token=forged, actor_token_type=JWT))
-    # An honest header with somebody else's actor token, and the other way round.
+    # A valid bearer token with the actor token of another principal, and the reverse.
     kept(ask(world, world.carol.token, subject_token=unsigned("admin"), actor_token=engine.token, actor_token_type=JWT))
     kept(ask(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT))
 
@@ -97,7 +97,7 @@ def test_exchanged_token_cannot_be_exchanged_again(world: World, engine: Person)
     kept(ask(world, exchanged, subject_token=unsigned("carol")))
     kept(ask(world, engine.token, subject_token=exchanged))
     kept(ask(world, engine.token, subject_token=unsigned("carol"), actor_token=exchanged, actor_token_type=JWT))
-    # The user of an exchanged token may be an engine: that one does not act through another.
+    # The user of an exchanged token may be an engine: such a token gives no right to act for another user.
     with delegating(world, world.steward, "warehouse", world.warehouse):
         through = acting(world, engine, world.steward).token
         kept(ask(world, through, subject_token=unsigned("admin")))
@@ -159,7 +159,7 @@ def test_subject_with_relationship_syntax_has_no_rights(
 ) -> None:
     answer = ask(world, engine.token, subject_token=unsigned(subject))
     if answer.status_code == 200:
-        # A name like any other for somebody who holds nothing: never a wildcard, never a userset.
+        # The name is an ordinary user id without grants: never a wildcard, never a userset.
         person = Person("odd", "", answer.json()["access_token"], world.base)
         assert told(person.get(table.path))[0] == 404
     else:
@@ -180,7 +180,7 @@ def test_modified_exchanged_token_is_refused(world: World, engine: Person, table
     for change in ({"alg": "none"}, {"alg": "HS256"}, {"kid": "another"}, {"kid": "../../etc"}, {"typ": "at+jwt"}):
         rejected(world, closed({**header, **change}, claims, signature), table.path)
     rejected(world, closed({**header, "alg": "none"}, claims, ""), table.path)
-    # A provider's token that says it is one of ours is judged as one of ours.
+    # A provider's token with the type of a gateway token is validated as a gateway token.
     theirs, said, sealed = opened(world.admin.token)
     rejected(world, closed({**theirs, "typ": header["typ"]}, said, sealed), table.path)
 
@@ -194,7 +194,7 @@ def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World,
         assert before.get(table.path).status_code == 200
         done = world.lakegate("secrets", "withdraw-signing-keys", "--yes")
         assert (done.returncode, done.stdout) == (0, "signing keys that ended: 1\n"), done.stderr
-        # In every process.
+        # Every worker process must reject the token.
         until(lambda: {before.get(table.path).status_code for _ in range(8)} == {401}, "the key still counts", 10)
         rejected(world, before.token, table.path)
         after = acting(world, world.etl, world.admin)

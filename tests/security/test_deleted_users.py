@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is deleted or deactivated has nothing when they come back, whatever they had begun meanwhile (threats E05, D23):
-by hand and by a directory, in one go and after outages.
+"""Deleted and deactivated users have no rights when they return, whatever they created concurrently (threats E05, D23).
+
+The tests delete by hand and by a directory, without faults and after outages.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def test_deleted_user_owns_no_concurrent_creation_after_returning(world: World, 
         for number in range(_ROUNDS):
             leaver = world.stranger()
             world.grant("create", leaver, "namespace", space)
-            # Some creations are done when the deletion comes, some have just been allowed, some come too late.
+            # At the deletion, some creations are complete, some are authorized but not committed, and some begin later.
             creating = [pool.submit(_create_until_refused, world, leaver, ns) for _ in range(_AT_ONCE)]
             time.sleep(0.2 + 0.02 * number)
             assert world.admin.delete(f"/management/v1/user/{leaver.id}").status_code == 204
@@ -47,7 +48,7 @@ def test_deleted_user_owns_no_concurrent_creation_after_returning(world: World, 
 
 
 def _create_until_refused(world: World, person: Person, ns: str) -> int:
-    """How many tables the person made before they were told that they may not."""
+    """Return the number of tables that the user created before the first refusal."""
     made = 0
     with httpx.Client(base_url=world.base, trust_env=False, timeout=60) as http:
         while True:
@@ -56,7 +57,7 @@ def _create_until_refused(world: World, person: Person, ns: str) -> int:
             answer = http.post(f"{world.root}/namespaces/{ns}/tables", json=body, headers=headers)
             if answer.status_code in (403, 404):
                 return made
-            # 429: what is allowed keeps changing.
+            # 429: the user's grants change during each decision.
             assert answer.status_code in (200, 429), answer.text
             made += answer.status_code == 200
 
@@ -78,7 +79,7 @@ def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked
 
 
 def test_user_deletion_after_an_outage_completes_in_the_background(world: World, attacked: Attacked, ns: str) -> None:
-    """Nobody sends it again, as after a kill."""
+    """No client retries the deletion, as after a kill."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
@@ -97,7 +98,7 @@ def test_user_deletion_after_an_outage_completes_in_the_background(world: World,
 
 
 def test_user_returning_during_deletion_loses_all_rights(world: World, attacked: Attacked, ns: str) -> None:
-    """A new record must not make the second request think that nothing waits."""
+    """The second deletion must see the pending revocations although a new user row exists."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
@@ -117,7 +118,7 @@ def test_user_returning_during_deletion_loses_all_rights(world: World, attacked:
 
 
 def test_retried_role_deletion_waits_for_the_first(world: World, attacked: Attacked, ns: str) -> None:
-    """Without one it is 404: the right to delete the role went with the role."""
+    """Without an idempotency key the retry returns 404: the right to delete the role ended with the role."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     made = admin.post("/management/v1/role", {"name": unique("r"), "project-id": world.project})
     assert made.status_code == 201, made.text
@@ -168,7 +169,7 @@ def test_directory_deletion_after_an_outage_completes_by_retry(world: World, att
 
 def test_deactivated_user_has_no_right_to_concurrent_creations(world: World, entra: Directory, ns: str) -> None:
     user, leaver = _kept(world, entra, ns)
-    # The deactivation has read what the user holds and is not committed; the creation is committed and delivered.
+    # The deactivation has read the user's grants but is not committed; the creation is committed and delivered.
     held = f"new.takes_away and new.subject_id = '{leaver.id}' and new.relation = 'create'"
     with _slow(world, "outbox", held), ThreadPoolExecutor() as pool:
         deactivating = pool.submit(entra.patch, user, _INACTIVE)
@@ -183,11 +184,11 @@ def test_deactivated_user_has_no_right_to_concurrent_creations(world: World, ent
     assert [relation for relation, _ in world.tuples_of(f"user:{leaver.id}", "table")] == ["ownership"]
 
 
-# ---- what these tests are made of -----------------------------------------------------------------------------------
+# ---- helpers --------------------------------------------------------------------------------------------------------
 
 
 def _kept(world: World, directory: Directory, ns: str) -> tuple[dict[str, Any], Person]:
-    """A user of a directory who may create in the namespace."""
+    """Return a directory user with `create` on the namespace."""
     user = directory.user()
     person = directory.comes(user["externalId"])
     world.grant("create", person, "namespace", world.namespace_id(ns))
@@ -197,8 +198,10 @@ def _kept(world: World, directory: Directory, ns: str) -> tuple[dict[str, Any], 
 def _leaves_something(
     world: World, attacked: Attacked, leaver: Person, ns: str, deletion: Callable[[], httpx.Response]
 ) -> None:
-    """OpenFGA is away, the deletion is answered with 503, and a creation of that moment is committed after it. Nobody
-    delivers what the deletion left: the other gateway of this stack reaches OpenFGA.
+    """Delete the user during an OpenFGA outage, and commit a creation of the user afterwards.
+
+    The deletion returns 503. The outbox entries of the deletion are held back: the other gateway of this stack reaches
+    OpenFGA and would deliver them.
     """
     with (
         _slow(world, "audit_log", f"new.operation = 'create_table' and {_about(leaver)}"),
@@ -215,7 +218,7 @@ def _leaves_something(
 
 
 def _begun(world: World, pool: ThreadPoolExecutor, person: Person, ns: str) -> Future[httpx.Response]:
-    """A creation that is allowed and about to be committed."""
+    """Begin a creation; return when it is authorized and waits before its commit."""
     body = {"name": unique("t"), "schema": SCHEMA}
     creating = pool.submit(person.post, f"{world.root}/namespaces/{ns}/tables", body)
     _wait_for_a_sleeper(world)
@@ -228,7 +231,7 @@ def _about(person: Person) -> str:
 
 @contextmanager
 def _slow(world: World, table: str, when: str) -> Iterator[None]:
-    """Transactions stand still for some seconds where they insert such a row."""
+    """Delay each transaction for some seconds when it inserts a row into `table` that matches `when`."""
     world.sql(
         "create or replace function stand_still() returns trigger language plpgsql as $$ begin "
         "perform pg_sleep(3); return null; end $$"

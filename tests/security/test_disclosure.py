@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stranger learns: nothing (threats E01 to E05, E15, C18)."""
+"""Disclosure: users without rights learn nothing about objects (threats E01 to E05, E15, C18)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.contract.world import SCHEMA, World, error_of, told, unique
 
 @pytest.fixture(scope="module")
 def hidden(world: World) -> str:
-    """A namespace with a table that carol does not see."""
+    """Return a namespace with a table that carol does not see."""
     name = world.namespace()
     world.table(name, "secret")
     return name
@@ -27,7 +27,7 @@ def hidden(world: World) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def _carol_is_a_stranger(world: World) -> None:
-    """Whatever other tests gave her."""
+    """Revoke the grants that other tests gave carol."""
     world.strip(world.carol)
     for kind in ("project", "warehouse", "namespace", "table"):
         assert world.tuples_of(f"user:{world.carol.id}", kind) == set()
@@ -52,7 +52,7 @@ _REQUESTS: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
-    """Status, header names and body with everything taken out that names the thing or the request."""
+    """Return (status, header names, body) without the object's names and the request id."""
     body = answer.text
     for name in names:
         body = body.replace(name, "…")
@@ -99,7 +99,7 @@ def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) 
 
 @pytest.mark.threat("LG-DIS-02")
 def test_taken_name_is_reported_only_to_callers_that_see_its_object(world: World, ns: str) -> None:
-    """The right to create in a namespace shows what lies in it; without it a taken and a free name are alike."""
+    """`create` on a namespace shows its objects; without it, taken and free names get equal responses."""
     table, person = world.table(ns), world.stranger()
     tables = f"{world.root}/namespaces/{ns}/tables"
     refused = [told(person.post(tables, {"name": name, "schema": SCHEMA})) for name in (table.name, unique("free"))]
@@ -121,8 +121,10 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
 def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, what: str) -> None:
-    """E01: the same calls, and the model is walked as far. By turns, so that a busy machine is as slow for both; it is
-    believed when it is so in one of a few rounds, because what tells the two apart does so in every round.
+    """Compare response times of invisible and absent objects (threat E01): both need the same model evaluation.
+
+    Requests alternate, so that load on the machine affects both. One round without a difference suffices: a disclosure
+    would show in every round.
     """
     pairs = {
         "a table": (f"namespaces/{hidden}/tables/secret", f"namespaces/{hidden}/tables/absent"),
@@ -149,7 +151,7 @@ def test_response_time_does_not_distinguish_invisible_from_absent(world: World, 
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-05")
 def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World, ns: str) -> None:
-    """E05, invariant 4: whichever worker the next request meets, however warm it is."""
+    """The revocation holds for every worker process and its warm caches (threat E05, invariant 4)."""
     world.strip(world.steward)
     table = world.table(ns)
     paths = [table.path, f"{table.path}/credentials"]
@@ -170,7 +172,7 @@ def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World,
 
 @pytest.mark.threat("LG-DIS-04")
 def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None:
-    """E04."""
+    """Threat E04."""
     answers = [
         world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
         world.admin.post(f"{world.root}/namespaces/{hidden}/tables", {"name": "secret", "schema": SCHEMA}),
@@ -185,7 +187,7 @@ def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None
 
 @pytest.mark.threat("LG-DIS-11")
 def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
-    """E15: line breaks reach no name; in headers and errors they are escaped."""
+    """Names cannot hold line breaks; headers and errors escape them (threat E15)."""
     forged = '{"event": "forged"}'
     world.carol.get(f"{world.root}/namespaces/a%0A{forged}")
     world.carol.get(f"{world.root}/namespaces/{unique('b')}", headers={"User-Agent": f"x\u0085{forged}".encode()})
@@ -198,7 +200,7 @@ def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
 
 
 def _logs(world: World) -> Path:
-    """The directory of the stack's logs: what its gateway process writes to."""
+    """Return the log directory of the stack, where the gateway process writes."""
     process = psutil.Process(world.ready.pids["gateway"][0])
     return Path(f"/proc/{process.pid}/fd/1").resolve().parent
 
@@ -210,7 +212,10 @@ def _log(world: World, name: str) -> list[str]:
 
 @pytest.mark.threat("LG-AUT-15")
 def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> None:
-    """C18, invariant 9: every token, secret and vended key of this run, in every log of the stack and in the audit."""
+    """Search every log of the stack and the audit for all tokens, secrets and vended keys of this run.
+
+    Threat C18, invariant 9.
+    """
     loaded = world.admin.get(f"{world.root}/namespaces/{hidden}/tables/secret").json()
     table = world.table(hidden)
     secrets = {
@@ -231,7 +236,7 @@ def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> N
         text = path.read_text(errors="replace")
         leaked = [secret[:6] + "…" for secret in secrets if secret in text]
         assert not leaked, f"{path.name} holds {leaked}"
-    time.sleep(0.4)  # the audit of reads is written within 200 ms
+    time.sleep(0.4)  # audit records of reads are written within 200 ms
     for row in world.sql("select convert_from(record, 'UTF8') as record from audit_log"):
         assert not [secret for secret in secrets if secret in row["record"]]
     for name in ("warehouses", "secrets", "tables", "grants", "users"):
@@ -257,7 +262,7 @@ def test_every_vended_credential_has_its_audit_record_before_it_leaves(world: Wo
 
 
 def _audited(world: World, request: str) -> list[Any]:
-    """The audit records of a request, of which there is one at least: refusals are written a moment later."""
+    """Return the audit records of a request; wait for the first one, which is written shortly after a refusal."""
     record = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
     until(lambda: bool(world.sql(record, request)), "the refusal is not in the audit")
     return world.sql(record, request)

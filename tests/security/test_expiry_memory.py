@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No remembered allow outlives the end of the grant behind it, whatever happens while it is being decided."""
+"""No cached allow decision outlives the grant behind it, whatever changes during the decision."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.chaos
 
 
 class Counted:
-    """An observer nobody listens to."""
+    """A cache observer that ignores its events."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Forget it."""
+        """Ignore the event."""
 
 
 class Asked:
-    """OpenFGA itself, asked after something else has happened."""
+    """An authorization engine on the real OpenFGA that runs a callback before the first check."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -43,7 +43,7 @@ class Asked:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """The server's own answers, as things stand at `now`."""
+        """Run the pending callbacks, then return the decisions of OpenFGA at time `now`."""
         for happens in self.first:
             await asyncio.to_thread(happens)
         self.first = []
@@ -98,7 +98,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
             return answer
 
         try:
-            # Membership without an end is granted after the request was resolved and before OpenFGA is asked.
+            # A membership without expiry is granted after the request was resolved and before the OpenFGA check.
             asked.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
             before = await once()
             await asyncio.sleep(max(0.0, (ends - datetime.now(UTC)).total_seconds()) + 0.5)
@@ -115,7 +115,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
 
 
 def test_next_expiry_is_the_first_after_the_decision_time(world: World, ns: str) -> None:
-    """An end between the two readings of the clock is judged as live and counts as no end to come."""
+    """A grant that expires between the two readings of the clock counts as live and not as the next expiry."""
     table = world.table(ns)
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
     asked_by = caller_of(Actor.user("oidc~ghost"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One principal cannot use up a gateway for the others (threats F09, E20).
+"""One principal cannot exhaust the gateway for other principals (threats F09, E20).
 
 The bounds are wide because other work on the machine adds latency; `tests/security/soak.py` measures for longer.
 """
@@ -31,7 +31,7 @@ FEW, WAIT = 2, 0.5
 
 @pytest.fixture(scope="module")
 def tables(world: World) -> list[Table]:
-    """Tables of the administrator, in a namespace that nobody else sees."""
+    """Return tables of the administrator in a namespace that other users do not see."""
     ns = world.namespace(unique("crowded"))
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda _: world.table(ns), range(60)))
@@ -39,7 +39,7 @@ def tables(world: World) -> list[Table]:
 
 @pytest.fixture(scope="module")
 def narrow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway with small shares and one worker process."""
+    """Return the address of a gateway with small shares and one worker process."""
     limits = {
         "WORKERS": "1",
         "SHARES__REQUESTS": str(FEW),
@@ -54,7 +54,7 @@ def narrow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def at(base: str, person: Person) -> Person:
-    """The same person at another gateway."""
+    """Return the same user as a client of another gateway."""
     return Person(person.name, person.id, person.token, base)
 
 
@@ -75,7 +75,7 @@ def test_f09_batch_checks_of_a_stranger_neither_block_nor_slow_other_callers(wor
 
 
 def _stalled(base: str, person: Person, length: int = 500) -> socket.socket:
-    """A connection on which the body of a request never arrives."""
+    """Open a connection whose request body never arrives."""
     url = urlsplit(base)
     connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=60)
     head = [
@@ -90,7 +90,7 @@ def _stalled(base: str, person: Person, length: int = 500) -> socket.socket:
 
 
 def test_slow_request_bodies_hold_no_slot(world: World, narrow: str) -> None:
-    """Else a few principals with a byte every few seconds would hold every slot of the process."""
+    """Otherwise a few principals that send one byte every few seconds would occupy all slots of the process."""
     slow, other = at(narrow, world.stranger("slow")), at(narrow, world.stranger("quick"))
     stalled = [_stalled(narrow, slow) for _ in range(3 * FEW)]
     time.sleep(0.5)
@@ -121,7 +121,7 @@ def test_bytes_in_progress_are_bounded_per_principal_also_without_a_length(world
         try:
             refused = sender.http.post("/management/v1/action/batch-check", content=content, headers=sent)
         except (httpx.WriteError, httpx.RemoteProtocolError):
-            continue  # closed while it was still being sent: refused as well
+            continue  # the server closed the connection during the upload: a refusal too
         assert (refused.status_code, error_of(refused)["type"]) == (429, "ShareExceeded"), refused.text
     assert other.http.post("/management/v1/action/batch-check", content=large, headers=sent).status_code == 400
     stalled.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No change of a table names a file or a folder outside of the table's own prefix (`docs/threats.md`, LG-LOC-08).
 
-Engines keep what they read in caches that the store's keys do not guard: a table that names another table's manifest
-list could show its files. Registered files are tried in `tests/contract/test_register.py`.
+Engines keep file contents in caches that storage credentials do not protect. A table that names another table's
+manifest list could show that table's files. `tests/contract/test_register.py` tests registered files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS = ("manifest-list", "manifests", "statistics", "partition-statistics", *PA
 
 
 def updates(kind: str, at: str) -> list[dict[str, Any]]:
-    """Updates of a commit that names a place `at` in one of all ways."""
+    """Return commit updates that name the location `at` in a field of this kind."""
     snapshot = {
         "snapshot-id": 7,
         "sequence-number": 1,
@@ -52,19 +52,19 @@ def updates(kind: str, at: str) -> list[dict[str, Any]]:
 
 
 def places(table: Table, victim: Table) -> list[str]:
-    """Where no file of `table` may lie."""
+    """Return locations where no file of `table` may be."""
     above, name = table.location.rsplit("/", 1)
     return [victim.location, above, f"{table.location}x", f"{above}/{name.upper()}", f"{table.location}/../{name}x"]
 
 
 @pytest.fixture(scope="module")
 def victim(world: World) -> Table:
-    """A table of another owner."""
+    """Return a table of another owner."""
     return world.table(world.namespace())
 
 
 def creation(kind: str, at: str, location: str) -> dict[str, Any]:
-    """A commit that creates a table, and names `at` in the same breath."""
+    """Return a commit that creates a table and also names `at`."""
     return {
         "requirements": [{"type": "assert-create"}],
         "updates": [
@@ -83,7 +83,7 @@ def creation(kind: str, at: str, location: str) -> dict[str, Any]:
 
 
 def replacement(table: Table, kind: str, at: str) -> dict[str, Any]:
-    """A commit that replaces a table (`create or replace`), and names `at`."""
+    """Return a commit that replaces a table (`create or replace`) and also names `at`."""
     requirements = [{"type": "assert-table-uuid", "uuid": table.uuid}]
     schema = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}
     return {
@@ -98,7 +98,7 @@ def replacement(table: Table, kind: str, at: str) -> dict[str, Any]:
 
 
 def refused(answer: httpx.Response, what: object) -> None:
-    """Assert that the answer is the refusal of a place."""
+    """Assert that the response rejects a location."""
     assert told(answer)[:2] == (400, "InvalidLocation"), (what, answer.text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nobody may give: what is refused directly is refused by every way round, and an end is an end."""
+"""Grants beyond the grantor's rights are refused by every request path, and never outlive their expiry."""
 
 from __future__ import annotations
 

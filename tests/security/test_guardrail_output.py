@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guardrail with a misspelt rule or obligation, a value of the wrong type or an error denies (threats, F08).
+"""A guardrail with a misspelt rule or obligation, a value of the wrong type, or an error denies (threats, F08).
 
-A second gateway of the stack uses an OPA of its own, which each case starts with the shipped policies and one more
+Another gateway of the stack uses its own OPA. Each case starts that OPA with the shipped policies and one more
 guardrail.
 """
 
@@ -50,7 +50,7 @@ _TIME = _DENIALS.replace("false", "time.parse_rfc3339_ns(input.actor.id) > 0")
 
 @contextmanager
 def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
-    """The stack's OPA program with these policies and the stack's tokens."""
+    """Run the stack's OPA program on `port` with these policies and the stack's tokens."""
     own = psutil.Process(world.ready.pids["opa"][0])
     argv = [each if not each.startswith("--addr=") else f"--addr=127.0.0.1:{port}" for each in own.cmdline()]
     process = subprocess.Popen(argv, cwd=policies, env=own.environ(), stdout=subprocess.DEVNULL)
@@ -70,7 +70,7 @@ def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
 
 
 class House:
-    """A gateway whose OPA a test starts with a guardrail of its own."""
+    """A gateway whose OPA a test starts with a guardrail under test."""
 
     def __init__(self, world: World, port: int, admin: Person, policies: Path) -> None:
         self.admin, self.policies = admin, policies
@@ -123,7 +123,7 @@ def test_builtin_function_error_denies(house: House, table: Table) -> None:
 
 
 def test_a_valid_guardrail_allows_with_its_obligation(house: House, table: Table) -> None:
-    """The other tests fail for the reason that they name, and not because this gateway allows nothing."""
+    """Control: the gateway allows requests, so the refusals of the other tests have the named cause."""
     asking = {"X-Iceberg-Access-Delegation": "vended-credentials"}
     with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')):
         free = asked_again(lambda: house.admin.get(table.path, headers=asking))
@@ -147,7 +147,7 @@ UNENFORCED = {
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", UNENFORCED)
 def test_obligation_without_an_enforcer_denies_all_reads(world: World, house: House, name: str) -> None:
-    """A row filter or a mask of a guardrail closes every way to the data, and the audit says that it was there."""
+    """An unenforceable row filter or mask closes every path to the data, and the audit records the obligation."""
     table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
     read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}
     commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}

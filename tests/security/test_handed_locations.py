@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No sequence of requests reaches a key outside of the locations that its caller was handed by creating something."""
+"""No sequence of requests gives a caller a key for a location that the caller did not obtain by creating an object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.contract.world import SCHEMA, Person, World, told, unique
 
-#: Places of one example: each lies in the one before, but for the last. At the first there is a file of nobody.
+#: Locations of one example: each is inside the one before, except for the last. The first holds an ownerless file.
 PLACES = ("", "/x", "/x/y", "/z")
 
 Step = tuple[str, int, int]
@@ -34,7 +34,7 @@ ANCESTOR: list[Step] = [("create", 1, 0), ("put", 0, 0)]
 
 @dataclass
 class Attack:
-    """One caller with `create` on a namespace, and everything that the caller was handed so far."""
+    """A caller with `create` on a namespace, and all locations that the caller has obtained so far."""
 
     world: World
     by: Person
@@ -47,7 +47,7 @@ class Attack:
     configs: list[dict[str, str]] = field(default_factory=list)
 
     def do(self, step: Step) -> None:
-        """Send the request of one step, and check what its answer hands out."""
+        """Send the request of one step and check the locations and keys of its response."""
         kind, first, second = step
         space = f"{self.world.root}/namespaces/{self.namespace}"
         match kind:
@@ -103,7 +103,7 @@ class Attack:
                 }  # fmt: skip
         answer = self.by.post(f"{space}/{at}", body)
         if answer.status_code == 200:
-            # An empty place that nobody had.
+            # An empty location that no table used before.
             self.handed.append(location)
             self.names.append((at, name))
             if "metadata-location" in answer.json():
@@ -142,7 +142,7 @@ class Attack:
             assert body["metadata"]["location"] in self.handed, self.handed
 
     def finish(self, secret: str) -> None:
-        """Check everything that the caller can load now, and that no key ever handed out reads the file of nobody."""
+        """Check all tables that the caller can load now, and that no obtained key reads the ownerless file."""
         for at, name in self.names:
             if at == "tables":
                 self._check(self.by.get(f"{self.world.root}/namespaces/{self.namespace}/tables/{name}"))
@@ -155,7 +155,7 @@ class Attack:
 
 @pytest.fixture(scope="module")
 def ground(world: World) -> tuple[Person, str, dict[str, Any]]:
-    """A caller, the namespace that the caller may create in, and valid metadata."""
+    """Return (caller, namespace with `create` for the caller, valid metadata)."""
     by, namespace = world.stranger("attacker"), world.namespace()
     world.grant("create", by, "namespace", world.namespace_id(namespace))
     document: dict[str, Any] = world.table(namespace, by=by).answer["metadata"]
@@ -190,7 +190,7 @@ def test_no_request_sequence_reaches_a_key_outside_granted_locations(
 def test_staged_location_is_not_replaced_by_one_differing_in_case(
     world: World, ground: tuple[Person, str, dict[str, Any]], how: str
 ) -> None:
-    """The gateway writes the first metadata file with the warehouse's credential: only into what it handed out."""
+    """The gateway writes the first metadata file with the warehouse credential: only into the staged location."""
     by, namespace, _ = ground
     raw, name = f"s3://{world.bucket}/demo/{unique('staged')}", unique("t")
     space = f"{world.root}/namespaces/{namespace}/tables"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warehouse that was deactivated, or given another storage, is so for every request that begins afterwards, in every
-process and whatever was remembered before (invariant 4).
+"""Deactivation or new storage of a warehouse takes effect for each later request in every process (invariant 4).
+
+Caches of earlier decisions and credentials do not delay it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def test_deactivated_warehouse_is_absent_on_all_workers_at_once(world: World, re
 
 
 def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Readers) -> None:
-    """Writers go on all the time: who began before may be done or be refused, who began afterwards is refused."""
+    """Writers run throughout: a write that began earlier may succeed or fail, a later one is refused."""
     made = warehouses.make(world)
     path = made.table(world.admin)
     world.grant("modify", readers.person, "warehouse", made.id)
@@ -72,7 +73,7 @@ def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Rea
     early = {(status, type) for began, status, type in asked if began < acknowledged}
     late = {(status, type) for began, status, type in asked if began >= acknowledged}
     assert (200, "") in early
-    # 409 and 429: a machine too busy for four writers of one table.
+    # 409 and 429: contention of four writers of one table on a busy machine.
     assert {status for status, _ in early} <= {200, 404, 409, 429}
     assert late == {(404, "WarehouseNotActive")}
 

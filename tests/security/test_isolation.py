@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One principal, tenant or table is never taken for another (threats B10, D02, D20, D21, D25)."""
+"""Principals, tenants and tables are never confused with one another (threats B10, D02, D20, D21, D25)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.world import SCHEMA, Person, World, told, unique
 
 @pytest.fixture(scope="module")
 def tenant(world: World) -> dict[str, str]:
-    """Another project with a warehouse, a namespace and a table of the very names of the first one."""
+    """Create another project whose warehouse, namespace and table have the same names as in the first one."""
     project = world.admin.post("/management/v1/project", {"project-name": unique("tenant")}).json()["project-id"]
     body = {
         "warehouse-name": "demo",
@@ -37,7 +37,7 @@ def tenant(world: World) -> dict[str, str]:
 def test_rights_in_one_project_give_no_access_to_same_names_in_another(
     world: World, ns: str, tenant: dict[str, str]
 ) -> None:
-    """D21: alice may read all of her `demo`, bob may write it."""
+    """Threat D21: alice has `select` and bob has `modify` on the `demo` of their own project."""
     mine = world.table(ns, "twin")
     other = f"/catalog/v1/{tenant['warehouse']}"
     assert world.admin.post(f"{other}/namespaces", {"namespace": [ns]}).status_code == 200
@@ -59,7 +59,7 @@ def test_rights_in_one_project_give_no_access_to_same_names_in_another(
 
 @pytest.mark.threat("LG-DEC-02")
 def test_ids_of_another_warehouse_in_the_path_are_not_found(world: World, ns: str, tenant: dict[str, str]) -> None:
-    """D02: the object that was decided on is the one that is used, so path parts must fit together."""
+    """Threat D02: the authorized object is the object used, so the ids in the path must be consistent."""
     table = world.table(ns)
     path = f"/management/v1/permissions/warehouse/{tenant['warehouse']}/table/{table.uuid}/assignments"
     assert world.admin.get(path).status_code == 404
@@ -71,7 +71,7 @@ def test_ids_of_another_warehouse_in_the_path_are_not_found(world: World, ns: st
 
 @pytest.mark.threat("LG-DEC-02")
 def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, str]) -> None:
-    """D02: nobody chooses between two that differ, neither for the decision nor for what is made."""
+    """Threat D02: the gateway never chooses between two different projects, neither to authorize nor to create."""
     body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
     header = {"x-project-id": tenant["project"]}
     assert world.admin.post("/management/v1/warehouse", body, headers=header).status_code == 400
@@ -83,7 +83,7 @@ def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, 
 @pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("order", ["writer first", "reader first"])
 def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> None:
-    """D20, invariant 6."""
+    """Threat D20, invariant 6."""
     table = world.table(ns)
     world.grant("modify", world.steward, "table", table.uuid)
     people = [world.steward, world.alice]
@@ -98,7 +98,7 @@ def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> N
 
 
 def test_keys_shrink_with_the_grant(world: World, ns: str) -> None:
-    """A cached credential of a wider grant is not handed out again."""
+    """A cached credential of a wider grant is not vended again."""
     table = world.table(ns)
     world.grant("modify", world.steward, "table", table.uuid)
     assert world.steward.get(table.path).json()["config"]["s3.access-key-id"]
@@ -129,7 +129,7 @@ _ODD_SUBJECTS = [
 @pytest.mark.threat("LG-POL-09")
 @pytest.mark.parametrize("subject", _ODD_SUBJECTS)
 def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world: World, ns: str, subject: str) -> None:
-    """B10: a grant to `oidc~*` must not be a grant to everybody."""
+    """Threat B10: a grant to `oidc~*` must not be a grant to all users."""
     user = f"oidc~{subject}"
     made = world.admin.post("/management/v1/user", {"id": user, "name": "odd"})
     assert made.status_code in (200, 201), made.text
@@ -157,7 +157,7 @@ def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world
     ids=str,
 )
 def test_client_supplied_relationships_are_refused(world: World, smuggled: dict[str, Any]) -> None:
-    """D25."""
+    """Threat D25."""
     operation = {"warehouse": {"warehouse-id": world.warehouse, "action": "use"}}
     answer = world.carol.post("/management/v1/permissions/check", {"operation": operation, **smuggled})
     assert answer.status_code == 400
@@ -175,7 +175,7 @@ def _below(world: World, location: str, name: str = "data/new") -> str:
 
 
 def test_keys_of_a_generic_table_reach_its_location_only(world: World, ns: str) -> None:
-    """Invariant 2, on the store itself: no neighbour of either kind, nothing that begins like it, nothing above."""
+    """Invariant 2, on the store itself: keys reach no sibling, no location with the same prefix, and no parent."""
     mine, beside, table = _generic_table(world, ns), _generic_table(world, ns), world.table(ns)
     place = mine["table"]["base-location"].rstrip("/")
     keys = world.store_of(mine["config"])
@@ -238,7 +238,7 @@ def test_generic_table_reader_keys_are_read_only_and_not_shared(world: World, ns
 
 
 def test_former_generic_table_location_is_blocked_while_its_keys_live(world: World, ns: str) -> None:
-    """K8: whoever dropped it may still hold keys, so nobody else gets the place."""
+    """K8: the user that dropped it may still hold keys, so no other user gets the location."""
     made = _generic_table(world, ns)
     place = made["table"]["base-location"]
     path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"

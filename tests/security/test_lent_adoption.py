@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A right on a warehouse's storage that ends adopts nothing: ownership of what is adopted has no end (LG-LOC-23)."""
+"""A temporary right on a warehouse's storage permits no adoption: ownership of adopted objects has no expiry
+(LG-LOC-23).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])
 
 
 def in_an_hour() -> str:
-    """The end of a lent right."""
+    """Return the expiry of a temporary right: one hour from now."""
     return (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 
 
@@ -34,7 +36,7 @@ def storage(world: World, to: dict[str, str], **more: Any) -> None:
 
 
 def adopt(world: World, by: Person, ns: str, kind: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """Adopt a location with files that no record knows."""
+    """Adopt a location whose files the catalog has no record of."""
     headers = {**ADOPT, **(headers or {})}
     if kind == "table":
         return register(by, world, ns, brought(world)[1], headers=headers)

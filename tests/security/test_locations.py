@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody gets keys for a place that is another table's (`docs/threats.md`, LG-LOC)."""
+"""Callers never get keys for the location of another user's table (`docs/threats.md`, LG-LOC)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.world import SCHEMA, Table, World, asked_again, told, unique
 
 
 def _warehouse(world: World, **more: Any) -> str:
-    """A warehouse of its own; its root path."""
+    """Create a warehouse and return its root path."""
     credential = {
         "type": "s3",
         "credential-type": "access-key",
@@ -29,7 +29,7 @@ def _warehouse(world: World, **more: Any) -> str:
     return f"/catalog/v1/{made.json()['warehouse-id']}"
 
 
-#: How a warehouse lays out the default locations of its tables.
+#: Layouts of the default locations of a warehouse's tables.
 LAYOUTS: dict[str, dict[str, Any]] = {
     "default": {},
     "tabular-only": {"storage-layout": {"type": "tabular-only", "tabular": "{name}-{uuid}"}},
@@ -41,7 +41,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.threat("LG-LOC-16")
 def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
-    """K8: with namespaces in the path, who may create one table could else ask for the folder all others land in."""
+    """K8: with namespaces in the path, a user that creates one table could claim the parent folder of all tables."""
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
     root = _warehouse(world, **{"storage-layout": layout})
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
@@ -51,7 +51,7 @@ def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
     folder = sample["metadata"]["location"].rpartition("/")[0]
     trap = {"name": "trap", "schema": SCHEMA, "location": folder}
     assert told(world.admin.post(tables, trap))[:2] == (400, "InvalidLocation")
-    # Rows of before that was refused, or of another layout: a table below would be reached by their keys.
+    # A row of an earlier version or of another layout: its keys would reach a table below it.
     assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA}).status_code == 200
     place = SCHEME.parse(folder)
     world.sql(
@@ -68,7 +68,7 @@ def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
 @pytest.mark.threat("LG-LOC-07")
 @pytest.mark.parametrize("kind", LAYOUTS)
 def test_namespace_location_never_places_a_table_inside_another(world: World, kind: str) -> None:
-    """A namespace may name any place in its warehouse; no table lands in the folder of another one by it."""
+    """A namespace may name any location in its warehouse, but no table is created inside another one."""
     root = _warehouse(world, **LAYOUTS[kind])
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
     victim = world.admin.post(f"{root}/namespaces/n/tables", {"name": "victim", "schema": SCHEMA})
@@ -101,7 +101,7 @@ def test_racing_default_and_explicit_locations_never_overlap(world: World) -> No
         answers = list(pool.map(create, range(24)))
     made = {answer.json()["metadata"]["location"] for answer in answers if answer.status_code == 200}
     refused = {told(answer)[:2] for answer in answers if answer.status_code != 200}
-    # 400: the file of the request that won lay there already; 409: its row did.
+    # 400: the winning request's file already existed; 409: its row existed.
     assert refused <= {(409, "LocationAlreadyTaken"), (400, "UnexpectedFilesInLocation")}
     assert refused
     assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, "a default location is nobody else's"
@@ -136,12 +136,12 @@ def test_a_warehouse_inside_another_one_is_refused_in_any_project(world: World) 
         assert told(answer)[:2] == (400, "CreateWarehouseStorageProfileOverlap")
 
 
-# ---- what the vended keys reach ------------------------------------------------------------------------------------
+# ---- reach of vended keys ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def siblings(world: World) -> dict[str, Table]:
-    """Tables whose names and folders begin alike (A01)."""
+    """Create tables whose names and folders have a common prefix (threat A01)."""
     namespace, stem = world.namespace(), f"s3://{world.bucket}/demo/{unique('sib')}"
     made = {}
     for suffix in ("", "0", "_x", "."):
@@ -179,7 +179,7 @@ def test_keys_of_one_table_give_no_access_to_a_sibling(world: World, siblings: d
 
 @pytest.mark.threat("LG-DEC-07")
 def test_reader_gets_read_only_keys_for_every_request(world: World, siblings: dict[str, Table]) -> None:
-    """D10: alice may select."""
+    """Threat D10: alice has `select`."""
     header = {"X-Iceberg-Access-Delegation": "vended-credentials, remote-signing"}
     keys = world.store_of(world.alice.get(siblings["t1"].path, headers=header).json()["config"])
     key = siblings["t1"].answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
@@ -191,7 +191,7 @@ def test_reader_gets_read_only_keys_for_every_request(world: World, siblings: di
 
 @pytest.mark.threat("LG-LOC-22")
 def test_table_keys_give_no_control_plane_access(world: World, siblings: dict[str, Table]) -> None:
-    """A25, K34."""
+    """Threats A25 and K34."""
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     bucket = {"Bucket": world.bucket}
     _refused(keys.get_bucket_policy, **bucket)
@@ -213,7 +213,7 @@ def test_foreign_object_cannot_be_copied_into_a_table(world: World, siblings: di
 @pytest.mark.threat("LG-POL-01", "LG-POL-02", "LG-POL-03")
 @pytest.mark.parametrize("name", ["*", "**", "t?", "${aws:username}", "${*}", "$${", '","Effect":"Allow', "},{"])
 def test_name_with_policy_syntax_gives_no_further_access(world: World, siblings: dict[str, Table], name: str) -> None:
-    """B01 to B03, K2."""
+    """Threats B01 to B03 and K2."""
     table = world.table(siblings["t1"].namespace, f"{unique('odd')} {name}")
     keys = world.store_of(table.answer["config"])
     keys.put_object(Bucket=world.bucket, Key=_key(world, table), Body=b"mine")
@@ -223,7 +223,7 @@ def test_name_with_policy_syntax_gives_no_further_access(world: World, siblings:
 
 @pytest.mark.threat("LG-DEC-16", "LG-LOC-17")
 def test_a_dropped_and_recreated_table_inherits_nothing(world: World, ns: str) -> None:
-    """A19, D23: neither the folder nor the grants of the old one of its name."""
+    """Threats A19 and D23: the new table has neither the folder nor the grants of the old one."""
     first = world.table(ns)
     world.grant("select", world.analyst, "table", first.uuid)
     old = world.store_of(world.analyst.get(first.path).json()["config"])

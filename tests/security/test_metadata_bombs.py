@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents and requests made to cost more than they say (D09): refused clearly, nothing changed, nobody kept waiting.
+"""Metadata documents and requests that cost more than their size suggests are refused (threat D09).
 
-The sizes are those of the default limits (`docs/settings.md`).
+A refusal names its cause, changes nothing and delays no other request. The sizes are those of the default limits
+(`docs/settings.md`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _file(world: World, location: str, content: bytes) -> str:
 
 
 def _with(metadata: dict[str, Any], member: str, text: bytes) -> bytes:
-    """The document with one member written as this text."""
+    """Return the document with one member written as this text."""
     rest = {name: value for name, value in metadata.items() if name != member}
     return json.dumps(rest).encode()[:-1] + f', "{member}": '.encode() + text + b"}"
 
@@ -63,7 +64,7 @@ FILES: dict[str, Callable[[str, dict[str, Any]], bytes]] = {
 
 _UNPACKED = "unpacks to more than 67108864 bytes"
 
-#: What the refusal says of a table's and of a view's file.
+#: Error texts for a table's and a view's file.
 REASONS = {
     "blanks that unpack to 200 MB": (_UNPACKED, _UNPACKED),
     "a bomb in the second member": (_UNPACKED, _UNPACKED),
@@ -76,7 +77,7 @@ REASONS = {
     "nested columns": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
 }
 
-#: Processor time for one refusal, in seconds: four times the most that was measured (0.6 s).
+#: Bound on the processor time of one refusal, in seconds: four times the measured maximum (0.6 s).
 _CPU_BOUND = 2.5
 
 
@@ -103,7 +104,7 @@ def test_metadata_file_bomb_is_refused_with_its_reason(world: World, ns: str, bo
         spent = _cpu_seconds(world) - spent
         assert status == 400, message
         assert kind in ("BadRequestException", "MetadataTooLarge"), message
-        # A refusal because time or memory ran out would say so: that is the last line of defence, not the limit.
+        # A refusal by the time or memory limit has another text: those limits are the last line of defence.
         assert reason in message, message
         assert len(message) < 1000
         assert spent < _CPU_BOUND, f"{spent:.1f} s of processor time"
@@ -112,9 +113,9 @@ def test_metadata_file_bomb_is_refused_with_its_reason(world: World, ns: str, bo
 
 
 def _cpu_seconds(world: World) -> float:
-    """Return the processor time of the gateway and of the processes it has started, also of those that have ended.
+    """Return the processor time of the gateway and its child processes, including ended ones.
 
-    In contrast to the time on the wall, other work on the machine does not add to it.
+    In contrast to wall-clock time, other work on the machine does not add to it.
     """
     times = [psutil.Process(pid).cpu_times() for pid in world.ready.pids["gateway"]]
     return sum(each.user + each.system + each.children_user + each.children_system for each in times)
@@ -234,7 +235,7 @@ def _text(body: dict[str, Any]) -> bytes:
 
 @pytest.mark.threat("LG-DEC-06")
 def test_removing_missing_properties_has_linear_cost(world: World, ns: str) -> None:
-    """Ten thousand that are there and a hundred thousand that are not: a product of both would be minutes."""
+    """A cost proportional to existing properties times missing ones would take minutes."""
     path = f"{world.root}/namespaces/{ns}/properties"
     assert _send(world, path, json.dumps({"updates": _many(9_000)}).encode()).status_code == 200
     gone = [*_many(9_000), *(f"x{n}" for n in range(150_000))]
@@ -248,7 +249,7 @@ def test_removing_missing_properties_has_linear_cost(world: World, ns: str) -> N
     assert len(answer.json()["missing"]) == 150_000
 
 
-# ---- nobody is kept waiting ----------------------------------------------------------------------------------------
+# ---- other requests meanwhile --------------------------------------------------------------------------------------
 
 
 _TICK = 0.05
@@ -256,10 +257,11 @@ _TICK = 0.05
 
 @contextmanager
 def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
-    """Others who ask for the configuration all the while, each on a connection of its own: when they were answered.
+    """Request the configuration on several connections until the block ends; yield the response times of each
+    connection.
 
-    The workers share the connections among them, so with eight some are with the worker that has the bomb. The last
-    list is of a thread here that asks for nothing: when this machine let it go on.
+    The worker processes share the connections, so some of the eight use the worker that validates the document. The
+    last list holds the ticks of a local thread that sends no request: they show when the machine ran.
     """
     answered: list[list[float]] = [[] for _ in range(connections)]
     ticks: list[float] = []
@@ -293,9 +295,7 @@ def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
 
 
 def _answered_meanwhile(world: World, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, list[int], float]:
-    """The answer, how many answers each of the others got before it, and for how many seconds of that time this machine
-    did not stand still for everybody.
-    """
+    """Return (response, responses of each other connection before it, seconds in which the machine made progress)."""
     with _others(world) as answered:
         began = time.monotonic()
         answer = send()
@@ -307,13 +307,13 @@ def _answered_meanwhile(world: World, send: Callable[[], httpx.Response]) -> tup
 
 def _require_served(counts: list[int], took: float) -> None:
     if took <= 1:
-        return  # nobody can have waited for longer than that second
-    # A loop that stands still answers each of its connections at most once in all that time.
+        return  # no request can have waited for longer than that second
+    # A blocked event loop answers each of its connections at most once in that time.
     assert min(counts) >= 2, counts
 
 
 def test_other_requests_are_served_while_a_large_document_is_validated(world: World, ns: str) -> None:
-    """8 MB and 20,000 snapshots: work that holds an interpreter from end to end; and the table is good."""
+    """The document has 8 MB and 20,000 snapshots and is valid: validating it occupies one interpreter throughout."""
     location, metadata = foreign(world, ns)
     text = _snapshots(location, 20_000, summary="x" * 200)
     file = _file(world, location, gzip.compress(_with({**metadata, "last-sequence-number": 1}, "snapshots", text), 1))
@@ -343,7 +343,7 @@ def test_other_requests_are_served_while_a_commit_compares_additions(world: Worl
 
 @pytest.mark.long
 def test_table_at_the_size_limit_is_loaded_and_committed(world: World, ns: str) -> None:
-    """Right below the limit it works; a commit that would cross it is refused and one that shrinks it is not."""
+    """A table just below the limit works; a commit across the limit is refused, and one that shrinks it succeeds."""
     location, metadata = foreign(world, ns)
     text = _snapshots(location, 20_000, summary="x" * 3_190)
     content = _with({**metadata, "last-sequence-number": 1}, "snapshots", text)
@@ -362,6 +362,6 @@ def test_table_at_the_size_limit_is_loaded_and_committed(world: World, ns: str) 
 
 
 def test_text_of_json_punctuation_is_not_mistaken_for_a_bomb(world: World, ns: str) -> None:
-    """The checks count what is there: commas in texts are no values to stumble over."""
+    """Commas and brackets inside JSON strings do not count as values."""
     table: Table = world.table(ns, properties={"comment": ",[{" * 20_000})
     assert world.admin.get(table.path).json()["metadata"]["properties"]["comment"] == ",[{" * 20_000

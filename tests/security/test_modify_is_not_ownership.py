@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`modify` on a table, view or generic table never becomes ownership, and a right that ends never becomes permanent.
+"""`modify` on a table, view or generic table never leads to ownership, and a temporary right never becomes permanent.
 
-The ways that are tried (threats, F03): a move into a namespace of one's own, unregister or drop and register there,
-each also with a grant or a role membership that ends, and past managed access.
+The attacks (threats, F03) are a move into the attacker's own namespace, and unregister or drop followed by registration
+there. Each is also tried with an expiring grant, with an expiring role membership, and against managed access.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORBIDDEN = {
 
 @dataclass(frozen=True)
 class Target:
-    """What is attacked: an object of the administrator in a namespace of his."""
+    """The attacked object: it belongs to the administrator and is in a namespace of the administrator."""
 
     world: World
     kind: str
@@ -43,26 +43,26 @@ class Target:
 
     @property
     def root(self) -> str:
-        """Where objects of its kind are served."""
+        """Return the base path of the endpoints for this kind of object."""
         return f"/lakekeeper/v1/{self.world.warehouse}" if self.kind == "generic-table" else self.world.root
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """Where it is loaded, or would be after a rename."""
+        """Return the path of the object, or its path after a rename."""
         return f"{self.root}/namespaces/{namespace or self.namespace}/{self.kind}s/{name or self.name}"
 
     def rename(self, by: Person, namespace: str, name: str | None = None, **more: Any) -> httpx.Response:
-        """Rename it; another namespace makes that a move."""
+        """Rename the object; another namespace makes this a move."""
         source = {"namespace": [self.namespace], "name": self.name}
         body = {"source": source, "destination": {"namespace": [namespace], "name": name or self.name}}
         return asked_again(lambda: by.post(f"{self.root}/{self.kind}s/rename", body, **more))
 
     def drop(self, by: Person) -> httpx.Response:
-        """Drop it and leave its files."""
+        """Drop the object and keep its files."""
         return by.delete(f"{self.path()}?purgeRequested=false")
 
 
 def target(world: World, kind: str, namespace: str | None = None) -> Target:
-    """A new object of the administrator."""
+    """Create an object of the administrator."""
     namespace = namespace or world.namespace()
     if kind == "table":
         table = world.table(namespace)
@@ -77,14 +77,14 @@ def target(world: World, kind: str, namespace: str | None = None) -> Target:
 
 
 def attacker(world: World) -> tuple[Person, str]:
-    """Somebody who may create namespaces, and a namespace that this user owns."""
+    """Return (user with `create` on the warehouse, namespace that this user owns)."""
     person = world.stranger("attacker")
     world.grant("create", person, "warehouse", world.warehouse)
     return person, world.namespace(by=person)
 
 
 def give(world: World, target: Target, privilege: str, principal: dict[str, str], ends: datetime | None = None) -> None:
-    """Grant `privilege` on the target, until `ends`."""
+    """Grant `privilege` on the target, with an expiry if `ends` is given."""
     path = f"/management/v1/warehouse/{world.warehouse}/{target.kind}/{target.id}/grants"
     grant: dict[str, Any] = {"privilege": privilege, "principal": principal}
     if ends is not None:
@@ -98,7 +98,7 @@ def in_an_hour() -> datetime:
 
 
 def stays(target: Target, own: str) -> None:
-    """Assert that it is where it was, and that the attacker's namespace holds nothing."""
+    """Assert that the object was not moved and that the attacker's namespace holds nothing."""
     world = target.world
     assert world.admin.head(target.path()).status_code in (200, 204)
     assert world.admin.head(target.path(own)).status_code == 404
@@ -107,10 +107,10 @@ def stays(target: Target, own: str) -> None:
 
 
 def register(world: World, by: Person, own: str, target: Target) -> httpx.Response:
-    """Try to make an object of one's own of the target's files."""
+    """Try to create an object of the attacker from the target's files."""
     name = unique("taken")
     if target.kind == "generic-table":
-        # Its files have no metadata that could be registered: a new one at its place is the same.
+        # A generic table has no metadata file to register: a new generic table at its location is the equivalent.
         [row] = world.sql("select location from retired_locations where table_id = $1::text::uuid", target.id)
         body = {"name": name, "format": "lance", "base-location": row["location"]}
         return by.post(f"{target.root}/namespaces/{own}/generic-tables", body)
@@ -121,7 +121,7 @@ def register(world: World, by: Person, own: str, target: Target) -> httpx.Respon
 
 
 def no_key_lives(world: World, target: Target) -> None:
-    """As if all credentials for the target's location had ended: until then the location is refused to everybody."""
+    """Expire all credentials for the target's location; until then the location is refused to all users."""
     world.sql("update retired_locations set keys_until = clock_timestamp() where table_id = $1::text::uuid", target.id)
 
 
@@ -139,7 +139,7 @@ def test_modify_does_not_move_an_object_into_the_callers_namespace(world: World,
     other = world.stranger()
     gives = person.post(world.grants_path(kind, thing.id), {"writes": [{"type": "select", "user": other.id}]})
     assert gives.status_code == 403
-    # What modify is for goes on, also where the namespace is spelled otherwise.
+    # `modify` still permits renames in the namespace, also when the request spells the namespace otherwise.
     name = unique("within")
     assert thing.rename(person, thing.namespace.upper(), name).status_code == 204
     assert person.head(thing.path(name=name)).status_code in (200, 204)
@@ -194,7 +194,7 @@ def test_partly_temporary_right_does_not_move(world: World) -> None:
 
 
 def test_temporary_create_right_suffices_at_the_destination(world: World) -> None:
-    """The owner gives no right away that is not the owner's, as with a table that is created there."""
+    """The owner passes on no right of other users, as when the owner creates a table there."""
     person = world.stranger()
     thing, to = target(world, "table"), world.namespace()
     world.grant("ownership", person, "table", thing.id)
@@ -281,7 +281,7 @@ def test_modify_does_not_unregister(world: World) -> None:
 
 
 def test_grant_right_unregisters_only_readable_objects(world: World) -> None:
-    """The answer holds the metadata."""
+    """The response contains the metadata."""
     thing = target(world, "table")
     person = world.stranger()
     world.grant("manage_grants", person, "table", thing.id)

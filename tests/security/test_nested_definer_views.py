@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A definer view lends its owner's rights to its own SQL only: an ownerless view below it can be replaced by other
-users, so it is read through with the caller's rights (threats F05, F12).
+"""Definer views lend their owner's rights to their own SQL only (threats F05, F12).
+
+Other users can replace an ownerless view below a definer view, so it is read with the caller's rights.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Name = tuple[str, str]
 
 @pytest.fixture(scope="module")
 def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway that trusts etl as an engine."""
+    """Return the address of a gateway that trusts etl as an engine."""
     log: Path = tmp_path_factory.mktemp("nested") / "log"
     settings = {"TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "etl"}
     with second_gateway(world.ready, log, **settings) as (base, _):
@@ -32,7 +33,7 @@ def trusting(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def engine(world: World, trusting: str) -> Iterator[Person]:
-    """The engine, which may act for all users in the warehouse."""
+    """Return the engine, with `delegate` on the warehouse."""
     for person in (world.etl, world.steward, world.carol, world.bob):
         world.strip(person)
     with delegating(world, world.etl, "warehouse", world.warehouse):
@@ -45,14 +46,14 @@ def engine(world: World, trusting: str) -> Iterator[Person]:
 
 @pytest.fixture
 def table(world: World, engine: Person) -> Table:
-    """A table that only the steward may read."""
+    """Return a table that only the steward may read."""
     made = world.table(world.namespace())
     world.grant("select", world.steward, "table", made.uuid)
     return made
 
 
 def owned(world: World, engine: Person, by: Person) -> Name:
-    """A new view that runs as `by`, which carol may read."""
+    """Create a definer view of `by`; return its name."""
     space = world.namespace()
     world.grant("create", by, "namespace", world.namespace_id(space))
     name = unique("owned")
@@ -64,7 +65,7 @@ def owned(world: World, engine: Person, by: Person) -> Name:
 
 
 def ownerless(world: World, *readers: Person) -> Name:
-    """A new view without an owner property."""
+    """Create a view without an owner property, readable by `readers`; return its name."""
     space, name = world.namespace(), unique("ownerless")
     create(world, space, name)
     for reader in readers:
@@ -74,7 +75,7 @@ def ownerless(world: World, *readers: Person) -> Name:
 
 @pytest.fixture
 def outer(world: World, engine: Person) -> Name:
-    """The steward's definer view, which carol may read."""
+    """Return a definer view of the steward that carol may read."""
     made = owned(world, engine, world.steward)
     grant_view(world, made[1], world.carol)
     return made

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was admitted and then waited is decided again before anything is committed or handed out, if rights were taken
-away meanwhile.
+"""Decisions are revalidated before a commit or vending if rights were revoked while the request waited.
 
-The waiting is made by hand: a row that a commit has to change is locked, or the table that a warehouse's secret is in.
+The tests force the wait: they lock a row that the commit changes, or the table with the warehouse's secret.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _WAITING = (
 
 @contextmanager
 def held(world: World, statement: str) -> Iterator[int]:
-    """What `statement` locks stays locked until the block ends, by the server process with this number."""
+    """Hold the locks of `statement` until the block ends; yield the PID of the locking database process."""
     loop = Loop()
 
     async def begin() -> asyncpg.Connection:
@@ -45,7 +44,7 @@ def held(world: World, statement: str) -> Iterator[int]:
 def _meanwhile(
     world: World, lock: str, ask: Callable[[], httpx.Response], change: Callable[[], object]
 ) -> httpx.Response:
-    """The answer to what was admitted before `change` and could go on only after it."""
+    """Return the response to a request that was authorized before `change` and continued after it."""
     with ThreadPoolExecutor(1) as pool:
         with held(world, lock) as holder:
             asked: Future[httpx.Response] = pool.submit(ask)
@@ -64,7 +63,7 @@ _ROW = "select 1 from tables where table_uuid = '{}' for no key update"
 
 @pytest.fixture
 def analyst(world: World) -> Iterator[Person]:
-    """Somebody who holds nothing before and after."""
+    """Yield a user without grants; revoke the test's grants afterwards."""
     world.strip(world.analyst)
     yield world.analyst
     world.strip(world.analyst)
@@ -72,7 +71,7 @@ def analyst(world: World) -> Iterator[Person]:
 
 @pytest.fixture
 def fresh(world: World) -> str:
-    """The root of a new warehouse with namespace `n` and table `t`: no worker has opened its secret yet."""
+    """Return the catalog path of a new warehouse whose secret no worker process has decrypted yet."""
     body = {
         "warehouse-name": unique("again"),
         "storage-profile": {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("again")},
@@ -123,12 +122,15 @@ def test_commit_succeeds_if_another_user_loses_rights_while_it_waits(world: Worl
 
 @pytest.fixture
 def vending(world: World, fresh: str) -> tuple[str, str]:
-    """(path of a table in the fresh warehouse, id of its namespace). Making it must not open the secret everywhere."""
+    """Return (path of a table in the fresh warehouse, id of its namespace).
+
+    The setup must not leave the secret in the cache of every worker process.
+    """
     assert world.admin.post(f"{fresh}/namespaces", {"namespace": ["n"]}).status_code == 200
     made = world.admin.post(f"{fresh}/namespaces/n/tables", {"name": "t", "schema": SCHEMA})
     assert made.status_code == 200, made.text
     found = world.admin.get(f"{fresh}/namespaces/n").json()["properties"]["namespace_id"]
-    # Another secret under another id, as a change of the credential makes it: nobody has opened that one.
+    # Replace the secret by a copy with another id, as a credential change does: no worker process has decrypted it.
     world.sql(
         "with again as (insert into secrets (id, sealed) select gen_random_uuid(), s.sealed from secrets s "
         "join warehouses w on w.secret_id = s.id where w.id = $1::text::uuid returning id) "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rename or a move takes nothing away from a policy that knows a thing by its id or its name (threats, F10)."""
+"""Renames and moves do not evade policies that name an object by its id or its name (threats, F10)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from tests.contract.world import SCHEMA, World, asked_again, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-_BETWEEN = "%1F"  # levels of a namespace in a path
+_BETWEEN = "%1F"  # separator of namespace levels in a path
 
 
 @contextmanager
 def rules(world: World, *places: dict[str, Any]) -> Iterator[None]:
-    """No credentials for what lies in these places."""
+    """Forbid vending for objects in these places until the block ends."""
     url = f"{world.ready.opa.url}/v1/data/policy_data/credentials"
     headers = {"Authorization": f"Bearer {world.ready.opa.token}"}
     before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
@@ -31,7 +31,7 @@ def rules(world: World, *places: dict[str, Any]) -> Iterator[None]:
 
 
 def vended(world: World, namespace: str, name: str) -> bool:
-    """Whether a load of the table hands out credentials."""
+    """Return True if a load of the table vends credentials."""
     path = f"{world.root}/namespaces/{namespace}/tables/{name}"
     answer = asked_again(lambda: world.admin.get(path, headers=_KEYS))
     assert answer.status_code == 200, answer.text
@@ -48,7 +48,7 @@ def rename(world: World, source: tuple[str, str], destination: tuple[str, str]) 
 
 
 def child(world: World, parent: str, name: str) -> str:
-    """Create a namespace below another and return its levels as a path has them."""
+    """Create a child namespace; return its levels as they appear in a path."""
     body = {"namespace": [*parent.split(_BETWEEN), name]}
     made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces", body))
     assert made.status_code == 200, made.text
@@ -56,7 +56,7 @@ def child(world: World, parent: str, name: str) -> str:
 
 
 def table_in(world: World, namespace: str) -> None:
-    """Create the table `t`."""
+    """Create a table named `t`."""
     body = {"name": "t", "schema": SCHEMA}
     made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces/{namespace}/tables", body))
     assert made.status_code == 200, made.text
@@ -143,7 +143,10 @@ def test_policy_of_a_renamed_parent_applies_to_later_tables_that_leave_it(world:
 
 @pytest.mark.threat("LG-DEC-31")
 def test_move_in_a_renamed_namespace_records_only_the_former_name(world: World) -> None:
-    """Names that the namespace still carries would fill the bound on former names, and every rule would match."""
+    """The namespace's own former names are not repeated for the table.
+
+    They would exhaust the limit on former names, beyond which every rule matches.
+    """
     guarded = world.namespace()
     plain = unique("plain")
     move_namespace(world, guarded, [plain])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller can put into a request so that it breaks, or so that its record in the audit misleads."""
+"""Request contents must neither break a request nor falsify its audit record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
-    """The one audit record of a request."""
+    """Return the single audit record of a request."""
     query = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
     until(lambda: bool(world.sql(query, answer.headers["x-request-id"])))
     [row] = world.sql(query, answer.headers["x-request-id"])
@@ -96,7 +96,7 @@ def test_an_escaped_backslash_is_no_nul(world: World) -> None:
     assert world.admin.ask("POST", f"{world.root}/namespaces", content=body, headers=JSON).status_code == 200
 
 
-# ---- the caller's id of a request -----------------------------------------------------------------------------------
+# ---- request ids of clients -----------------------------------------------------------------------------------------
 
 
 def test_requests_with_the_same_id_are_distinct_in_the_audit(world: World) -> None:
@@ -110,7 +110,7 @@ def test_requests_with_the_same_id_are_distinct_in_the_audit(world: World) -> No
     assert world.sql("select 1 from audit_log where request_id = $1", given) == []
 
 
-# ---- proven or asserted ---------------------------------------------------------------------------------------------
+# ---- proven and asserted identities ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("proven", [True, False])
@@ -126,7 +126,7 @@ def test_audit_records_whether_the_subject_was_proven(world: World, ns: str, pro
         assert "subject_proven" not in recorded(world, himself)["actor"]
 
 
-# ---- the size of a record -------------------------------------------------------------------------------------------
+# ---- size of a record -----------------------------------------------------------------------------------------------
 
 
 def test_audit_record_of_a_large_request_is_small_and_has_the_count(world: World) -> None:

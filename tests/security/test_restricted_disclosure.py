@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody finds out who may read one column of a table: by every operation there is, with and without an engine.
+"""Disclosure to users with access to one column of a table, by every operation, with and without an engine.
 
-Threats D13 to D17. Everything about the table that is not theirs carries a mark, and no answer may have it.
+Threats D13 to D17. Everything else about the table contains a marker, and no response may contain it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.contract.lifecycle import deleted, fill, soft_world, undrop
 from tests.contract.world import Table, World, told, unique
 
 MARK = "hidden"
-#: What else no answer may hold: keys, where files are, and the table's metadata file.
+#: Further texts that no response may contain: keys, file locations and the table's metadata file.
 NOT_THEIRS = (MARK, "s3.", "/metadata", ".avro", "/data")
 HELD_BACK = [1, 3]
-#: Operations that are about other things, or would change who asks.
+#: Paths of operations on other objects, and of operations that change the caller.
 _ELSEWHERE = ("/ui", "/swagger-ui", "/api-docs", "/scim", "/health", "/management/v1/user", "/management/v1/bootstrap")
 
 
 def marked(world: World, namespace: str) -> Table:
-    """A table with a history, of which column `name` (field id 2) can be granted."""
+    """Create a table with a history, whose column `name` (field id 2) can be granted."""
     fields = [
         {"id": 1, "name": f"{MARK}_number", "type": "long", "required": True, "doc": f"{MARK} doc"},
         {"id": 2, "name": "name", "type": "string", "required": False},
@@ -69,7 +69,7 @@ def marked(world: World, namespace: str) -> Table:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Iterator[Table]:
-    """Such a table, with a task about it; carol may read one column and holds nothing else."""
+    """Yield a marked table with a task about it; one column of it is carol's only grant."""
     people = (world.carol, world.etl)
     for person in people:
         world.strip(person)
@@ -90,7 +90,7 @@ def table(world: World, ns: str) -> Iterator[Table]:
 
 
 def requests(world: World, table: Table) -> Iterator[tuple[str, str, Any]]:
-    """Each operation about this table, or about what could tell of it: (method, path, body)."""
+    """Yield (method, path, body) of each operation on this table, or on objects that could disclose it."""
     name = {"namespace": [table.namespace], "name": table.name}
     on = {"warehouse-id": world.warehouse, "table-id": table.uuid}
     update = {"action": "set-properties", "updates": {"a": "b"}}
@@ -144,7 +144,7 @@ def requests(world: World, table: Table) -> Iterator[tuple[str, str, Any]]:
 
 
 def tells_too_much(answer: httpx.Response) -> list[str]:
-    """What an answer holds of what is not theirs, in its body or its headers."""
+    """Return the forbidden texts that the body or the headers of a response contain."""
     text = answer.text + str(answer.headers)
     return [each for each in NOT_THEIRS if each in text]
 
@@ -194,7 +194,7 @@ def test_every_load_through_an_engine_returns_the_restrictions(world: World, tab
 
 
 def test_column_grantee_cannot_register_the_tables_files_elsewhere(world: World, table: Table) -> None:
-    """What an engine was told of where the files are opens them to nobody."""
+    """The file locations that an engine receives permit no user to register the files."""
     own = world.namespace()
     world.grant("create", world.carol, "namespace", world.namespace_id(own))
     through = acting(world, world.etl, world.carol)

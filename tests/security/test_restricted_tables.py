@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of which somebody may read some columns: who is trusted with them, and every door that must not tell more.
+"""Column-restricted tables: engines must be trusted, and no operation may disclose the other columns.
 
-Threats D13 to D17 and D29 to D34; each test names those it tries.
+Threats D13 to D17 and D29 to D34; each test names its threats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HELD_BACK = {
 
 @pytest.fixture(autouse=True)
 def strangers(world: World) -> Iterator[None]:
-    """Carol, the steward and the engine hold nothing, before and after."""
+    """Revoke the grants of carol, the steward and the engine, before and after the test."""
     people = (world.carol, world.steward, world.etl)
     for person in people:
         world.strip(person)
@@ -44,7 +44,7 @@ def strangers(world: World) -> Iterator[None]:
 
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
-    """A table with files, of whose columns carol may read one."""
+    """Return a table with files, of which carol may read one column."""
     table = wide(world, ns)
     fill(world, table.location)
     given = give(world, table, "name", world.carol)
@@ -54,7 +54,7 @@ def table(world: World, ns: str) -> Table:
 
 @pytest.fixture
 def engine(world: World) -> Person:
-    """An engine that may act for others in the warehouse, and is trusted to hold back what they may not read."""
+    """Return an engine with `delegate` and with `enforcer`, the right to enforce column restrictions."""
     for privilege in ("delegate", "enforcer"):
         world.grant(privilege, world.etl, "warehouse", world.warehouse)
     return world.etl
@@ -62,12 +62,12 @@ def engine(world: World) -> Person:
 
 @pytest.fixture
 def carol(world: World, engine: Person) -> Person:
-    """Carol, for whom that engine acts."""
+    """Return carol as a user of that engine."""
     return acting(world, engine, world.carol)
 
 
 def config_of(answer: httpx.Response) -> dict[str, str]:
-    """The keys of a load."""
+    """Return the vended credential of a load."""
     assert answer.status_code == 200, answer.text
     [credential] = answer.json()["storage-credentials"]
     config: dict[str, str] = credential["config"]
@@ -75,7 +75,7 @@ def config_of(answer: httpx.Response) -> dict[str, str]:
 
 
 def refused_with_remedy(answer: httpx.Response) -> None:
-    """403 that tells the way out, and neither keys nor the policy."""
+    """Assert a 403 whose message names the remedy, and neither keys nor the policy."""
     error = error_of(answer)
     assert (error["code"], error["type"]) == (403, "ForbiddenException"), error
     assert "enforcer" in error["message"]
@@ -85,7 +85,7 @@ def refused_with_remedy(answer: httpx.Response) -> None:
 
 
 def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
-    """The audit record of a request."""
+    """Return the audit record of a request."""
     record = "convert_from(record, 'UTF8')"
     kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
     deadline = time.monotonic() + 30
@@ -144,7 +144,7 @@ def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
 
 
 def not_renewed(answer: httpx.Response) -> None:
-    """403 that sends an engine back to load the table, where it is told what to hold back."""
+    """Assert a 403 that makes an engine load the table again, where it receives the column restrictions."""
     error = error_of(answer)
     assert (error["code"], error["type"]) == (403, "NoCredentialsVended"), error
     assert error["message"].endswith("Load the table again.")
@@ -294,7 +294,7 @@ def test_d17_column_grantee_cannot_write_by_any_operation(world: World, table: T
 def test_d30_policy_cannot_extend_a_column_restriction(
     world: World, table: Table, carol: Person, engine: Person
 ) -> None:
-    """What a policy says of appending shortens what a writer gets; who only reads gets nothing by it."""
+    """A policy on appending narrows the credential of a writer; it gives nothing to a reader."""
     config = config_of(carol.get(table.path))
     store, key = world.store_of(config), f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/more"
     with pytest.raises(ClientError):

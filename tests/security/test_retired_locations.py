@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place does not become anybody's because its table is gone: keys for it still live and its files still lie there."""
+"""The location of a dropped table does not pass to another user: keys for it are still valid and its files remain."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _place(world: World) -> str:
 
 
 def _creator(world: World, person: Person) -> str:
-    """A namespace in which this person may create, and nothing else."""
+    """Return a namespace on which the user's only right is `create`."""
     namespace = world.namespace()
     world.grant("create", person, "namespace", world.namespace_id(namespace))
     return namespace
 
 
 def _nothing_lives(world: World, location: str) -> None:
-    """As if the time of all keys for the place were over."""
+    """Expire all keys for the location."""
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", location)
 
 
@@ -68,7 +68,7 @@ def _gone(world: World, table: Table, how: str, by: Person) -> None:
         assert by.delete(f"{table.path}?purgeRequested={'true' if how == 'purge' else 'false'}").status_code == 204
 
 
-# ---- what is left of a table -----------------------------------------------------------------------------------------
+# ---- files of dropped tables -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["drop", "purge", "unregister"])
@@ -88,7 +88,7 @@ def test_describe_gives_no_claim_on_the_files_of_a_dropped_table(world: World, h
 
 
 def test_own_metadata_file_claims_no_location_with_foreign_files(world: World) -> None:
-    """The file lies in nobody's leftovers, but the location it names contains some."""
+    """The file itself is outside of retired locations, but the location that it names contains one."""
     own = _creator(world, world.carol)
     place = _place(world)
     left = world.table(world.namespace(), location=f"{place}/inner")
@@ -150,13 +150,13 @@ def test_former_location_of_a_view_stays_with_its_owner(world: World, how: str) 
     assert register(world.admin, ns).status_code == 200
 
 
-# ---- twins by letter case ----------------------------------------------------------------------------------------
+# ---- locations that differ in letter case ------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("twin", ["x", "above"])
 def test_table_at_a_case_variant_keeps_claims_against_ancestor_locations(world: World, twin: str) -> None:
-    """The files below the ancestor stay the other owner's, though the twin of their place was made and purged."""
+    """The files below the ancestor remain the other owner's, although the case variant was created and purged."""
     own, other = _creator(world, world.carol), _creator(world, world.bob)
     raw = _place(world)
     outer = world.table(own, by=world.carol, location=raw)
@@ -228,7 +228,7 @@ def test_keys_of_a_dropped_staged_table_reach_no_other_table(world: World) -> No
     assert kept["retired_by"] == world.carol.id
     assert kept["until"] >= int(staged.json()["config"]["expiration-time"]) - 1000
     _nothing_lives(world, place)
-    # What was staged there is purged; that holds the place too.
+    # The staged table is purged; until then its files block the location too.
     _wait_for_purge(world, place)
     world.table(other, by=world.bob, location=f"{place}/victim")
 
@@ -263,7 +263,7 @@ def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(wor
 
 
 def test_namespace_folder_cannot_be_claimed(world: World) -> None:
-    """Whoever did would keep the namespace's owner out, and have keys for what others create in it later."""
+    """The claimant would lock out the namespace's owner and hold keys for objects created there later."""
     root = _warehouse(world, **{"storage-layout": HIERARCHY})
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
     folder = f"{made['location']}n-{made['namespace_id']}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was taken away is gone for every request that begins afterwards, in every process (invariant 4).
+"""Revocations take effect for each later request in every process (invariant 4).
 
-Each round warms the memories of all workers over many connections, takes the right away in one of the ways there are,
-and asks at once over every connection: a single success is a leak.
+Each round fills the caches of all workers over many connections, revokes the right in one of several ways, and at once
+sends a request over every connection. A single success is a leak.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ pytestmark = pytest.mark.chaos
 _CONNECTIONS = 8
 
 _BOUND = 1.0
-"""Seconds within which changes made directly in OpenFGA or to policies count (`docs/decisions.md`)."""
+"""Bound in seconds for changes made directly in OpenFGA and for policy changes (`docs/decisions.md`)."""
 
 
 def _allowed(delay: Delay) -> float:
-    """Return the bound plus the delay of this machine, of which at most another second is taken as an excuse."""
+    """Return the bound plus the measured delay of this machine, of which at most one second counts."""
     return _BOUND + min(delay.seconds, 1.0)
 
 
 @dataclass
 class Readers:
-    """Many connections of one person, spread over all workers of two gateways."""
+    """Connections of one user, spread over all workers of two gateways."""
 
     person: Person
     clients: list[httpx.Client]
     pool: ThreadPoolExecutor
 
     def statuses(self, path: str) -> list[int]:
-        """What everybody gets at the same time."""
+        """Return the statuses of concurrent requests to `path`, one for each connection."""
         return list(self.pool.map(lambda client: client.get(path).status_code, self.clients))
 
 
 def workers_of(port: int) -> set[int]:
-    """The processes that hold a connection to the gateway's port from outside of themselves."""
+    """Return the PIDs of the processes that hold a connection to the gateway's port, without this process."""
     found = psutil.net_connections("tcp4")
     return {
         each.pid
@@ -67,13 +67,13 @@ def workers_of(port: int) -> set[int]:
 
 @pytest.fixture(scope="module")
 def other(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a second gateway on the same stack."""
+    """Return the address of a second gateway on the same stack."""
     with second_gateway(world.ready, tmp_path_factory.mktemp("second") / "gateway.log", WORKERS="2") as (base, _):
         yield base
 
 
 def _spread(base: str, person: Person, count: int) -> list[httpx.Client]:
-    """Connections to one gateway until every worker has one."""
+    """Open connections to one gateway until at least two workers have one."""
     clients: list[httpx.Client] = []
     port = urlsplit(base).port or 0
     while len(clients) < count or (len(workers_of(port)) < 2 and len(clients) < 100):
@@ -102,35 +102,35 @@ def readers(world: World, other: str) -> Iterator[Readers]:
 
 
 def make_role(world: World) -> str:
-    """A role of the default project."""
+    """Create a role of the default project; return its id."""
     made = world.admin.post("/management/v1/role", {"name": unique("role")})
     assert made.status_code == 201, made.text
     return str(made.json()["id"])
 
 
 def assign(world: World, verb: str, role: str, member: dict[str, str]) -> None:
-    """Put somebody into a role, or take them out."""
+    """Add a member to a role, or remove it."""
     path = world.grants_path("role", role)
     done = world.admin.post(path, {verb: [{"type": "assignee", **member}]})
     assert done.status_code == 204, done.text
 
 
 def to_role(world: World, verb: str, kind: str, id: str, role: str) -> None:
-    """Grant `select` to a role, or take it away."""
+    """Grant `select` to a role, or revoke it."""
     done = world.admin.post(world.grants_path(kind, id), {verb: [{"type": "select", "role": role}]})
     assert done.status_code == 204, done.text
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to give somebody a table, and to take it away again."""
+    """A way to give a user access to a table, and to revoke it."""
 
     give: Callable[[], None]
     take: Callable[[], None]
     path: str | None = None
-    """Where it is afterwards, when that is elsewhere."""
+    """The object's path after the revocation, if it differs from the table's path."""
     before: str | None = None
-    """Where it is as long as it is given, when it is not the table."""
+    """The object's path before the revocation, if it differs from the table's path."""
 
 
 def by_grant(kind: str) -> Callable[[World, Person, Table], Way]:
@@ -174,7 +174,7 @@ def by_grant_to_the_role(world: World, person: Person, table: Table) -> Way:
 
 
 def by_place(world: World, person: Person, table: Table) -> Way:
-    """The reader holds a namespace; the table is moved into it and out of it."""
+    """Grant a namespace to the reader; move the table into it and out of it."""
     elsewhere = world.namespace()
     world.grant("select", person, "namespace", world.namespace_id(table.namespace))
 
@@ -192,7 +192,7 @@ def by_place(world: World, person: Person, table: Table) -> Way:
 
 
 def by_view_place(world: World, person: Person, table: Table) -> Way:
-    """As `by_place`, for a view."""
+    """Grant a namespace to the reader; move a view into it and out of it."""
     held, elsewhere = table.namespace, world.namespace()
     world.grant("describe", person, "namespace", world.namespace_id(held))
     name = unique("v")
@@ -216,7 +216,7 @@ def by_view_place(world: World, person: Person, table: Table) -> Way:
 
 
 def by_namespace_place(depth: int) -> Callable[[World, Person, Table], Way]:
-    """The reader holds a namespace; another one, `depth` levels above the table, is moved into it and out of it."""
+    """Grant a namespace to the reader; move another one, `depth` levels above the table, into it and out of it."""
 
     def way(world: World, person: Person, table: Table) -> Way:
         held, elsewhere, name = table.namespace, world.namespace(), unique("moving")
@@ -246,7 +246,7 @@ def by_namespace_place(depth: int) -> Callable[[World, Person, Table], Way]:
 
 
 def by_ownership(world: World, person: Person, table: Table) -> Way:
-    """The reader owns the table and gives it up to somebody else, in one change."""
+    """Make the reader the table's owner; transfer the ownership to another user in one change."""
     id = _table_id(world, table)
 
     def hand_over(to: Person, of: Person | None) -> None:
@@ -261,7 +261,7 @@ def by_ownership(world: World, person: Person, table: Table) -> Way:
 
 
 def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:
-    """The table is dropped and made again under its name: what was given on the old one is worth nothing."""
+    """Drop the table and create one of its name: grants on the dropped table have no effect."""
 
     def drop_and_make() -> None:
         assert world.admin.delete(table.path).status_code == 204
@@ -278,7 +278,7 @@ def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:
 
 
 def by_the_user(world: World, person: Person, table: Table) -> Way:
-    """The user's record is deleted, and all that was granted with it: who registers again has nothing."""
+    """Delete the user and all of its grants; the user registers again without rights."""
 
     def give() -> None:
         assert person.post("/management/v1/user", {"update-if-exists": True}).status_code in (200, 201)
@@ -319,13 +319,13 @@ WAYS = {
 
 
 def rounds(world: World, readers: Readers, way: str, count: int) -> int:
-    """Give and take `count` times; how many questions were asked after something was taken away."""
+    """Grant and revoke `count` times; return the number of OpenFGA checks after the revocations."""
     table = world.table(world.namespace())
     taken = WAYS[way](world, readers.person, table)
     asked = 0
     for _ in range(count):
         taken.give()
-        # On a machine that does more than this, an engine may be too late for some: that is no yes, and no answer.
+        # On a busy machine a policy engine may answer too late: 503 is neither an allow nor a denial.
         for _ in range(2):
             warm = set(readers.statuses(taken.before or table.path))
             assert 200 in warm, warm
@@ -346,7 +346,7 @@ def test_revocation_is_effective_on_all_workers_at_once(world: World, readers: R
 
 
 def _end(world: World, seconds: float) -> datetime:
-    """So long from now by the database's clock."""
+    """Return the time in `seconds` from now by the database's clock."""
     [row] = world.sql("select clock_timestamp() as now")
     moment: datetime = row["now"]
     return moment + timedelta(seconds=seconds)
@@ -360,7 +360,7 @@ def _give_until(world: World, person: Person, table: Table, end: datetime) -> No
 
 
 def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers: Readers) -> None:
-    """Who begins and is answered before the end by the database's clock is let in; who begins after it is not."""
+    """A request that ends before the expiry (database clock) is allowed; one that begins after it is refused."""
     table = world.table(world.namespace())
     [zone] = world.sql("select extract(epoch from clock_timestamp())::float8 as now")
     skew = zone["now"] - time.time()
@@ -375,7 +375,7 @@ def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers:
             asked.append((began, time.time(), status))
 
     list(readers.pool.map(ask, readers.clients))
-    # A millisecond each way for the rounding of clocks.
+    # One millisecond each way for the rounding of clocks.
     early = [status for _, done, status in asked if done < end.timestamp() - 0.001]
     late = [status for began, _, status in asked if began > end.timestamp() + 0.001]
     assert len(early) > 20
@@ -413,7 +413,7 @@ def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: 
     for _ in range(2):
         assert set(readers.statuses(table.path)) == {200}
     openfga = world.ready.openfga
-    # A tuple nobody wants is drift as one that is missing: it moves the revision, and the remembered is asked anew.
+    # An unexpected tuple is drift, as is a missing one: it changes the revision, which invalidates cached decisions.
     [revision] = world.sql("select revision from warehouses where id = $1::text::uuid", world.warehouse)
     key = {"user": f"user:{readers.person.id}", "relation": "select", "object": f"table:{id}"}
     gone = httpx.post(
@@ -426,7 +426,7 @@ def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: 
     assert gone.status_code == 200, gone.text
     with Delay() as delay:
         written = began = time.monotonic()
-        # The look that was under way at the bound may still be answered.
+        # The drift check in progress at the bound may still complete.
         while world.sql("select revision from warehouses where id = $1::text::uuid", world.warehouse)[0] == revision:
             assert began - written < _allowed(delay), f"not noticed; the machine stood still {delay.seconds} s"
             time.sleep(0.02)
@@ -435,7 +435,7 @@ def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: 
 
 @pytest.mark.threat("LG-DIS-05")
 def test_changed_policies_end_cached_decisions_within_the_bound(world: World, readers: Readers) -> None:
-    """With answers that last a minute, a guardrail that is switched on counts from the next second on."""
+    """With a cache lifetime of one minute, an enabled guardrail still takes effect within the bound."""
     table = world.table(world.namespace())
     world.grant("select", readers.person, "table", _table_id(world, table))
     with closing(
@@ -470,7 +470,7 @@ def test_changed_policies_end_cached_decisions_within_the_bound(world: World, re
                     late = began - written
                     assert late < _allowed(delay), f"not noticed; the machine stood still {delay.seconds} s"
                     began = time.monotonic()
-            # In every worker, whoever is asked.
+            # The guardrail counts in every worker.
             assert set(readers.statuses(table.path)) == {403}
         finally:
             for name, value in shipped.items():
@@ -506,7 +506,7 @@ def test_ten_thousand_requests_after_a_revocation_are_denied(world: World, reade
 
 
 def hits(world: World, memory: str = "relationships") -> float:
-    """How many questions a memory answered so far, in all workers."""
+    """Return the number of hits of a cache so far, in all workers."""
     text = httpx.get(world.ready.metrics_uri, trust_env=False, timeout=60).text
     found = [line for line in text.splitlines() if line.startswith("lakegate_memory_lookups_total")]
     return sum(float(line.rsplit(" ", 1)[1]) for line in found if f'memory="{memory}"' in line and 'hit"' in line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy about a role binds the role's members, through the door and not only in tests of Rego (threats, D31)."""
+"""A policy about a role applies to the role's members in HTTP requests, not only in tests of Rego (threats, D31)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 
 
 def make_role(world: World) -> str:
-    """A role of the default project that nobody is in: its maker would be, as its owner."""
+    """Create a role without members: its creator would be one as its owner, so the ownership is revoked."""
     body = {"name": unique("role")}
     made = asked_again(lambda: world.admin.post("/management/v1/role", body))
     assert made.status_code == 201, made.text
@@ -24,7 +24,7 @@ def make_role(world: World) -> str:
 
 
 def put_in(world: World, role: str, kind: str, member: str) -> None:
-    """Make a user or another role a member."""
+    """Make a user or another role a member of the role."""
     body = {"members": [{"type": kind, "id": member}]}
     done = asked_again(lambda: world.admin.post(f"/management/v1/role/{role}/members", body))
     assert done.status_code == 204, done.text
@@ -32,7 +32,7 @@ def put_in(world: World, role: str, kind: str, member: str) -> None:
 
 @contextmanager
 def contractors(world: World, *roles: str) -> Iterator[None]:
-    """These roles are contractors, whose hours are never."""
+    """Make these roles contractors without working hours until the block ends."""
     url = f"{world.ready.opa.url}/v1/data/policy_data/contractors"
     headers = {"Authorization": f"Bearer {world.ready.opa.token}"}
     before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
@@ -45,7 +45,7 @@ def contractors(world: World, *roles: str) -> Iterator[None]:
 
 
 def outcome(person: Person, path: str) -> tuple[int, bool]:
-    """(status, whether the policies' reason is told)."""
+    """Return (status, True if the message holds the policy's reason)."""
     answer = person.get(path)
     return answer.status_code, answer.status_code == 403 and "contractor_outside_hours" in error_of(answer)["message"]
 

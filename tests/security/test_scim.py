@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories that keep users and groups here (SCIM), attacked: by whom they trust, by who has their token, and by who
-was put out by them.
-"""
+"""Attacks on SCIM provisioning: by trusted directories, by holders of their tokens, and by removed users."""
 
 from __future__ import annotations
 
@@ -39,13 +37,13 @@ def table(world: World, ns: str) -> Table:
 
 
 def granted(world: World, person: Person, table: Table) -> None:
-    """The person reads the table by a grant of their own."""
+    """Grant the user `select` on the table."""
     entry = {"writes": [{"type": "select", "user": person.id}]}
     assert world.admin.post(world.grants_path("table", table.uuid), entry).status_code == 204
 
 
 def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Response:
-    """All of a user written anew, as Okta does it."""
+    """Replace a whole user by PUT, as Okta does."""
     kept = {name: user[name] for name in ("userName", "externalId", "active") if name in user}
     return directory.scim.ask("PUT", f"{USERS}/{user['id']}", json={"schemas": [CORE_USER], **kept, **changes})
 
@@ -133,7 +131,7 @@ def test_provisioning_token_ends_with_its_expiry_project_or_record(world: World,
 
 
 def test_engine_acting_for_a_provisioner_cannot_provision(world: World, entra: Directory) -> None:
-    """An engine may act for people in a warehouse; whom a company employs is nothing that lies in one."""
+    """An engine acts for users in a warehouse; the provisioning of users belongs to no warehouse."""
     engine, clerk = entra.comes(unique("engine")), entra.comes(unique("clerk"))
     for person in (engine, clerk):
         assert person.post("/management/v1/user", {}).status_code in (200, 201)
@@ -170,7 +168,7 @@ def test_scim_without_the_right_reveals_no_users(entra: Directory) -> None:
         assert scim_error(nobody.post(USERS, body)) == (403, "")
 
 
-# ---- what is somebody else's ----------------------------------------------------------------------------------------
+# ---- resources of other owners --------------------------------------------------------------------------------------
 
 
 def test_directory_of_one_project_manages_no_group_of_another(world: World, entra: Directory) -> None:
@@ -196,7 +194,7 @@ def test_directory_of_one_project_manages_no_group_of_another(world: World, entr
 
 
 def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Directory) -> None:
-    """Also one whose provider and source are the directory's, which stands for a group in tokens."""
+    """This includes a role with the directory's provider and source id, which stands for a group in tokens."""
     source = unique("src")
     by_hand = world.admin.post("/management/v1/role", {"name": unique("hand")}).json()
     by_source = world.admin.post(
@@ -265,7 +263,7 @@ def test_active_user_cannot_be_renamed_to_another_user(
 
 
 def test_deactivation_with_a_changed_name_is_applied(world: World, okta: Directory, table: Table) -> None:
-    """Entra ID sends both of whom it deletes: else the deletion of a person would be refused, and the person stay."""
+    """Entra ID sends both for a deleted user: if the gateway refused the new name, the user would stay active."""
     for way in ("PATCH", "PUT"):
         user = okta.user()
         person = okta.comes(user["userName"])
@@ -299,7 +297,7 @@ def test_user_name_with_special_syntax_gives_no_rights(
     }
     for directory, attribute in ((entra, "externalId"), (okta, "userName")):
         for name in names:
-            # Another test that shares the stack may have left one.
+            # Another test on the shared stack may have left one.
             for left in directory.scim.get(USERS, params={"filter": f'{attribute} eq "{name}"'}).json()["Resources"]:
                 assert directory.scim.delete(f"{USERS}/{left['id']}").status_code == 204
             body = {"userName": unique("u"), "externalId": unique("e")} | {attribute: name}
@@ -339,7 +337,7 @@ def test_last_administrator_cannot_be_removed_by_a_directory(world: World, attac
         world.sql("delete from scim_users where user_id = $1", world.admin.id)
 
 
-# ---- who was put out ------------------------------------------------------------------------------------------------
+# ---- deactivated and deleted users ----------------------------------------------------------------------------------
 
 
 def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: Directory, table: Table) -> None:
@@ -407,7 +405,7 @@ def test_deactivated_provisioner_loses_all_rights(world: World, entra: Directory
 
 
 def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked: Attacked, table: Table) -> None:
-    """404 would say that it is so: it is not, as long as OpenFGA still has what the deleted one held."""
+    """404 would confirm the deletion, but OpenFGA still has tuples of the deleted user or group."""
     entra, openfga = attacked.entra, attacked.shaky.parts["openfga"]
     user = entra.user()
     person = entra.comes(user["externalId"])
@@ -423,7 +421,7 @@ def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked
         openfga.become(GONE)
         try:
             first = entra.scim.delete(path)
-            # Nobody else finishes it meanwhile: the other gateway of this stack reaches OpenFGA.
+            # Keep the other gateway of this stack, which reaches OpenFGA, from completing the deletion.
             world.sql("update outbox set not_before = clock_timestamp() + interval '1 hour'")
             assert scim_error(first)[0] == 503, first.text
             assert (holder, "select") in world.tuples(f"table:{table.uuid}")

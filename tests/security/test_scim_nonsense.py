@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What directories (SCIM) may send that is too much, nonsense, or at the same time: bounded, refused, nothing lost."""
+"""Oversized, malformed and concurrent messages of directories (SCIM) are bounded or refused, and no change is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.security.attacked_directories import NOBODY, attacked, entra
 
 __all__ = ["attacked", "entra"]
 
-#: A refusal of what is too much or nonsense may take this long on a busy machine.
+#: Bound in seconds for the refusal of an oversized or malformed message, on a busy machine.
 SOON_SECONDS = 20.0
 
 
@@ -43,7 +43,7 @@ def test_filter_bombs_are_refused_quickly(entra: Directory) -> None:
             answer = entra.scim.get(path, params={"filter": bomb})
             assert time.monotonic() - started < SOON_SECONDS
             if answer.status_code == 414 or (answer.status_code == 400 and not answer.content):
-                continue  # the server in front: a line longer than it reads
+                continue  # refused by the HTTP server: the line exceeds its limit
             assert scim_error(answer) == (400, "invalidFilter"), bomb[:60]
     for query in ("startIndex=" + "9" * 5_000, "count=1e9", "count=0x10", "startIndex=\u0661", "count=1&count=2"):
         assert scim_error(entra.scim.get(f"{USERS}?{query}")) == (400, "invalidValue"), query[:40]
@@ -78,7 +78,7 @@ def test_body_bombs_are_refused_quickly_without_a_change(world: World, entra: Di
             answer = entra.scim.ask("PATCH", path, json={"schemas": [PATCH_OP], "Operations": some})
             assert time.monotonic() - started < SOON_SECONDS
             if answer.status_code in (200, 204):
-                # Read past: of what the other kind of resource alone has, and of parts that no name has.
+                # Ignored: members of the other resource type, and parts of a name that SCIM does not define.
                 other_kind = path == paths[0 if "members" in json.dumps(some) else 1]
                 assert other_kind or "name" in some[0]["value"], (path, some)
                 continue

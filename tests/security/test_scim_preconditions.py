@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The precondition of a SCIM change is part of what is decided and done: it is neither lost nor exchanged."""
+"""The precondition of a SCIM change is part of its decision and of its execution: it is neither lost nor replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["attacked", "entra"]
 
 
 def _changes(entra: Directory) -> list[tuple[str, str, dict[str, Any], str]]:
-    """(method, path, the request's parts, current version) of each conditional change, on resources made for it."""
+    """Return (method, path, request parts, current version) of each conditional change, on new resources."""
     made: list[tuple[str, str, dict[str, Any], str]] = []
     name = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "displayName", "value": unique("new")}]}
     for method in ("PATCH", "PUT", "DELETE"):
@@ -44,7 +44,7 @@ def test_every_conditional_change_checks_its_version(world: World, entra: Direct
 
 @pytest.mark.parametrize("first", [None, "own"])
 def test_idempotency_key_is_bound_to_its_precondition(entra: Directory, first: str | None) -> None:
-    """Without a precondition first, or with the current version: a retry with another one is another request."""
+    """The first request has no precondition or the current version; with another one, the retry is a new request."""
     for method, path, more, version in _changes(entra):
         key = {"Idempotency-Key": str(uuid.uuid4())}
         sent = key if first is None else {**key, "If-Match": version}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search by address finds only users whose address a provider verified or a directory gave (threats F07, C17)."""
+"""A search by address finds only users whose address a provider verified or a directory supplied (threats F07, C17)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEARCH = "/management/v1/search/user"
 
 
 def found(world: World, text: str) -> list[dict[str, Any]]:
-    """What an administrator finds."""
+    """Return the users that an administrator's search finds."""
     answer = world.admin.post(SEARCH, {"search": text})
     assert answer.status_code == 200, answer.text
     users: list[dict[str, Any]] = answer.json()["users"]
@@ -24,13 +24,13 @@ def found(world: World, text: str) -> list[dict[str, Any]]:
 
 
 def ids(world: World, text: str) -> list[str]:
-    """The ids of what an administrator finds."""
+    """Return the ids of the users that an administrator's search finds."""
     return [each["id"] for each in found(world, text)]
 
 
 @pytest.fixture
 def boss(world: World) -> tuple[Person, str]:
-    """Somebody whose address the provider verified, and the address."""
+    """Return (user whose address the provider verified, that address)."""
     address = f"{uuid.uuid4().hex}@corp.example"
     person = world.person_with(unique("claimed"), email=address, email_verified=True, name="The Boss")
     assert person.post(USER, {}).status_code in (200, 201)

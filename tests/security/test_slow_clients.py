@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that send slowly, much or nothing, and requests that take too long, against the real server.
+"""Clients that send slowly, too much or nothing, and requests that take too long, against the real server.
 
-A second gateway with short limits serves, so that the limits are seen and nobody waits long for them.
+The tests use a second gateway with short limits, so that each limit is reached soon.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.chaos
 HEADERS, SILENCE, WHOLE = 4.0, 3.0, 8.0
 LARGEST = 100_000
 _BUSY = 5.0
-"""What a machine that stands still for moments may add."""
+"""Tolerance in seconds for pauses of the machine."""
 
 
 @pytest.fixture(scope="module")
 def strict(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a gateway that waits for nobody."""
+    """Return the address of a gateway with short time limits."""
     limits = {
         "MAX_HEADER_TIME": f"{HEADERS}s",
         "MAX_REQUEST_SILENCE": f"{SILENCE}s",
         "MAX_REQUEST_TIME": f"{WHOLE}s",
         "MAX_REQUEST_BODY_SIZE": str(LARGEST),
-        # All of these clients are one principal; its share is what test_fair_shares.py is about.
+        # All of these clients are one principal; `test_fair_shares.py` tests its share.
         "SHARES__REQUESTS": "300",
         "SHARES__TOTAL_REQUESTS": "400",
     }
@@ -64,7 +64,7 @@ def _head(world: World, path: str, *more: str) -> str:
 
 
 def _closed(connection: socket.socket) -> tuple[bytes, float]:
-    """(what was answered until the server closed, how long that took)."""
+    """Return (bytes received until the server closed the connection, seconds until then)."""
     began, answer = time.monotonic(), b""
     with connection:
         while True:
@@ -139,13 +139,13 @@ def test_oversized_body_is_refused_without_being_read(there: Person, world: Worl
             f"{world.root}/namespaces", content=content, headers={"Content-Type": "application/json"}
         )
     except (httpx.WriteError, httpx.RemoteProtocolError):
-        return  # closed while it was still being sent: refused as well
+        return  # the server closed the connection during the upload: a refusal too
     assert (answer.status_code, error_of(answer)["type"]) == (413, "PayloadTooLarge")
 
 
 @pytest.fixture
 def hold(world: World) -> Iterator[None]:
-    """Nobody can make a namespace for as long as this is held."""
+    """Lock the table of namespaces during the test, so that no namespace can be created."""
 
     async def lock() -> asyncpg.Connection:
         connection = await asyncpg.connect(world.ready.postgres)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threats D08 and F06: the gateway as a way to addresses that the author of a storage profile cannot reach."""
+"""Storage profiles give their author no access to addresses that only the gateway reaches (threats D08 and F06)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def creation(world: World, **profile: Any) -> dict[str, Any]:
 
 
 def failed(answer: httpx.Response) -> dict[str, dict[str, Any]]:
-    """The failed checks of a report by name."""
+    """Return the failed checks of a report by name."""
     assert answer.status_code == 200, answer.text
     return {check["name"]: check for check in answer.json()["checks"] if check["status"] == "failed"}
 
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """A port that takes connections and never answers."""
+    """Yield the address of a port that accepts connections and never answers."""
     held: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -58,7 +58,7 @@ def silent() -> Iterator[str]:
 
 @contextmanager
 def gateway(world: World, log: Path, **settings: str) -> Iterator[httpx.Client]:
-    """Another gateway on the same stack, and the administrator as its client."""
+    """Run another gateway on the same stack; yield an HTTP client of the administrator."""
     headers = {"Authorization": f"Bearer {world.admin.token}"}
     with (
         second_gateway(world.ready, log, **settings) as (base, _),
@@ -73,7 +73,7 @@ NONSENSE = (b"<html>an intranet page</html>", b"{}", b"", b"\xff\xfe", b"<Assume
 
 @pytest.mark.threat("LG-DEC-05")
 def test_f06_redirect_of_an_allowed_endpoint_is_not_followed(world: World) -> None:
-    """A failed validation takes six seconds whatever the endpoint did, so all statuses are tried at once."""
+    """A failed validation takes six seconds for each endpoint, so all statuses are tried concurrently."""
 
     def tried(status: int) -> None:
         with serving(body=b"inner") as inner, serving(status, {"location": f"{inner.url}/"}) as outer:
@@ -151,7 +151,7 @@ def test_d08_a_warehouse_whose_endpoint_is_no_longer_allowed_is_not_used(world: 
 def test_f06_reports_do_not_distinguish_open_closed_and_unknown_endpoints(world: World, field: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    # What a socket sends that speaks no HTTP, one that is silent, an HTTP server, a port and a name that nobody has.
+    # Two HTTP servers, a closed port, a silent port, and a host name that does not resolve.
     with silent() as quiet, serving(404, body=b"no bucket") as open_port, serving(500, body=b"broken") as broken:
         places = [open_port.url, broken.url, closed, quiet, "http://nobody-has-this-name.invalid:9"]
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storage of a warehouse is changed by `manage_storage` alone (threats, F11): a change of the endpoint or of the
-credential redirects the data of all users and outlives the right of the user who made it.
+"""Only `manage_storage` permits changes to the storage of a warehouse (threats, F11).
+
+A change of the endpoint or of the credential redirects the data of all users and outlives the right of the user who
+made it.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ def place() -> str:
 
 @pytest.fixture(scope="module")
 def made(world: World, place: str) -> Made:
-    """A warehouse of the administrator."""
+    """Create a warehouse of the administrator."""
     return warehouses.make(world, **warehouses.stored_at(world, place))
 
 
 def changes(world: World, place: str) -> dict[str, dict[str, Any] | None]:
-    """Every request that reads or changes the storage, each of which would succeed."""
+    """Return the body of each request that reads or changes the storage, by path suffix; each would succeed."""
     storage = {
         "storage-profile": warehouses.profile(world, place),
         "storage-credential": warehouses.credential(world),
@@ -67,7 +69,7 @@ def test_no_other_privilege_on_the_warehouse_changes_its_storage(
     body = {"storage-profile": elsewhere, "storage-credential": warehouses.credential(world)}
     assert told(person.post(f"{made.path}/storage", body))[:2] == (403, "WarehouseActionForbidden")
     assert version(world, made) == before
-    # And none of them leads to it.
+    # None of these privileges permits granting `manage_storage` either.
     given = person.post(
         world.grants_path("warehouse", made.id), {"writes": [{"type": "manage_storage", "user": person.id}]}
     )
@@ -111,7 +113,7 @@ def test_the_creator_of_a_warehouse_manages_its_storage_and_a_later_owner_does_n
         assert answers(world, creator, made, prefix) == {(200, "")}
         world.grant("ownership", heir, "warehouse", made.id)
         assert answers(world, heir, made, prefix) == {(403, "WarehouseActionForbidden")}
-        # Security administrators hand it out, without holding it.
+        # Security administrators can grant it without holding it.
         guard = world.stranger("guard")
         world.grant("security_admin", guard, "project", world.project)
         world.grant("manage_storage", heir, "warehouse", made.id, by=guard)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forged, foreign and odd tokens against the running gateway (`docs/threats.md`, LG-AUT).
+"""Forged, foreign and malformed tokens against the running gateway (`docs/threats.md`, LG-AUT).
 
-Each is 401, none reaches a door.
+Each request gets 401 and reaches no door.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def _part(token: str, number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def genuine(world: World) -> str:
-    """A token the gateway takes."""
+    """Return a valid token."""
     return world.alice.token
 
 
 @pytest.fixture(scope="module")
 def own_key() -> RSAPrivateKey:
-    """An attacker's key pair."""
+    """Return a key pair of the attacker."""
     return rsa.generate_private_key(65537, 2048)
 
 
 def _public(key: rsa.RSAPublicKey) -> dict[str, str]:
-    """As a JSON Web Key."""
+    """Return the key as a JSON Web Key."""
     numbers = key.public_numbers()
     return {
         "kty": "RSA",
@@ -81,7 +81,7 @@ def _rejected(world: World, token: str) -> None:
 
 
 def _signed(header: dict[str, Any], claims: dict[str, Any], key: RSAPrivateKey) -> str:
-    """Any header, whatever a library would think of it, under a good RS256 signature."""
+    """Return a token with any header, also one that a library would reject, and a valid RS256 signature."""
     signing_input = f"{_b64(json.dumps(header).encode())}.{_b64(json.dumps(claims).encode())}"
     return f"{signing_input}.{_b64(key.sign(signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
@@ -111,7 +111,7 @@ def test_token_signed_with_another_key_is_refused(world: World, genuine: str, ow
 
 @pytest.mark.threat("LG-AUT-02")
 def test_public_key_as_hmac_secret_is_refused(world: World, genuine: str) -> None:
-    """C02."""
+    """Threat C02."""
     configuration = httpx.get(
         f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60
     ).json()
@@ -133,7 +133,7 @@ def test_public_key_as_hmac_secret_is_refused(world: World, genuine: str) -> Non
 
 @pytest.fixture
 def evil_issuer(own_key: RSAPrivateKey) -> Iterator[tuple[str, list[str]]]:
-    """A provider of the attacker, with a list of what was fetched from it."""
+    """Run a provider of the attacker; yield (its address, the list of paths fetched from it)."""
     fetched: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -160,7 +160,7 @@ def evil_issuer(own_key: RSAPrivateKey) -> Iterator[tuple[str, list[str]]]:
 def test_token_of_an_unknown_issuer_causes_no_fetch(
     world: World, genuine: str, own_key: RSAPrivateKey, evil_issuer: tuple[str, list[str]]
 ) -> None:
-    """C04, C08, K11."""
+    """Threats C04, C08 and K11."""
     base, fetched = evil_issuer
     header = {"alg": "RS256", "kid": "evil", "typ": "JWT"}
     claims = {**_part(genuine, 1), "iss": base}
@@ -171,7 +171,7 @@ def test_token_of_an_unknown_issuer_causes_no_fetch(
 
 
 def _links(base: str, key: RSAPrivateKey) -> tuple[dict[str, Any], ...]:
-    """Headers that name a key of the attacker."""
+    """Return headers that refer to a key of the attacker."""
     return ({"jku": f"{base}/jwks"}, {"x5u": f"{base}/x5u"}, {"jwk": _public(key.public_key())})
 
 
@@ -187,7 +187,7 @@ def test_key_references_in_the_header_are_ignored(
 
 @dataclass(frozen=True)
 class Provided:
-    """Tokens that the identity provider itself could have signed: only what a test changes is wrong with them."""
+    """Tokens with the identity provider's valid signature; only the changes that a test makes are wrong."""
 
     world: World
     header: dict[str, Any]
@@ -201,7 +201,7 @@ class Provided:
         return _signed({**self.header, **(header or {})}, changed, self.key)
 
     def ask(self, header: Mapping[str, Any] | None = None, without: str = "", **claims: Any) -> int:
-        """Return the status of a request with such a token; a refusal has the form of one."""
+        """Return the status of a request with such a token; check the form of a refusal."""
         token = self.token(header, without, **claims)
         status = _ask(self.world, f"Bearer {token}").status_code
         if status != 200:
@@ -211,11 +211,11 @@ class Provided:
 
 @pytest.fixture(scope="module")
 def provided(world: World, genuine: str) -> Provided:
-    """Sign with the key of the stack's identity provider."""
+    """Return the token factory with the key of the stack's identity provider."""
     key = serialization.load_pem_private_key(world.provider_key(), None)
     assert isinstance(key, RSAPrivateKey)
     made = Provided(world, _part(genuine, 0), _part(genuine, 1), key)
-    # Without this, every refusal below could be one of the signature.
+    # Control: without it, each refusal below could be one of the signature.
     assert made.ask() == 200
     return made
 
@@ -252,7 +252,7 @@ def test_an_issuer_that_is_missing_or_no_text_is_refused(world: World, provided:
 
 @pytest.mark.threat("LG-AUT-07", "LG-AUT-11")
 def test_token_for_another_audience_is_refused(provided: Provided) -> None:
-    """An ID token, for instance, is for the client and names it as its audience."""
+    """An ID token, for example, names the client as its audience."""
     own = provided.claims["aud"]
     [name] = [own] if isinstance(own, str) else own
     for audience in ("somebody-else", [], ["somebody-else"], "", name.upper(), f"{name} ", f"{name}x", None, 5, [5]):
@@ -288,7 +288,7 @@ def test_authorization_header_without_a_token_is_refused(world: World, authoriza
 
 @pytest.mark.threat("LG-AUT-12")
 def test_request_with_two_tokens_is_refused(world: World, genuine: str) -> None:
-    """C15: two readers could take different ones."""
+    """Threat C15: two components could read different tokens."""
     assert _ask(world, [f"Bearer {genuine}", f"Bearer {world.admin.token}"]).status_code == 401
     assert _ask(world, f"Bearer {genuine}, Bearer {world.admin.token}").status_code == 401
     assert _ask(world, f"Bearer {genuine} {world.admin.token}").status_code == 401
@@ -305,7 +305,7 @@ def test_token_outside_the_authorization_header_is_ignored(world: World, genuine
 
 @pytest.mark.threat("LG-AUT-14")
 def test_token_authenticates_its_subject_only(world: World) -> None:
-    """C17: no header makes carol somebody else."""
+    """Threat C17: no header changes carol's identity."""
     headers = {"X-Forwarded-User": "oidc~admin", "X-User": "oidc~admin", "X-Real-User": "admin"}
     who = world.carol.get("/management/v1/whoami", headers=headers)
     assert who.json()["id"] == "oidc~carol"
@@ -313,7 +313,7 @@ def test_token_authenticates_its_subject_only(world: World) -> None:
 
 @pytest.mark.threat("LG-DEC-01")
 def test_every_route_but_health_needs_a_token(world: World) -> None:
-    """D01, over what the configuration offers and what management serves."""
+    """Threat D01, for the endpoints that the configuration lists and for the management API."""
     config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
     asked = [endpoint.split(" ", 1) for endpoint in config["endpoints"]]
     paths = [

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of callers without any right cost little, whatever the objects they name hold (threats F02 and F04).
+"""Requests of callers without rights cost little, whatever the objects that they name contain (threats F02 and F04).
 
-Documents are read after the permit: naming a table with a large metadata document is as cheap as naming a small one.
+Documents are read after authorization: naming a table with a large metadata document costs as little as naming a small
+one.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ LARGE = 8 * MIB
 
 
 def make_large(world: World, *tables: Table) -> None:
-    """Let the stored documents of the tables be 8 MiB long, under a location of their own as every document; blanks
-    between two members mean nothing.
+    """Enlarge the stored documents of the tables to 8 MiB by blanks between two members.
+
+    Each document gets a metadata location of its own, as every document has.
     """
     for table in tables:
         done = world.sql(
@@ -40,13 +42,13 @@ def make_large(world: World, *tables: Table) -> None:
 
 
 def about(world: World, table: Table, action: str = "read_data") -> dict[str, Any]:
-    """A check about oneself on a table by its name."""
+    """Return a check about the caller on a table by its name."""
     named = {"warehouse-id": world.warehouse, "namespace": [table.namespace], "table": table.name}
     return {"operation": {"table": {**named, "action": action}}}
 
 
 def batch(by: Person, checks: list[dict[str, Any]]) -> httpx.Response:
-    """A batch of checks, asked again when too much is going on."""
+    """Send a batch of checks; retry after 429 and 503."""
     return asked_again(lambda: by.post("/management/v1/action/batch-check", {"checks": checks}))
 
 
@@ -78,7 +80,9 @@ class Peak:
 
 @pytest.mark.threat("LG-DIS-17")
 def test_batch_checks_on_large_tables_use_bounded_memory(world: World, ns: str) -> None:
-    """F02: eight small requests of a stranger at one time, each about twenty tables with documents of 8 MiB."""
+    """Threat F02: one user without rights sends eight concurrent requests about twenty tables with documents of 8
+    MiB.
+    """
     tables = [world.table(ns) for _ in range(20)]
     make_large(world, *tables)
     stranger = world.stranger()
@@ -110,7 +114,7 @@ def test_checks_of_a_large_table_do_not_read_its_document(world: World, ns: str)
 
 
 def test_every_load_has_location_document_and_etag_of_one_commit(world: World, ns: str) -> None:
-    """Loads race commits: the metadata file that is named was made by the commit whose number the document holds."""
+    """Loads run beside commits: the named metadata file and the returned document must be of the same commit."""
     table = world.table(ns)
     written: dict[str, str] = {}
     failed: list[str] = []
@@ -148,7 +152,9 @@ ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata"
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-18")
 def test_checks_of_invisible_and_absent_tables_take_equally_long(world: World, ns: str) -> None:
-    """F04: two hundred questions of a stranger about ten tables. Absent ones took 13 ms, invisible ones seconds."""
+    """Threat F04: two hundred checks about ten tables. In the defect, absent tables took 13 ms and invisible ones
+    seconds.
+    """
     there = [world.table(ns) for _ in range(10)]
     absent = [replace(table, name=unique("absent")) for table in there]
     stranger = world.stranger()
@@ -160,7 +166,7 @@ def test_checks_of_invisible_and_absent_tables_take_equally_long(world: World, n
             began = time.perf_counter()
             answer = stranger.post("/management/v1/action/batch-check", {"checks": checks})
             if answer.status_code in (429, 503):
-                # The caller's share is used up for now; the wait for it is not what is measured.
+                # Wait for the caller's share, which is used up; the wait is not measured.
                 time.sleep(float(answer.headers["Retry-After"]))
                 continue
             took.append(time.perf_counter() - began)

@@ -11,5 +11,5 @@ from tests.contract.world import World
 
 @pytest.fixture(scope="session")
 def catalog(world: World) -> JavaCatalog:
-    """One client for all tests."""
+    """Return one client for all tests."""
     return JavaCatalog(world)

@@ -48,7 +48,7 @@ SORT = (add_order(order(1)), default_order())
 
 @pytest.fixture
 def table(catalog: JavaCatalog, ns: str) -> JavaTable:
-    """A table of two columns, neither partitioned nor sorted."""
+    """Create a table of two columns, neither partitioned nor sorted."""
     return catalog.create_table(ns, "tbl")
 
 

@@ -35,7 +35,7 @@ from tests.contract.world import World, unique
 
 @pytest.fixture
 def table(catalog: JavaCatalog, ns: str) -> JavaTable:
-    """A table of two columns."""
+    """Create a table of two columns."""
     return catalog.create_table(ns, "tbl")
 
 

@@ -51,7 +51,7 @@ def _written(base: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def table(catalog: JavaCatalog, ns: str) -> JavaTable:
-    """A table with a snapshot."""
+    """Create a table with a snapshot."""
     made = catalog.create_table(ns, "tbl")
     made.append()
     return made

@@ -38,7 +38,7 @@ ANY_DIALECT = {"action": "set-properties", "updates": {"replace.drop-dialect.all
 
 @pytest.fixture
 def view(catalog: JavaCatalog, ns: str) -> JavaView:
-    """A view of one dialect."""
+    """Create a view of one dialect."""
     return catalog.create_view(ns, "view")
 
 
