@@ -95,7 +95,7 @@ def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
 
 @pytest.fixture(scope="module")
 def before() -> set[int]:
-    """Return the ids of the processes that ran before: other tests have a Spark of their own."""
+    """Return the ids of the child processes that already ran: other tests have a Spark of their own."""
     return {process.pid for process in family(psutil.Process())}
 
 

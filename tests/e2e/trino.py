@@ -145,7 +145,7 @@ def installed() -> Path:
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    """Extract the needed parts without the top folder. Hard links become files."""
+    """Extract the needed parts without the top folder. Hard links become copies."""
     with tarfile.open(archive) as packed:
         for entry in packed:
             name = entry.name.partition("/")[2]

@@ -107,7 +107,7 @@ CELLS = [
     Cell("comment on view {v} is 'said'", "view {v} commit"),
     Cell("alter view {v} rename to {s}.{n}", "view {v} rename"),
     Cell("drop view {v}", "view {v} drop"),
-    # ---- procedures, and statements that are denied to every user ----------------------------------------------------
+    # ---- procedures, and statements that are denied to every user
     Cell("call ice.system.rollback_to_snapshot('{s}', 'orders', {new})", "warehouse delete", "table orders commit"),
     Cell("call ice.system.unregister_table('{s}', '{tn}')", "table {t} drop"),
     Cell("set session ice.expire_snapshots_min_retention = '0s'", NOBODY),
