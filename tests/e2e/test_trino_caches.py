@@ -141,8 +141,8 @@ def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
 
 
 def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, bool]]:
-    """Return the attacks that succeed, on a table that was never read through Trino (`cold`) and on one that its owner
-    has just read (`warm`).
+    """Return the outcome of each attack on a table that was never read through Trino (`cold`), and on one that its
+    owner has just read (`warm`).
     """
     try:
         with site(world, folder, **properties) as at:

@@ -96,7 +96,7 @@ def test_former_name_of_another_column_is_not_read(world: World, lake: Lake) -> 
 
 @pytest.fixture
 def unenforcing(world: World, lake: Lake) -> Iterator[None]:
-    """Remove the `enforcer` trust from Trino until the end of the block."""
+    """Revoke Trino's `enforcer` grant until the end of the test."""
     world.revoke("enforcer", lake.service, "warehouse", world.warehouse)
     yield
     world.grant("enforcer", lake.service, "warehouse", world.warehouse)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Trino for the tests: downloaded once with Maven, verified by checksum, trimmed, and started on loopback.
 
-The download is 800 MB and Trino needs a newer Java than Spark, so these tests are opt-in (`make test-trino`).
-`python -m tests.e2e.trino` downloads nothing; it fails if a run would need a download or lacks a requirement.
+The download is 800 MB and Trino needs a newer Java than Spark, so these tests are opt-in (`make test-trino`). `python
+-m tests.e2e.trino` downloads nothing; it fails if a run would need a download or lacks a requirement.
 """
 
 from __future__ import annotations
@@ -233,8 +233,7 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **
     """Run Trino on the world's warehouse with this bridge; `service` is its identity at the catalog.
 
     `properties` are further properties of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any,
-    the
-    caches are off, as `docs/trino.md` demands.
+    the caches are off, as `docs/trino.md` demands.
     """
     properties = properties or {"iceberg__metadata_cache__enabled": "false"}
     java, server = java_home(), installed()

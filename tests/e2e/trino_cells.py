@@ -18,8 +18,8 @@ _ALL = "id,region,ssn"
 class Cell:
     """A statement and its checks. All of them must pass; of checks separated by a bar, one must.
 
-    A check is `<kind> <name> <action>`. A namespace is `.` or one below it. After `read_columns` follow the columns.
-    In the statement `{s}` is the schema. `{t}`, `{v}` and `{f}` are a table, a view and a schema created for this run.
+    A check is `<kind> <name> <action>`. A namespace is `.` or one below it. After `read_columns` follow the columns. In
+    the statement `{s}` is the schema. `{t}`, `{v}` and `{f}` are a table, a view and a schema created for this run.
     `{n}` is an unused name, `{tn}` the table's name alone, `{old}` and `{new}` are snapshots of `orders`.
     """
 

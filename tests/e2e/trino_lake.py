@@ -56,8 +56,7 @@ class Lake:
 
 def _people(world: World, schema: str) -> dict[str, Person]:
     """Return the users by role. `other` has its own schema and a grant on one view of this one; `columns` may read two
-    of
-    three columns of `orders`.
+    of three columns of `orders`.
     """
     people = {
         "stranger": world.contractor,
@@ -116,7 +115,7 @@ def trino_lake(world: World, engine: Engine) -> Iterator[Lake]:
 
 @contextmanager
 def _enforcing(world: World, service: Person) -> Iterator[None]:
-    """Register the service as a trusted enforcer of column grants until the end of the block."""
+    """Grant the service `enforcer` on the warehouse until the end of the block."""
     world.grant("enforcer", service, "warehouse", world.warehouse)
     try:
         yield

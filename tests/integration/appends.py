@@ -48,8 +48,7 @@ class Ledger:
 
     def note(self, tried: Try, answer: httpx.Response | None) -> bool:
         """Record an answer, None for a broken connection; return True if it acknowledged the append. The outcome of a
-        5xx is
-        unknown.
+        5xx is unknown.
         """
         with self._lock:
             if answer is None or answer.status_code >= 500:

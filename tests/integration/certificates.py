@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private certificate authority, and servers whose certificates it signed."""
+"""A private certificate authority, and servers with certificates that it signed."""
 
 from __future__ import annotations
 

@@ -108,8 +108,7 @@ def empty_stack() -> Iterator[Ready]:
 @pytest.fixture
 def start_stack() -> Iterator[StartStack]:
     """Return a function that starts a separate stack: `start_stack(empty=True)`, `start_stack(data=path)`. The stacks
-    are
-    stopped after the test.
+    are stopped after the test.
     """
     with ExitStack() as started:
 

@@ -51,8 +51,7 @@ def die() -> None:
 
 class Child:
     """One run. `kill_at` is the number of the boundary at which it dies, counted over all tasks; some boundaries are in
-    the
-    middle of a write to OpenFGA.
+    the middle of a write to OpenFGA.
     """
 
     def __init__(self, order: Mapping[str, Any]) -> None:

@@ -144,8 +144,7 @@ class Walker:
 
     def _try(self, what: str, thing: Thing, request: Request, after: State) -> bool:
         """Send the request until its outcome is known; return True for a success. If the outcome is still unknown at
-        the
-        deadline, return False and leave the request pending.
+        the deadline, return False and leave the request pending.
         """
         thing.pending, thing.after = request, after
         deadline = time.monotonic() + _PATIENCE

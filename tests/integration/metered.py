@@ -2,8 +2,8 @@
 """A gateway inside the test process, on a real stack's PostgreSQL, OpenFGA and OPA, that measures the cost of a
 request.
 
-Work is assigned to a request through a context variable. Background work (delivery, drift, health, the audit writer)
-is therefore in no request's cost.
+Work is assigned to a request through a context variable. Background work (delivery, drift, health, the audit writer) is
+therefore in no request's cost.
 """
 
 from __future__ import annotations
@@ -139,8 +139,7 @@ def _counted(stack: Ready) -> Iterator[None]:
 
 def _gateway_frames() -> tuple[str, ...]:
     """Return the gateway's functions on this task's call stack, outermost first. Coroutines that await another one
-    count,
-    functions of libraries do not.
+    count, functions of libraries do not.
     """
     found: list[str] = []
     frame: FrameType | None = sys._getframe(1)

@@ -358,10 +358,8 @@ class Proxy:
     """A proxy before OpenFGA that delays writes as `plan` says, and forwards them even if the client has disconnected.
 
     `plan` receives the body of a write and returns the delay in seconds, `HELD` to wait for `release`, or a negative
-    number
-    to lose the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine, is lost
-    too:
-    a server discards requests that it does not begin in time.
+    number to lose the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine,
+    is lost too: a server discards requests that it does not begin in time.
     """
 
     def __init__(self, target: str, *, latest: float = math.inf) -> None:

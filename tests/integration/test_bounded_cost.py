@@ -168,8 +168,7 @@ async def _survey(
 
 async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
     """Return the cost of a repeated request. OPA's cached decisions are not used while the policies' revision is more
-    than a
-    second old, as after a start or on a stalled machine; then the request is sent again.
+    than a second old, as after a start or on a stalled machine; then the request is sent again.
     """
     for _ in range(40):
         cost = await _ask(gateway, token, asked, n)
@@ -255,7 +254,7 @@ def test_task_list_cost_depends_on_grants_and_not_on_tasks(stack: Ready, place: 
 
 
 def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place, opa_lasting: None) -> None:
-    """The extra check is `delegate`. Both checks are sent in one batch; with both results cached, none is sent."""
+    """The extra check is `delegate`, sent concurrently with the other one. With both results cached, none is sent."""
     engine, user = stack.users["etl"], stack.users["admin"]
     grants = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
     given = [{"type": "delegate", "user": engine.id}]

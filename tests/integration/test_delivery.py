@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delivery of tuples from PostgreSQL to OpenFGA, both real: the desired tuples, the changes of revisions, and late
-writes.
-The tests call the gateway's code directly, so no other process delivers.
+writes. The tests call the gateway's code directly, so no other process delivers.
 """
 
 from __future__ import annotations
@@ -355,8 +354,7 @@ async def test_shortened_expiry_advances_revisions(rig: Rig) -> None:
 @dataclass
 class Overtaken:
     """The part of a permit that `revalidate_decision` reads, for a caller whose rights stay. `moves` is the number of
-    new
-    decisions that are each overtaken by an unrelated revocation.
+    new decisions that are each overtaken by an unrelated revocation.
     """
 
     rig: Rig

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata documents on a real PostgreSQL: no resolution reads one, a cached one is never stale, and each commit
-updates
-the excerpt.
+updates the excerpt.
 """
 
 from __future__ import annotations

@@ -149,8 +149,8 @@ def test_object_moved_in_openfga_is_moved_back(world: World, relations: Relation
 
 def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> httpx.Response:
     """Post a change until it succeeds, and return the answer. A gateway revalidates a decision before COMMIT if a right
-    was
-    revoked meanwhile, and gives up if that is overtaken again; under concurrent revocations the request needs a retry.
+    was revoked meanwhile, and gives up if that is overtaken again; under concurrent revocations the request needs a
+    retry.
     """
     answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text

@@ -20,7 +20,7 @@ REFUSED = (409, "LastServerAdmin")
 
 @dataclass(frozen=True)
 class Begun:
-    """A bootstrapped server: its first administrator, and the other users."""
+    """A bootstrapped server, its first administrator, and its users."""
 
     world: World
     first: Person

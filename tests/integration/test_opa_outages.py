@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An OPA that is slow, broken or incomplete: no request is allowed, each raises the typed error, and no message
-contains
-the token.
+contains the token.
 """
 
 from __future__ import annotations

@@ -71,9 +71,7 @@ class World:
             object_ = chance.choice(self.objects)
             relation = chance.choice(GRANTABLE[object_.split(":")[0]])
             subject = chance.choice(subjects)
-            if (
-                subject != f"{object_}#assignee"
-            ):  # OpenFGA rejects a tuple that relates a role's members to the role itself
+            if subject != f"{object_}#assignee":  # OpenFGA rejects this self-reference
                 self.grants.add((subject, relation, object_))
         self.managed = {each for each in spaces if chance.random() < 0.25}
 

@@ -371,8 +371,7 @@ async def _call(endpoint: str, method: str, path: str, body: Any) -> Any:
 @pytest.mark.parametrize("assumed", [False, True])
 async def test_hinted_list_equals_single_checks(client: FgaClient, assumed: bool) -> None:
     """The tables are granted by the hinted relation, by an expired grant, by other relations, or not at all. Granted
-    tables
-    outside the list must not matter.
+    tables outside the list must not matter.
     """
     role, who = uuid4(), f"oidc~{uuid4()}"
     holder = role_members(role) if assumed else user_object(who)

@@ -59,8 +59,7 @@ def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
 
 def _creations(world: World, ns: str, place: str) -> list[Ask]:
     """Return a request for every way to claim a new location: a table, a staged table, a committed creation, a
-    transaction, a
-    view.
+    transaction, a view.
     """
     root, at = world.root, f"{world.root}/namespaces/{ns}"
     table = {"schema": SCHEMA, "location": place}

@@ -48,8 +48,7 @@ _SHORT_AND_LONG = [
 
 def _refusals(ledger: Ledger) -> Counter[str]:
     """Return the number of conflicts by kind. A failed requirement of the client counts as "requirement"; only the
-    client can
-    resolve it.
+    client can resolve it.
 
     An overloaded machine answers 429, which means that nothing was changed; it is no conflict.
     """

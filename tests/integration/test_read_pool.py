@@ -103,7 +103,7 @@ def table(world: World) -> Table:
 
 @pytest.fixture(scope="module")
 def lost(world: World, table: Table) -> Person:
-    """A user whose grant on the table is revoked after the copy was made."""
+    """Create a user with a grant on the table, which is revoked after the copy was made."""
     person = world.stranger()
     world.grant("select", person, "table", table.uuid)
     return person

@@ -130,7 +130,7 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     event.listen(database._engine.sync_engine, "before_cursor_execute", count)
     found = await resolver.resolve(asked, caller)
     assert found.rows == singly
-    # The server is the only reference of its kind and is resolved without a list.
+    # The server is the only reference of its kind and is resolved in another way.
     sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
     named = {lookup_of(ref) for ref in asked if says_where(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "and one for where what is named by path would lie"

@@ -30,8 +30,7 @@ ON_ROLE = ObjectKey(ObjectType.ROLE, ROLE.id)
 
 class Ground:
     """Separate tables, so that no other test sees what is committed: a server whose only administrator is DIRECT, and a
-    role
-    without a grant on the server, with MEMBER in it.
+    role without a grant on the server, with MEMBER in it.
     """
 
     def __init__(self, database: Database, schema: str) -> None:

@@ -240,10 +240,10 @@ class Shaky:
 
 @contextmanager
 def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
-    """Start another gateway on the same stack, on ports of its own; yield its address and its main process.
+    """Start another gateway on the same stack with free ports; yield its address and its main process.
 
-    It has a single worker process unless `WORKERS` says otherwise: each one costs seconds to start. Another stack may
-    take a port between the choice and the start; then other ports are chosen.
+    It has one worker process unless `WORKERS` is set: each worker takes seconds to start. Another stack may take a port
+    between the choice and the start; then other ports are chosen.
     """
     for _ in range(_PORT_CHOICES):
         with contextlib.suppress(_PortTaken), _second_gateway(ready, log, settings) as started:
