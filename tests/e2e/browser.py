@@ -66,9 +66,7 @@ class Browser:
         return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, css: str, text: str | None = None) -> str:
-        """Return the id of the first displayed element that matches, and contains `text` if given; wait until there is
-        one.
-        """
+        """Wait for a displayed element that matches and contains `text`, if given; return its id."""
 
         def shown() -> str | None:
             for found in self._ask("POST", "/elements", {"using": "css selector", "value": css}):
@@ -113,7 +111,7 @@ class Browser:
         self._ask("POST", "/window", {"handle": handle})
 
     def console(self) -> list[str]:
-        """Return the page's console messages since the last call, including violations of the Content-Security-Policy."""
+        """Return the page's console messages since the last call, which include Content-Security-Policy violations."""
         return [each["message"] for each in self._ask("POST", "/se/log", {"type": "browser"})]
 
     def resize(self, width: int, height: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB, an independent client in C++, through the gateway. It commits with `transactions/commit` even for one table."""
+"""DuckDB, an independent C++ client, through the gateway. It commits with `transactions/commit` even for one table."""
 
 from __future__ import annotations
 

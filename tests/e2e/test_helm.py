@@ -82,7 +82,7 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def validate() -> Callable[[Path, str], str]:
-    """Return a function that validates a file of documents against Kubernetes' schemas and returns the errors as text."""
+    """Return a function that validates a file against Kubernetes' schemas and returns the errors as text."""
     program = locked_environment(cache(settings.load()), "helm", lambda _: None) / "bin" / "kubernetes-validate"
 
     def run(file: Path, version: str) -> str:

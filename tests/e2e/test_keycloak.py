@@ -246,9 +246,7 @@ def _kid(token: str) -> str:
 
 
 def _until(company: Company, token: str, wanted: set[int]) -> None:
-    """Wait for one of the wanted statuses, at most for the time after which the gateway reads the provider's keys
-    again.
-    """
+    """Wait for one of the wanted statuses, until the gateway must have read the provider's new keys."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (status := company.status(token)) not in wanted:
         assert time.monotonic() < deadline, status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark moves tables: it renames them, moves them to other namespaces, registers them again, and drops them with purge."""
+"""Spark moves tables: it renames them, changes their namespace, registers them again, and purges them."""
 
 from __future__ import annotations
 

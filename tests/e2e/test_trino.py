@@ -135,7 +135,7 @@ def test_the_bearer_of_a_user_as_extra_credential_has_the_users_rights(lake: Lak
 
 @pytest.mark.parametrize("name", [ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:id_token", "token"])
 def test_user_cannot_choose_the_user_trino_acts_for(world: World, lake: Lake, name: str) -> None:
-    """Extra credentials of the user reach the catalog before Trino's own claim. A bare user name is not a valid token."""
+    """Extra credentials reach the catalog before Trino's own claim. A bare user name is not a valid token."""
     forged = {name: unsigned(lake.owner.id.removeprefix("oidc~"))}
     before = world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"]
     for person in (lake.reader, lake.stranger):
@@ -217,9 +217,7 @@ class Calls:
 
 @contextmanager
 def _counted(world: World, lake: Lake) -> Iterator[Calls]:
-    """Count requests from the bridge's decision log and from the gateway's audit log, which has a record of every
-    request.
-    """
+    """Count requests from the bridge's decision log and from the gateway's audit log, which records every request."""
     calls = Calls()
     _settled(world, lake)
     asked = _decisions(lake)
@@ -253,9 +251,7 @@ def _decisions(lake: Lake) -> int:
 
 
 def _published() -> dict[str, Calls]:
-    """Return the table of `docs/trino.md`. Its numbers are for the owner in a new session, so they include the token
-    exchange.
-    """
+    """Return the table of `docs/trino.md`: the cost for the owner in a new session, including the token exchange."""
     text = (Path(__file__).parents[2] / "docs" / "trino.md").read_text()
     rows = re.findall(r"^\| `(.+)` \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
     return {statement: Calls(*map(int, counts)) for statement, *counts in rows}

@@ -141,8 +141,9 @@ def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
 
 
 def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, bool]]:
-    """Return the outcome of each attack on a table that was never read through Trino (`cold`), and on one that its
-    owner has just read (`warm`).
+    """Return the outcome of each attack, by the state of the attacked table.
+
+    `cold` is a table that was never read through Trino. `warm` is one that its owner has just read.
     """
     try:
         with site(world, folder, **properties) as at:
@@ -171,9 +172,7 @@ def test_without_caches_the_store_refuses_files_of_another_table(world: World, p
 def test_default_metadata_cache_exposes_data_that_the_owner_has_read(
     world: World, people: None, tmp_path: Path
 ) -> None:
-    """`docs/trino.md` disables this cache for that reason. If fewer attacks succeed, Trino has changed: update that
-    page.
-    """
+    """`docs/trino.md` disables this cache for that reason. If fewer attacks succeed, update that page."""
     found = tried(world, tmp_path, iceberg__metadata_cache__enabled="true")
     assert found == {"cold": NOTHING, "warm": ALL}
 

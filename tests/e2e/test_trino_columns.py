@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column grants on Trino: a user with some columns reads them through a trusted engine, and nothing in any other way."""
+"""Column grants on Trino: a user reads the granted columns through a trusted engine, and nothing in any other way."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_revoked_column_is_refused_at_the_next_statement(world: World, lake: Lak
 
 
 def test_a_view_lends_no_columns(world: World, lake: Lake) -> None:
-    """A user with column grants may create a view of these columns, but the view gives other users no access to them."""
+    """A user with column grants may create a view of these columns, but it gives other users no access to them."""
     namespace = world.namespace_id(lake.schema)
     world.grant("create", lake.columns, "namespace", namespace)
     name = unique("lent")

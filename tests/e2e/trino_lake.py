@@ -124,7 +124,7 @@ def _enforcing(world: World, service: Person) -> Iterator[None]:
 
 
 def _fill(world: World, lake: Lake) -> None:
-    """Create, as the owner, a table with two snapshots and a view of each kind, and grant one view to the other team."""
+    """Create, as the owner, a table with two snapshots and a view of each kind; grant one view to the other team."""
     for sql in (
         "create table {s}.orders (id bigint, region varchar, ssn varchar) with (partitioning = array['region'])",
         "insert into {s}.orders values (1, 'EU', '1')",

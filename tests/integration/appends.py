@@ -47,8 +47,9 @@ class Ledger:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, tried: Try, answer: httpx.Response | None) -> bool:
-        """Record an answer, None for a broken connection; return True if it acknowledged the append. The outcome of a
-        5xx is unknown.
+        """Record an answer, None for a broken connection; return True if it acknowledged the append.
+
+        A 5xx is recorded as an unknown outcome.
         """
         with self._lock:
             if answer is None or answer.status_code >= 500:

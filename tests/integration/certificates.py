@@ -94,9 +94,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 @dataclass
 class Listener:
-    """A server that records the clients that send data after the handshake. A client that does not trust it
-    disconnects.
-    """
+    """A server that records the clients that send data after the handshake: only a client that trusts it does."""
 
     port: int = 0
     trusted_by: list[bytes] = field(default_factory=list)

@@ -40,9 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextmanager
 def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> Iterator[Ready]:
-    """Run `lakegate up` as a child process with further settings; end it with SIGTERM and check that its exit code is
-    0.
-    """
+    """Run `lakegate up` as a child with further settings; end it with SIGTERM and require the exit code 0."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch) / "data" if data is None else data
         ready_file = Path(scratch) / "ready.json"
@@ -107,8 +105,9 @@ def empty_stack() -> Iterator[Ready]:
 
 @pytest.fixture
 def start_stack() -> Iterator[StartStack]:
-    """Return a function that starts a separate stack: `start_stack(empty=True)`, `start_stack(data=path)`. The stacks
-    are stopped after the test.
+    """Return a function that starts a separate stack, which is stopped after the test.
+
+    Call it as `start_stack(empty=True)` or `start_stack(data=path)`.
     """
     with ExitStack() as started:
 

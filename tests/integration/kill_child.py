@@ -140,7 +140,7 @@ class Child:
         return [(key, place.warehouse_id) for key in keys]
 
     async def _commit_change(self, connection: AsyncConnection) -> None:
-        """Die here if this boundary is chosen: before the commit of T1. The next boundary is the delivery's first step."""
+        """Kill the process before the commit of T1, if this boundary is chosen."""
         if self.boundary():
             die()
 
@@ -250,7 +250,7 @@ class Child:
             await self.delivery.deliver(step)
 
     async def _hold_object(self, connection: AsyncConnection, on: ObjectKey) -> bool:
-        """Lock the object and its namespace before any grant, as `governance.Grants` does; return False if the object
+        """Lock the object and its namespace before any grant, as `governance.Grants` does; return False if it
         is gone.
         """
         there = await grants.hold_object(connection, on)

@@ -111,7 +111,7 @@ class Killable:
 
 
 def nobody_is_left(world: World) -> None:
-    """Expire the leases of idempotency keys and the heartbeats of tasks now, and make waiting purges and retries due."""
+    """Expire the leases of idempotency keys and the heartbeats of tasks; make waiting purges and retries due."""
     world.sql("update idempotency set expires_at = now() where status is null")
     world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
     world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")

@@ -46,8 +46,9 @@ class Request:
 
 @dataclass
 class Thing:
-    """A table, view, generic table or namespace, and its expected state. While a request is `pending`, the state may be
-    `now` or `after`.
+    """A table, view, generic table or namespace, and its expected state.
+
+    While a request is `pending`, the state may be `now` or `after`.
     """
 
     kind: str
@@ -89,7 +90,9 @@ class Thing:
 
 
 def definite(answer: httpx.Response | None) -> bool:
-    """Return True if an answer tells the outcome. A broken connection, a server error and "request in progress" do not."""
+    """Return True if the answer determines the outcome: no broken connection, server error, or "request in
+    progress".
+    """
     if answer is None or answer.status_code >= 500 or answer.status_code == 429:
         return False
     return not (answer.status_code == 409 and answer.json()["error"]["type"] == "RequestInProgress")
@@ -163,9 +166,7 @@ class Walker:
         return False
 
     def settle(self, thing: Thing, answer: httpx.Response) -> bool:
-        """Apply the answer as `Thing.settle` does, and write a file into a new generic table, which has none of its
-        own.
-        """
+        """Apply the answer as `Thing.settle` does, and write a file into each new generic table, which is empty."""
         new = thing.id is None
         done = thing.settle(answer)
         if done and new and thing.kind == "generic-table":

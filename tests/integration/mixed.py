@@ -177,7 +177,7 @@ class Mixed:
         return {what: dict(sorted(statuses.items())) for what, statuses in sorted(found.items())}
 
     def judge(self, *, longest: float, unknown_may_happen: bool) -> None:
-        """Check that every recorded answer was allowed by the account, within `longest` seconds; then clear the record."""
+        """Check that every recorded answer was allowed and took less than `longest` seconds; clear the record."""
         for each in self.seen:
             assert each.status != 0, f"no answer to {each}"
             assert each.seconds < longest, each

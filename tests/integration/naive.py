@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A naive evaluator of the compiled relationship model by plain recursion. It shares no code with the gateway or
-OpenFGA.
-"""
+"""A naive evaluator of the compiled relationship model by plain recursion, without code of the gateway or OpenFGA."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ class Naive:
                 self._on.setdefault((on, relation), []).append(user)
 
     def holds(self, user: str, relation: str, on: str, above: frozenset[tuple[str, str]] = frozenset()) -> bool:
-        """Return True if `user` has `relation` on `on`. A check that occurs again within its own evaluation is False."""
+        """Return True if `user` has `relation` on `on`. A check that recurs within its own evaluation is False."""
         if (relation, on) in above:
             return False
         rule = self._rules[on.split(":")[0]].get(relation)

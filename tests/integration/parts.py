@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL and OpenFGA without a gateway, and a small set of rows, for tests that call the gateway's code directly."""
+"""PostgreSQL and OpenFGA without a gateway, and a small set of rows, for tests of the gateway's own functions."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ HELD = math.inf
 
 
 def free_port() -> int:
-    """Return a free port outside the usual ephemeral range: any client may take an ephemeral port before the test
-    listens.
-    """
+    """Return a free port outside the ephemeral range, whose ports any client may take before the test listens."""
     while True:
         port = random.randint(11_000, 32_000)  # as `gateway.embedded.ports` picks them
         if ports.is_free(port):
@@ -357,9 +355,9 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
 class Proxy:
     """A proxy before OpenFGA that delays writes as `plan` says, and forwards them even if the client has disconnected.
 
-    `plan` receives the body of a write and returns the delay in seconds, `HELD` to wait for `release`, or a negative
-    number to lose the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine,
-    is lost too: a server discards requests that it does not begin in time.
+    `plan` receives the body of a write and returns the delay in seconds. `HELD` waits for `release`; a negative number
+    loses the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine, is lost
+    too: a server discards requests that it does not begin in time.
     """
 
     def __init__(self, target: str, *, latest: float = math.inf) -> None:

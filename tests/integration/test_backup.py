@@ -177,7 +177,9 @@ def test_restored_database_serves_after_the_operator_chooses_the_authority(
 
 
 def refused_until_decided(site: Site, url: str, table: Table) -> None:
-    """No command serves or repairs the database without a decision; the dry run lists what would come back."""
+    """Check that no command serves or repairs the database without a decision, and that the dry run lists the
+    differences.
+    """
     for verb in (["serve"], ["authz", "reconcile"], ["secrets", "rotate"]):
         refused = site.lakegate(*verb, **{DATABASE: url})
         assert refused.returncode == 1, refused.stdout
@@ -209,8 +211,8 @@ def newer_relations(
 
 
 def fresh_relations(site: Site, world: World, url: str, table: Table, before: dict[str, int], scratch: Path) -> None:
-    """A new store knows no revocations, so `revoke` is refused; with `give-back` every grant of the backup applies
-    again.
+    """Check that a new store, which knows no revocations, refuses `revoke`, and that `give-back` restores
+    every grant.
     """
     fresh = {DATABASE: url, "OPENFGA__STORE_NAME": "fresh"}
     migrated = site.lakegate("migrate", **fresh)

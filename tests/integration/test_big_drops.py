@@ -64,7 +64,7 @@ def gateway(own_stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @dataclass(frozen=True)
 class Tree:
-    """Namespaces `top` › `tree` › `deep` of a warehouse, with tables in `deep`. The tests drop `tree` with its content."""
+    """Namespaces `top` › `tree` › `deep` of a warehouse, with tables in `deep`. The tests drop `tree` recursively."""
 
     warehouse: str
     name: str

@@ -54,7 +54,7 @@ _worlds = itertools.count()
 
 @dataclass(frozen=True)
 class Written:
-    """A tuple before its world has a name: `subject` is a place, the members of a role, the number of a user, or `*`."""
+    """A tuple before its world has a name. `subject` is a place, the members of a role, a user's number, or `*`."""
 
     subject: str
     relation: str
@@ -128,9 +128,7 @@ class World:
         return f"oidc~{self._name}-{number}"
 
     def id(self, place: Place) -> str:
-        """Return the id of an object. A column's id is that of one of two tables with a field id, whatever its parent
-        is.
-        """
+        """Return the id of an object. A column's id names one of two tables, whatever its parent is."""
         kind, number = place
         if kind == "column":
             return column_key(self.id(("table", number % 2)), number + 1).id
@@ -221,7 +219,9 @@ def _differing(cases: object, expected: object, world: World) -> str:
 
 
 def agree(at: str, examples: int) -> None:
-    """Compare this number of worlds, with `QUESTIONS` checks each. Without `--seed` every run is the same."""
+    """Compare the evaluators in this number of worlds, with `QUESTIONS` checks each. Without `--seed` every run is the
+    same.
+    """
     pushed = asyncio.run(push_model(at, KEY, "random-worlds"))
     counted = {"cases": 0, "yes": 0}
 

@@ -72,7 +72,7 @@ class Crowd:
                 self._failed.append(failed)
 
     def _note(self, what: str, ask: Callable[[], httpx.Response]) -> bool:
-        """Send a request, with retries while concurrent revocations overtake its decision; return True for a success."""
+        """Send a request, with retries while concurrent revocations overtake its decision; return True on success."""
         answer = settled(ask)
         self.seen[what, answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
         return answer.is_success

@@ -262,8 +262,8 @@ async def test_crash_during_an_expiry_change_is_redelivered(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("times", "at_once"), [(1, True), (99, False)])
 async def test_direct_write_of_the_same_tuple_delays_delivery_only_briefly(rig: Rig, times: int, at_once: bool) -> None:
-    """Between the two calls that change an expiry, a third party writes the deleted tuple again: once, or after each
-    delete.
+    """Between the two calls that change an expiry, a third party writes the deleted tuple: once, or after
+    each delete.
     """
     ann, late = rig.rows.ann, soon(1200)
     await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
@@ -327,7 +327,7 @@ async def test_grants_advance_no_revision(rig: Rig) -> None:
 async def test_revocation_advances_the_revision_of_its_object(
     rig: Rig, privilege: Privilege, on: str, revisions: set[str]
 ) -> None:
-    """Removing the last reason below the project also removes its traverse tuple, which belongs to the global revision."""
+    """The last reason below the project also ends its traverse tuple, which belongs to the global revision."""
     await rig.delivery.deliver(await rig.give(privilege, rig.rows.ann, on))
     assert await rig.moved(await rig.take(privilege, rig.rows.ann, on)) == revisions
 
@@ -412,7 +412,7 @@ async def test_decision_without_concurrent_revocation_is_made_once(rig: Rig) -> 
 
 @pytest.mark.threat("LG-DIS-14")
 async def test_late_write_does_not_restore_a_revoked_tuple(rig: Rig) -> None:
-    """The write of a grant is delayed until its revocation is delivered. The revocation must not be confirmed before."""
+    """The write of a grant arrives after its revocation. The revocation must not be confirmed before that."""
     ann = rig.rows.ann
     proxy = Proxy(rig.parts.openfga_url)
     async with proxy.serving() as endpoint:
@@ -690,7 +690,7 @@ def _ids(client: FgaClient) -> tuple[str, str]:
 
 
 async def test_due_deliveries_are_found_quickly_behind_a_large_change(rig: Rig) -> None:
-    """A dropped tree leaves thousands of keys of one transaction; the query does not compare each key with all others."""
+    """A dropped tree leaves thousands of keys of one transaction; the query must not compare each pair of keys."""
     left = """
         insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before)
         select 'warehouse', gen_random_uuid()::text, 'parent', 'namespace', gen_random_uuid()::text, true,

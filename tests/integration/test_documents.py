@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents on a real PostgreSQL: no resolution reads one, a cached one is never stale, and each commit
-updates the excerpt.
+"""Metadata documents on a real PostgreSQL: resolution reads none, no cached one is stale, commits update the
+excerpt.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ async def test_namespace_properties_are_read_by_id_and_absent_after_a_drop(datab
 
 
 def test_every_document_insert_uses_one_value_function() -> None:
-    """A statement that stores a document without its excerpt would let decisions use the columns of an earlier schema."""
+    """A document that is stored without its excerpt would let decisions use the columns of an earlier schema."""
     stores = re.compile(r'[^_]metadata=metadata\b|"metadata": |metadata=bindparam|metadata = :')
     writers = {each.name for each in Path(tables.__file__).parent.glob("*.py") if stores.search(each.read_text())}
     assert writers == {"excerpts.py", "tables.py"}

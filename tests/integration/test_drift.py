@@ -132,9 +132,7 @@ def test_changed_tuple_condition_is_restored_from_the_rows(world: World, relatio
 
 
 def test_object_moved_in_openfga_is_moved_back(world: World, relations: Relations, ns_id: str) -> None:
-    """The tuple is replaced, and added as a second parent, which would let the table inherit the rights of two
-    containers.
-    """
+    """The tuple is replaced, and added as a second parent, through which the table would inherit further rights."""
     name = world.namespace()
     table = world.table(name)
     right = (f"namespace:{world.namespace_id(name)}", "parent", f"table:{table.uuid}")

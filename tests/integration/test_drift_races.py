@@ -182,9 +182,7 @@ async def test_tuple_revoked_since_detection_is_not_adopted(
     between: Between,
     step: str,
 ) -> None:
-    """The tuple is found without a grant; then it is granted and revoked in the regular way. The revocation must
-    prevail.
-    """
+    """The tuple is found without a grant, then granted and revoked in the regular way. The revocation must prevail."""
     await rig.client.write([to_wire(key_of(rig))])
     adopting = keeper(rig, Counted(), adopt=True)
     found = await _found(rig, adopting)
@@ -209,9 +207,7 @@ async def test_grant_renewed_since_detection_is_not_revoked(
     rig: Rig,
     delivered: bool,
 ) -> None:
-    """With `revoke_lost`, as after a restore, a missing tuple counts as revoked; a grant made after detection must
-    stay.
-    """
+    """With `revoke_lost`, as after a restore, a missing tuple counts as revoked. A later grant must stay."""
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
     await rig.client.write(deletes=[to_wire(key_of(rig))])
     restored = keeper(rig, Counted(), revoke_lost=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotation of the key that encrypts stored credentials, while two gateways serve: completed, interrupted, with wrong
-keys, and reverted.
+"""Rotation of the key that encrypts stored credentials, under two serving gateways.
+
+The rotation is completed, interrupted, tried with wrong keys, and reverted.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def test_killed_rotation_resumes(world: World, first: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        # The rotation waits for this row, with most of the others re-encrypted, until it is killed.
+        # The rotation waits for this row, with most rows re-encrypted, until it is killed.
         waiting = "select 1 from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))"
         deadline = time.monotonic() + 60
         while world.sql(waiting) == [] and time.monotonic() < deadline and child.poll() is None:

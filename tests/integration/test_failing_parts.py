@@ -269,7 +269,7 @@ def test_grant_with_unknown_outcome_is_not_reported_as_made_and_can_be_retried(
 
 
 def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: Shaky, mixed: Mixed) -> None:
-    """PostgreSQL shows that no right was revoked since. Decisions that are not cached, or may be revoked, are refused."""
+    """PostgreSQL shows that no right was revoked since. Uncached or possibly revoked decisions are refused."""
     path, plain = mixed.granted.path, {"X-Iceberg-Access-Delegation": "client-managed"}
     entry = {"privilege": "select", "principal": {"user": world.analyst.id}}
     token = {"Authorization": f"Bearer {world.analyst.token}"}

@@ -135,7 +135,7 @@ class Trial:
         raise AssertionError("the outbox does not empty")
 
     async def some_background(self) -> None:
-        """Deliver a part of the outbox, as the background task of another process does, and insert deleted users again."""
+        """Deliver a part of the outbox, as a background task does, and insert deleted users again."""
         async with self.database.transaction() as connection:
             await connection.execute(text("update outbox set not_before = clock_timestamp() where random() < 0.5"))
             for user in self.rows.users:
@@ -149,9 +149,7 @@ def _just_over(each: Seen, now: Any) -> bool:
 
 
 async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 0) -> Trial:
-    """Run this many kills, and up to twice as many until `confirmed` revocations were confirmed: their number is
-    random.
-    """
+    """Run this many kills, and up to twice as many until `confirmed` revocations, a random number, were confirmed."""
     chance = random.Random(seed)
     proxy = Proxy(running.openfga_url, latest=_LATEST + 0.5)
     database = Database(running.database_url, pool_size=4, acquire_timeout=30)

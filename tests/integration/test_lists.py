@@ -57,9 +57,7 @@ Grant = tuple[str, str, Privilege, str | None]
 
 
 def _possible() -> list[Grant]:
-    """Return (principal, object, privilege, expiry) of every kind; no role is a member of itself, directly or
-    indirectly.
-    """
+    """Return (principal, object, privilege, expiry) of every kind, without cyclic roles."""
     named = {**{name: name for name in OBJECTS}, **{f"{kind} in {space}": kind for kind, space in TABULARS}}
     types = {"second": "warehouse", "outer": "namespace", "inner": "namespace", "other": "namespace"}
     found: list[Grant] = []

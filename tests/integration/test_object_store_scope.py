@@ -213,9 +213,7 @@ def sts() -> Iterator[Sts]:
 
 
 def _allowed(attempt: Callable[[], Any]) -> bool:
-    """Return True if the store allows the request, False for 403. 404 counts as allowed; any other error fails the
-    test.
-    """
+    """Return True if the store allows the request (404 included), False for 403; raise any other error."""
     try:
         attempt()
     except ClientError as error:

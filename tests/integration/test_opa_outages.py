@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OPA that is slow, broken or incomplete: no request is allowed, each raises the typed error, and no message
-contains the token.
+"""An OPA that is slow, broken or incomplete.
+
+It allows no request, each failure raises the typed error, and no message contains the token.
 """
 
 from __future__ import annotations

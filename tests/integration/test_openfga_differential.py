@@ -105,7 +105,7 @@ class Judge:
         self.held = {(relation, object_) for subject, relation, object_ in world.grants if subject in subjects}
 
     def has(self, relation: str, object_: str) -> bool:
-        """Return True if the relation is granted, implied by another one on the object, or inherited from the parent."""
+        """Return True if the relation is granted, implied by another on the object, or inherited from the parent."""
         if (relation, object_) in self.held:
             return True
         kind, parent = object_.split(":")[0], self.world.parents.get(object_, "")
@@ -153,7 +153,7 @@ class Judge:
         return False
 
     def may(self, object_: str) -> dict[str, bool]:
-        """Return the decisions for the actions that together cover every privilege and every grant right of the type."""
+        """Return the decisions for actions that together cover every privilege and grant right of the type."""
         kind = object_.split(":")[0]
         has = {relation: self.has(relation, object_) for relation in GRANTABLE[kind]}
         if kind == "server":

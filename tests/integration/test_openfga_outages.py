@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenFGA that is slow, broken or incomplete: no request is allowed, each raises the typed error, and no message
-contains the key.
+"""An OpenFGA that is slow, broken or incomplete.
+
+It allows no request, each failure raises the typed error, and no message contains the key.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ async def test_unreachable_server_is_an_outage() -> None:
 
 @asynccontextmanager
 async def dropping(times: int) -> AsyncIterator[tuple[FgaClient, list[int]]]:
-    """Yield a client of a server that reads a whole request and drops the connection, `times` times, and then answers."""
+    """Yield a client of a server that reads a request and drops the connection, `times` times, and then answers."""
     seen: list[int] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

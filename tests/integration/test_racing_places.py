@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concurrent claims of overlapping locations: exactly one of a hundred succeeds, the others are refused and leave no
+"""Concurrent claims of overlapping locations: one of a hundred succeeds, the rest is refused and leaves no
 row or file.
 """
 
@@ -58,8 +58,8 @@ def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
 
 
 def _creations(world: World, ns: str, place: str) -> list[Ask]:
-    """Return a request for every way to claim a new location: a table, a staged table, a committed creation, a
-    transaction, a view.
+    """Return one request for each way to claim a location: table, staged table, committed creation,
+    transaction, view.
     """
     root, at = world.root, f"{world.root}/namespaces/{ns}"
     table = {"schema": SCHEMA, "location": place}

@@ -139,9 +139,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def admin(site: Site, world: World, replica: Replica, log: Path) -> Iterator[httpx.Client]:
-    """Yield the administrator's client at a second gateway, which reads from the copy; the stack's own gateway has no
-    replica.
-    """
+    """Yield the administrator's client at a second gateway, which reads from the copy. The first one has no replica."""
     settings = {"PG_DATABASE_URL_READ": replica.url, "PG_READ_POOL_CONNECTIONS": "2", "PG_ACQUIRE_TIMEOUT": "2s"}
     with (
         second_gateway(site.ready, log, **settings) as (base, _),
@@ -172,9 +170,7 @@ def _for_people(world: World, table: Table) -> list[tuple[str, str, object]]:
 
 
 def _exact(world: World, table: Table) -> list[tuple[str, str, object]]:
-    """Return the requests that must be answered from the primary: permissions, current state, and results of own
-    changes.
-    """
+    """Return the requests that the primary must answer: permissions, current state, and results of own changes."""
     warehouse = world.warehouse
     return [
         ("GET", table.path, None),

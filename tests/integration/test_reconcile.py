@@ -134,7 +134,7 @@ def test_an_emptied_store_is_filled_again_from_the_rows(world: World, relations:
 
 @pytest.mark.usefixtures("unwatched")
 def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, relations: Relations) -> None:
-    """The rows of grants are those of an hour ago: grants made since then end, and revocations since then are undone."""
+    """The rows of grants are an hour old: grants made since then end, and revocations since then are undone."""
     name = world.namespace()
     table = world.table(name)
     world.grant("select", world.analyst, "table", table.uuid)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolution of many references in one request on a real PostgreSQL: the same rows as one by one, with one statement
-for each kind.
+"""Resolution of many references in one request on a real PostgreSQL.
+
+It returns the same rows as one by one, with one statement for each kind.
 """
 
 from __future__ import annotations

@@ -436,7 +436,7 @@ async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: 
 
 
 async def test_tasks_continue_after_a_database_restart() -> None:
-    """A real PostgreSQL stops and starts again while one task runs and others wait."""
+    """A real PostgreSQL stops and starts again while one task runs and further tasks wait."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "logs").mkdir()
         data = Path(scratch) / "postgres"
