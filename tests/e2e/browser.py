@@ -93,7 +93,9 @@ class Browser:
         self._ask("POST", f"/element/{self.find(css, text)}/click", {})
 
     def wait(self, look: Callable[[], Found | None], otherwise: str) -> Found:
-        """Call `look` until it returns a value, and return that value."""
+        """Call `look` until it returns a value, and return that value; fail with the message `otherwise` at the
+        deadline.
+        """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             found = look()

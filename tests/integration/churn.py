@@ -63,9 +63,7 @@ class Churn:
         return f"/namespaces/{self._namespaces[namespace]}/{kind}s/{name}"
 
     def _rename(self, kind: str, name: str) -> tuple[str, int]:
-        """Rename into the other namespace; return the (name, namespace index) to use next. An error counts as "not
-        renamed".
-        """
+        """Rename into the other namespace; return the (name, namespace index) to use next, unchanged after an error."""
         source = {"namespace": [self._namespaces[0]], "name": name}
         there = {"namespace": [self._namespaces[1]], "name": f"{name}_moved"}
         moved = self._ask("POST", f"/{kind}s/rename", {"source": source, "destination": there})

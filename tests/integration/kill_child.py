@@ -250,9 +250,7 @@ class Child:
             await self.delivery.deliver(step)
 
     async def _hold_object(self, connection: AsyncConnection, on: ObjectKey) -> bool:
-        """Lock the object and its namespace before any grant, as `governance.Grants` does; return False if it
-        is gone.
-        """
+        """Lock the object and its namespace before a grant, as `governance.Grants` does; return False if it is gone."""
         there = await grants.hold_object(connection, on)
         if there and on.type in (ObjectType.TABLE, ObjectType.VIEW):
             await tables.containers(connection, UUID(on.id))

@@ -90,9 +90,7 @@ class Thing:
 
 
 def definite(answer: httpx.Response | None) -> bool:
-    """Return True if the answer determines the outcome: no broken connection, server error, or "request in
-    progress".
-    """
+    """Return True if the answer determines the outcome. No answer, a server error and "request in progress" do not."""
     if answer is None or answer.status_code >= 500 or answer.status_code == 429:
         return False
     return not (answer.status_code == 409 and answer.json()["error"]["type"] == "RequestInProgress")

@@ -353,7 +353,7 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
 
 
 class Proxy:
-    """A proxy before OpenFGA that delays writes as `plan` says, and forwards them even if the client has disconnected.
+    """A proxy between a client and OpenFGA. It delays writes, and forwards them even if the client has disconnected.
 
     `plan` receives the body of a write and returns the delay in seconds. `HELD` waits for `release`; a negative number
     loses the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine, is lost

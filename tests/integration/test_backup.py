@@ -177,9 +177,7 @@ def test_restored_database_serves_after_the_operator_chooses_the_authority(
 
 
 def refused_until_decided(site: Site, url: str, table: Table) -> None:
-    """Check that no command serves or repairs the database without a decision, and that the dry run lists the
-    differences.
-    """
+    """Check that no command serves or repairs the database before a decision; the dry run lists the differences."""
     for verb in (["serve"], ["authz", "reconcile"], ["secrets", "rotate"]):
         refused = site.lakegate(*verb, **{DATABASE: url})
         assert refused.returncode == 1, refused.stdout
@@ -211,9 +209,7 @@ def newer_relations(
 
 
 def fresh_relations(site: Site, world: World, url: str, table: Table, before: dict[str, int], scratch: Path) -> None:
-    """Check that a new store, which knows no revocations, refuses `revoke`, and that `give-back` restores
-    every grant.
-    """
+    """Check that a new store, which knows no revocations, refuses `revoke`; `give-back` restores every grant."""
     fresh = {DATABASE: url, "OPENFGA__STORE_NAME": "fresh"}
     migrated = site.lakegate("migrate", **fresh)
     assert migrated.returncode == 0, migrated.stderr

@@ -118,9 +118,7 @@ def opa_lasting(stack: Ready) -> Iterator[None]:
 
 
 def published() -> dict[str, list[int]]:
-    """Return for each row of the page the numbers of statements, transactions, OpenFGA checks and writes, OPA
-    requests.
-    """
+    """Return the numbers of each row: statements, transactions, OpenFGA checks and writes, OPA requests."""
     found = {}
     for row in _ROW.finditer(_PAGE.read_text()):
         numbers = [cell.strip() for cell in row["numbers"].split("|")]

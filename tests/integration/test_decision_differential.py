@@ -219,8 +219,9 @@ def _differing(cases: object, expected: object, world: World) -> str:
 
 
 def agree(at: str, examples: int) -> None:
-    """Compare the evaluators in this number of worlds, with `QUESTIONS` checks each. Without `--seed` every run is the
-    same.
+    """Compare the evaluators in this number of worlds, with `QUESTIONS` checks each.
+
+    Without `--seed` every run is the same.
     """
     pushed = asyncio.run(push_model(at, KEY, "random-worlds"))
     counted = {"cases": 0, "yes": 0}

@@ -262,9 +262,7 @@ async def test_crash_during_an_expiry_change_is_redelivered(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("times", "at_once"), [(1, True), (99, False)])
 async def test_direct_write_of_the_same_tuple_delays_delivery_only_briefly(rig: Rig, times: int, at_once: bool) -> None:
-    """Between the two calls that change an expiry, a third party writes the deleted tuple: once, or after
-    each delete.
-    """
+    """Between the two calls that change an expiry, a third party writes the deleted tuple, once or every time."""
     ann, late = rig.rows.ann, soon(1200)
     await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
     write, stranger, left = writing(rig.client), soon(9000), [times]

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents on a real PostgreSQL: resolution reads none, no cached one is stale, commits update the
-excerpt.
-"""
+"""Metadata documents on PostgreSQL: resolution reads none, no cached one is stale, commits update the excerpt."""
 
 from __future__ import annotations
 

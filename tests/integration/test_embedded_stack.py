@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded servers without the gateway: they refuse strangers, keep their data, and leave no process."""
+"""The embedded servers without the gateway: they reject unauthenticated requests, keep their data, and leave no
+process.
+"""
 
 from __future__ import annotations
 

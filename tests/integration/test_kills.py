@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes killed at every step of a change of rows and its delivery: afterwards OpenFGA holds what the rows require,
-and no tuple that was revoked.
+"""Processes killed at every step of a change and its delivery: OpenFGA finally holds exactly what the rows require.
 
 The changes are grants with and without expiry, revocations, creations, drops and moves of tables, moves of a namespace,
 deletions of users, and expiries. Four run at a time in a process that kills itself at the n-th boundary: before or

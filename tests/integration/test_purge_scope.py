@@ -116,7 +116,7 @@ async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts)
 
 @pytest.fixture
 def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
-    """Run a proxy before the store."""
+    """Run a proxy between the purge and the store."""
     toxic = Toxic(urlsplit(store.url).port or 0)
     yield toxic
     toxic.close()

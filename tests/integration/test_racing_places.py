@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concurrent claims of overlapping locations: one of a hundred succeeds, the rest is refused and leaves no
-row or file.
-"""
+"""Concurrent claims of overlapping locations: one of a hundred succeeds; the rest leaves no row and no file."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
 
 
 def _creations(world: World, ns: str, place: str) -> list[Ask]:
-    """Return one request for each way to claim a location: table, staged table, committed creation,
+    """Return a request for each way to claim a location: table, staged table, created by a commit,
     transaction, view.
     """
     root, at = world.root, f"{world.root}/namespaces/{ns}"

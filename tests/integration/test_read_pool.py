@@ -139,7 +139,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def admin(site: Site, world: World, replica: Replica, log: Path) -> Iterator[httpx.Client]:
-    """Yield the administrator's client at a second gateway, which reads from the copy. The first one has no replica."""
+    """Yield the administrator's client at a second gateway, which reads from the copy.
+
+    The stack's own gateway has no replica.
+    """
     settings = {"PG_DATABASE_URL_READ": replica.url, "PG_READ_POOL_CONNECTIONS": "2", "PG_ACQUIRE_TIMEOUT": "2s"}
     with (
         second_gateway(site.ready, log, **settings) as (base, _),

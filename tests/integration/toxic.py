@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that simulates failures of networks and servers, and a gateway that reaches all its servers through such
-proxies.
+"""A TCP proxy that simulates failures of networks and servers, and a gateway behind such proxies.
 
-Each proxy is before one server. Its failure mode can change at any time, for new and for open connections. The server
+Each proxy forwards to one server. Its failure mode can change at any time, for new and for open connections. The server
 itself is not disturbed, so tests that need it intact can share the stack.
 """
 
