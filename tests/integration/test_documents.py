@@ -29,7 +29,7 @@ from tests.integration.parts import Rows, running_parts
 
 @dataclass
 class Uses:
-    """Observer that counts the hits and misses of a cache."""
+    """Observer that records the hits, misses and number of entries of a cache."""
 
     hits: int = 0
     misses: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate up` from the user's point of view: the ready file, the first warehouse and grants, a restart, the end."""
+"""`lakegate up` as users see it: the ready file, the first warehouse and grants, a restart, and the end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lifetime of cached OPA decisions: it ends with a change of the policy data or a restart of OPA. With a real OPA."""
+"""Caching of OPA decisions with a real OPA: which ones are cached, and that changed policy data or a restart
+ends it.
+"""
 
 from __future__ import annotations
 

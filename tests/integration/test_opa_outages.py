@@ -50,7 +50,7 @@ def request(questions: int = 1) -> PolicyRequest:
 
 @asynccontextmanager
 async def opa(handler: Handler, timeout_s: float = 10.0) -> AsyncIterator[OpaDecider]:
-    """Yield a decider of a server that answers every request by `handler`."""
+    """Yield a decider whose OPA is a server that answers every request with `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with TestServer(app) as server:

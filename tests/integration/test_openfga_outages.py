@@ -40,7 +40,7 @@ def check(number: int) -> FgaTuple:
 
 @asynccontextmanager
 async def openfga(handler: Handler, **options: Any) -> AsyncIterator[FgaClient]:
-    """Yield a client of a server that answers every request by `handler`."""
+    """Yield a client whose OpenFGA is a server that answers every request with `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with TestServer(app) as server:
