@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real engines against the whole stack. A package, so that what they share ends with its last test."""
+"""End-to-end tests of real engines against the whole stack. As a package, its fixtures end with its last test."""

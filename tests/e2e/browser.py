@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real browser for the tests, driven by the W3C WebDriver protocol through the distribution's own driver.
+"""A real browser for the tests, controlled through the W3C WebDriver protocol and the distribution's own driver.
 
-A dozen calls over HTTP are all that is needed. Selenium would bring eight packages for them and a program that fetches
-browsers by itself.
+The tests need a dozen HTTP calls. Selenium would add eight packages and a program that downloads browsers by itself.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ Found = TypeVar("Found")
 
 
 class Missing(Exception):
-    """There is no browser here, or no driver of one; the text says which."""
+    """This machine has no browser, or no driver for it; the message names what is missing."""
 
 
 def programs() -> tuple[str, str]:
-    """(browser, driver). Raises Missing."""
+    """Return (path of the browser, path of its driver). Raises Missing."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
@@ -37,7 +36,7 @@ def programs() -> tuple[str, str]:
 
 
 class Browser:
-    """One window of a browser, and those that it opens."""
+    """A browser session: one window, and the windows that its pages open."""
 
     def __init__(self, http: httpx.Client, session: str) -> None:
         self._http = http
@@ -50,29 +49,29 @@ class Browser:
         return value
 
     def open(self, url: str) -> None:
-        """Go there."""
+        """Navigate to a URL."""
         self._ask("POST", "/url", {"url": url})
 
     def reload(self) -> None:
-        """The same page again."""
+        """Reload the page."""
         self._ask("POST", "/refresh", {})
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the URL of the current page."""
         return str(self._ask("GET", "/url"))
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script of the test returns in the page."""
+        """Run a script of the test in the page and return its result."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, css: str, text: str | None = None) -> str:
-        """The first element that is shown, where it must have this text in it; waits for it."""
+        """Wait for a displayed element that matches and contains `text`, if given; return its id."""
 
         def shown() -> str | None:
             for found in self._ask("POST", "/elements", {"using": "css selector", "value": css}):
                 id = str(found[_ELEMENT])
-                # An element may be gone again by the time it is asked about.
+                # The element may have been removed from the page since it was found.
                 answer = self._http.get(f"{self._session}/element/{id}/displayed")
                 if answer.json()["value"] is True and (text is None or text in self.text(id)):
                     return id
@@ -81,20 +80,22 @@ class Browser:
         return self.wait(shown, f"{css} {text or ''} is not shown")
 
     def text(self, id: str) -> str:
-        """What an element says."""
+        """Return the text of an element."""
         answer = self._http.get(f"{self._session}/element/{id}/text").json()["value"]
         return answer if isinstance(answer, str) else ""
 
     def type(self, css: str, text: str) -> None:
-        """Into a field."""
+        """Type into a field."""
         self._ask("POST", f"/element/{self.find(css)}/value", {"text": text})
 
     def click(self, css: str, text: str | None = None) -> None:
-        """On what is found so."""
+        """Click the element that `find` returns for these arguments."""
         self._ask("POST", f"/element/{self.find(css, text)}/click", {})
 
     def wait(self, look: Callable[[], Found | None], otherwise: str) -> Found:
-        """What `look` finds in the end."""
+        """Call `look` until it returns a value, and return that value; fail with the message `otherwise` at the
+        deadline.
+        """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             found = look()
@@ -104,35 +105,35 @@ class Browser:
             time.sleep(0.1)
 
     def windows(self) -> list[str]:
-        """All that are open."""
+        """Return the handles of all open windows."""
         return list(self._ask("GET", "/window/handles"))
 
     def to_window(self, handle: str) -> None:
-        """Look at this one."""
+        """Switch to another window."""
         self._ask("POST", "/window", {"handle": handle})
 
     def console(self) -> list[str]:
-        """What the page complained about since it was last asked; what a Content-Security-Policy stopped is in it."""
+        """Return the page's console messages since the last call, which include Content-Security-Policy violations."""
         return [each["message"] for each in self._ask("POST", "/se/log", {"type": "browser"})]
 
     def resize(self, width: int, height: int) -> None:
-        """The window."""
+        """Resize the window."""
         self._ask("POST", "/window/rect", {"width": width, "height": height})
 
     def dark(self, dark: bool) -> None:
-        """What people set in their system."""
+        """Emulate the system's preference for a dark or light color scheme."""
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}}
         self._ask("POST", "/goog/cdp/execute", command)
 
     def picture(self, path: Path) -> None:
-        """What is to be seen, as PNG."""
+        """Save a screenshot as PNG."""
         path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
 
 
 @contextmanager
 def browsing(folder: Path) -> Iterator[Browser]:
-    """A browser without a screen, as nobody who was ever here; its files are in `folder`. Raises Missing."""
+    """Start a headless browser with an empty profile; its files are in `folder`. Raises Missing."""
     browser, driver = programs()
     log = folder / "driver.log"
     with log.open("wb") as written:
@@ -141,7 +142,7 @@ def browsing(folder: Path) -> Iterator[Browser]:
         base = f"http://127.0.0.1:{_port(process, log)}"
         options = {
             "binary": browser,
-            # The sandbox wants privileges that containers have not; the pages are our own.
+            # The browser's sandbox needs privileges that containers lack; the tests open only our own pages.
             "args": [
                 "--headless=new",
                 "--no-sandbox",
@@ -164,7 +165,7 @@ def browsing(folder: Path) -> Iterator[Browser]:
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
-    """Which port the driver chose, by what it says."""
+    """Return the port that the driver chose, read from its output."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         _, told, rest = log.read_text().partition("started successfully on port ")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack and its people, shared with the contract tests, for the engines that are driven against it.
+"""Fixtures of the engine tests: the stack and its users, shared with the contract tests, and the engines.
 
-One Spark and one Trino serve all tests of this directory that ask for it: an engine start costs more than most of them.
+All tests of this directory share one Spark and one Trino: to start an engine takes longer than most of its tests.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ["ns", "people", "stack", "world"]
 
 @pytest.fixture(scope="package")
 def spark(world: World) -> Iterator[Spark]:
-    """A running Spark, which ends with the last test of this directory."""
+    """Start Spark; stop it after the last test of this directory."""
     with tempfile.TemporaryDirectory(prefix="lakegate-spark-") as home, started(world.ready, Path(home)) as engine:
         yield engine
 
 
 @pytest.fixture
 def admin(spark: Spark, world: World) -> Session:
-    """Spark of the administrator, who owns what it makes."""
+    """Return a Spark session of the administrator, who owns the objects that it creates."""
     return Session(spark, world.admin)
 
 
 @pytest.fixture(scope="package")
 def engine(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A real Trino, which ends with the last test of this directory."""
+    """Start a real Trino; stop it after the last test of this directory."""
     try:
         with running(world, tmp_path_factory.mktemp("trino")) as engine:
             yield engine
@@ -46,6 +46,6 @@ def engine(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
 
 @pytest.fixture(scope="module")
 def lake(world: World, people: None, engine: Engine) -> Iterator[Lake]:
-    """What people ask it about in one module; each begins with people who hold nothing."""
+    """Return the Trino schema and users of one module; the users start without rights."""
     with trino_lake(world, engine) as lake:
         yield lake

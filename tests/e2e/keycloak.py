@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Keycloak for the tests: fetched once with Maven and by checksum, started on loopback with a realm of ours.
+"""A real Keycloak for the tests: downloaded once with Maven, verified by checksum, and started on loopback.
 
-It is 180 MB to fetch, so it is opt-in (`make test-keycloak`). What is missing is said. The realm is
-`keycloak_realm.json`, which is also an example of how to set one up; its database is in memory, and everything else
-of it is in a folder that goes with the test.
+The download is 180 MB, so these tests are opt-in (`make test-keycloak`). If a requirement is missing, the error names
+it. The realm is `keycloak_realm.json`, which is also an example configuration. Its database is in memory, and all its
+other files are in a folder that is deleted with the test.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _START_SECONDS = 900.0
 
 
 class Missing(Exception):
-    """What a real Keycloak needs is not here; the text says what."""
+    """A requirement of a real Keycloak is missing; the message names it."""
 
 
 def archive() -> Path:
-    """The distribution, fetched if it is not here yet. Raises Missing."""
+    """Return the distribution's archive; download it if it is not cached. Raises Missing."""
     kept = _KEPT / f"keycloak-quarkus-dist-{VERSION}.tar.gz"
     if kept.is_file() and _sha256(kept) == SHA256:
         return kept
@@ -75,7 +75,7 @@ def _java_home() -> Path:
 
 @dataclass(frozen=True)
 class Keycloak:
-    """A running server. `password` is that of everybody in it, and the secret of its confidential clients."""
+    """A running server. `password` is the password of every user and the secret of every confidential client."""
 
     url: str
     password: str
@@ -85,18 +85,18 @@ class Keycloak:
         return f"{self.url}/realms/{REALM}"
 
     def endpoint(self, name: str) -> str:
-        """An address by its name in the discovery document."""
+        """Return an endpoint URL by its name in the discovery document."""
         told = httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60)
         return str(told.raise_for_status().json()[name])
 
     def token_of_client(self, client_id: str) -> str:
-        """A token by client credentials."""
+        """Return an access token from the client credentials grant."""
         asked = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": self.password}
         answer = httpx.post(self.endpoint("token_endpoint"), data=asked, trust_env=False, timeout=60)
         return str(answer.raise_for_status().json()["access_token"])
 
     def administered(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """A request of the administrator about the realm."""
+        """Send a request to the realm's admin API as the administrator."""
         asked = {"grant_type": "password", "client_id": "admin-cli", "username": "root", "password": self.password}
         token = httpx.post(
             f"{self.url}/realms/master/protocol/openid-connect/token", data=asked, trust_env=False, timeout=60
@@ -110,7 +110,7 @@ class Keycloak:
 
 @contextmanager
 def keycloak_server(folder: Path) -> Iterator[Keycloak]:
-    """Keycloak in `folder`, until the end of the block. Raises Missing."""
+    """Run Keycloak in `folder` until the end of the block. Raises Missing."""
     java = _java_home()
     with tarfile.open(archive()) as packed:
         packed.extractall(folder, filter="data")
@@ -140,7 +140,7 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
     }
     log = folder / "keycloak.log"
     with log.open("wb") as written:
-        # A group of its own: the script starts the server as a child.
+        # A process group of its own: the script starts the server as a child process.
         process = subprocess.Popen(
             [str(home / "bin" / "kc.sh"), *arguments],
             env=environment,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyIceberg as tests see it: the warehouse as one person, and what lies below a table in the store."""
+"""PyIceberg for tests: the catalog of the warehouse as one user, and the keys of a table in the object store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.contract.world import Person, World
 
 
 def catalog_of(world: World, person: Person, **properties: str) -> Any:
-    """The catalog as this person."""
+    """Return the PyIceberg catalog as this user."""
     return load_catalog(
         "lake",
         type="rest",
@@ -23,5 +23,5 @@ def catalog_of(world: World, person: Person, **properties: str) -> Any:
 
 
 def below(world: World, location: str) -> set[str]:
-    """The keys below a location of the store."""
+    """Return the keys below a location of the object store."""
     return {key for key, _ in world.objects(location.removeprefix(f"s3://{world.bucket}/") + "/")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark as tests see it: people who send statements, and tables that fail to come about with a text worth reading."""
+"""Spark for tests: sessions of users that send statements, with the innermost Java error when a statement fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _END_SECONDS = 30.0
 
 
 class SparkRefused(Exception):
-    """A statement failed: the simple name of the innermost Java error, and what it says."""
+    """A failed statement: the simple name of the innermost Java error, and its message."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -29,14 +29,14 @@ class SparkRefused(Exception):
 
 
 class Spark:
-    """The engine: a process that answers one statement after the other."""
+    """The engine: one process that runs statements one after the other."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
         self._log = log
 
     def told(self, message: dict[str, Any]) -> list[list[Any]]:
-        """The rows that answer a line; raises `SparkRefused`."""
+        """Send one JSON line and return the rows of its answer; raises `SparkRefused`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(message) + "\n")
@@ -51,7 +51,7 @@ class Spark:
 
 
 class Session:
-    """One person at Spark, with the warehouse as the catalog `lake`."""
+    """One user's Spark session, with the warehouse as the catalog `lake`."""
 
     def __init__(self, spark: Spark, person: Person, label: str = "") -> None:
         self._spark = spark
@@ -59,11 +59,11 @@ class Session:
         self._label = f"{person.name} {label}"
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement; raises `SparkRefused`."""
+        """Return the rows of a statement; raises `SparkRefused`."""
         return self._ask({"statement": statement})
 
     def remove_orphans(self, table: str) -> set[str]:
-        """The locations of the files that were below a table, belonged to none of its states and are gone now."""
+        """Remove orphan files and return their locations: files below the table that no snapshot of it references."""
         return {location for (location,) in self._ask({"orphans": table})}
 
     def _ask(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
@@ -71,14 +71,14 @@ class Session:
         return [tuple(row) for row in self._spark.told(whole)]
 
     def value(self, statement: str) -> Any:
-        """The one value a statement answers."""
+        """Return the single value that a statement selects."""
         [(value,)] = self.sql(statement)
         return value
 
 
 @contextmanager
 def started(ready: Ready, home: Path) -> Iterator[Spark]:
-    """A running engine with its scratch files below `home`; it ends with the block."""
+    """Run an engine until the end of the block, with its scratch files below `home`."""
     tools = SparkTools(
         java_home=jdk.find(java_home(), search_path()),
         jars=spark_jars.locate(toolchain.cache(load({})).jars()),
@@ -112,7 +112,7 @@ def started(ready: Ready, home: Path) -> Iterator[Spark]:
 
 
 def metadata(world: World, namespace: str, name: str) -> dict[str, Any]:
-    """The metadata of a table as the gateway tells it now, past every cache of the engine."""
+    """Return a table's current metadata from the gateway, bypassing every cache of the engine."""
     found = world.admin.get(f"{world.root}/namespaces/{namespace}/tables/{name}")
     assert found.status_code == 200, found.text
     answer: dict[str, Any] = found.json()["metadata"]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Spark for all tests of the engine: a line of JSON in (who asks, and a statement), a line of JSON out.
+"""One Spark process for all tests of the engine. Each input line is JSON with a principal and a statement; each output
+line is JSON with the answer.
 
-Unlike `gateway.pipeline.statements` it keeps the session of each principal, as a notebook does: what `SET` says is
-still so for the next statement, and the catalog's own table cache is in play. Tokens travel through the pipe alone.
+Unlike `gateway.pipeline.statements` it keeps one session per principal, as a notebook does: the effects of `SET` last,
+and the catalog's own table cache is active. Tokens are passed through the pipe only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gateway.pipeline.session import as_principal, start_engine
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it: a struct is a list of its members, a date or decimal its text."""
+    """Convert a value for JSON: a struct to the list of its members, a date or decimal to its text."""
     if isinstance(value, (Row, tuple, list)):
         return [plain(each) for each in value]
     if isinstance(value, dict):
@@ -28,9 +29,9 @@ def plain(value: Any) -> Any:
 
 
 def orphans_removed(session: SparkSession, table: str) -> list[list[str]]:
-    """Remove the orphan files of a table whatever their age, which SQL refuses; one row for each.
+    """Remove the orphan files of a table regardless of their age, which SQL refuses; return one row for each file.
 
-    The procedure's own refusal names this way: an interval below 24 hours is for the action alone.
+    The error message of the SQL procedure recommends this action for intervals below 24 hours.
     """
     java: Any = session.sparkContext._jvm
     iceberg = java.org.apache.iceberg.spark
@@ -43,18 +44,18 @@ def orphans_removed(session: SparkSession, table: str) -> list[list[str]]:
 
 
 def answer(session: SparkSession, question: dict[str, str]) -> dict[str, Any]:
-    """The rows of a statement, or the innermost error and its message."""
+    """Return the rows of a statement, or the innermost error and its message."""
     try:
         if "orphans" in question:
             return {"rows": orphans_removed(session, question["orphans"])}
         return {"rows": [plain(row) for row in session.sql(question["statement"]).collect()]}
-    except Exception as error:  # whatever the statement runs into is the answer
+    except Exception as error:  # any error of the statement is part of the answer
         name, message = cause_of(error)
         return {"error": name, "message": message}
 
 
 def main() -> None:
-    """Serve until the pipe ends."""
+    """Answer statements until the pipe is closed."""
     setup = json.loads(sys.stdin.readline())
     root = start_engine(Engine(jars=setup["jars"], work_dir=setup["work_dir"], cores=1, shuffle_partitions=1))
     sessions: dict[str, SparkSession] = {}

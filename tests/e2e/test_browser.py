@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in on our pages with a real browser: what the Content-Security-Policy, the opener policy and the provider's
-CORS rules let happen, which no other test can tell.
+"""Sign-in on the gateway's pages with a real browser. Only a browser applies the Content-Security-Policy, the
+cross-origin opener policy, and the provider's CORS rules.
 
-Opt-in by `make test-browser`, which sets LAKEGATE_TEST_BROWSER; with a folder in LAKEGATE_TEST_PICTURES it leaves
-pictures of what is to be seen there. What the requests are is in `tests/contract/test_browser_login.py`.
+Opt-in by `make test-browser`, which sets LAKEGATE_TEST_BROWSER. If LAKEGATE_TEST_PICTURES names a folder, screenshots
+are saved there. The requests themselves are tested in `tests/contract/test_browser_login.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from tests.contract.world import World
 from tests.e2e.browser import Browser, Missing, browsing
 
-#: Keeps what is to be seen under a name.
+#: Saves a screenshot under a name.
 Picture = Callable[[str], None]
 
 pytestmark = [
@@ -50,7 +50,7 @@ def picture(browser: Browser) -> Picture:
 
 
 def _sign_in(browser: Browser, world: World, name: str) -> None:
-    """On the provider's own page."""
+    """Sign in on the provider's own page."""
     browser.wait(
         lambda: True if browser.url.startswith(world.ready.issuer) else None, "the provider's page is not there"
     )
@@ -60,7 +60,7 @@ def _sign_in(browser: Browser, world: World, name: str) -> None:
 
 
 def _stopped(browser: Browser) -> list[str]:
-    """What the page's own policy stopped, or failed in it."""
+    """Return the page's policy violations and errors from the console."""
     words = ("Content Security Policy", "Uncaught", "CORS", "Cross-Origin")
     return [each for each in browser.console() if any(word in each for word in words)]
 
@@ -105,7 +105,7 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
 
 
 def test_unsolicited_authorization_response_signs_no_user_in(world: World, browser: Browser) -> None:
-    """A link with a code of somebody else's would make people work under that other name (login CSRF)."""
+    """Login CSRF: a link with an authorization code of another user must not sign the victim in as that user."""
     browser.open(f"{world.base}/ui?code=stolen&state=made-up")
     browser.find("#problem", "was not begun in this tab")
     assert browser.url == f"{world.base}/ui"
@@ -131,7 +131,7 @@ def test_expired_token_ends_the_session(world: World, browser: Browser) -> None:
 
 
 def test_content_security_policy_blocks_foreign_content(world: World, browser: Browser) -> None:
-    """The test's own scripts get past the policy; what they put into the page does not."""
+    """Scripts that WebDriver runs are exempt from the policy; the content that they insert into the page is not."""
     browser.open(f"{world.base}/ui")
     browser.find("#welcome")
     browser.run(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration on a real stack, and behind it the real data: what another engine finds in the delivered files,
-other clients find in the tables they load through the gateway.
+"""The demonstration on a real stack with the real data: the numbers that DuckDB computes from the delivered files equal
+those that other clients read from the tables through the gateway.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _STOP_SECONDS = 90.0
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    """`lakegate up`, as a person would start it."""
+    """Start `lakegate up` as a user would."""
     home = tmp_path_factory.mktemp("stack")
     ready_file = home / "ready.json"
     command = ["up", "--ready-file", str(ready_file), "--data", str(home / "data")]
@@ -70,14 +70,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a demonstration ended and what it wrote."""
+    """The exit code of a demonstration and its output."""
 
     status: int
     text: str
 
 
 def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
-    """Demonstrate on a running stack."""
+    """Run the demonstration against a running stack."""
     tools = SparkTools(
         java_home=jdk.find(java_home(), search_path()),
         jars=spark_jars.locate(toolchain.cache(load({})).jars()),
@@ -95,7 +95,7 @@ def show(stack: Ready, home: Path, *, pipeline: bool) -> Shown:
 
 @pytest.fixture(scope="module")
 def before() -> set[int]:
-    """The processes of other tests, which have a Spark of their own."""
+    """Return the ids of the child processes that already ran: other tests have a Spark of their own."""
     return {process.pid for process in family(psutil.Process())}
 
 
@@ -106,7 +106,7 @@ def first(stack: Ready, before: set[int], tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    """The delivered files in an engine that shares no code with the pipeline."""
+    """Open the delivered files in DuckDB, which shares no code with the pipeline."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, source in discover(default_directory()).items():
@@ -122,9 +122,9 @@ def as_user(stack: Ready, user: str) -> Any:
 
 
 def ask(stack: Ready, user: str, ident: str, question: str, **others: str) -> list[tuple[Any, ...]]:
-    """Load tables through the gateway as ``user``, by a client that is not Spark, and ask DuckDB about them.
+    """Load tables through the gateway as ``user`` with PyIceberg, and query them with DuckDB.
 
-    In ``question`` the table is `lake`; further tables have the names they are given by.
+    In ``question`` the table is named `lake`; further tables are named by their keyword.
     """
     catalog, connection = as_user(stack, user), duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")

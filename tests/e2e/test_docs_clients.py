@@ -60,7 +60,7 @@ def test_the_statements_for_duckdb_read_the_table(world: World, rows: pa.Table) 
 def test_the_example_for_duckdb_reads_the_table(rows: pa.Table) -> None:
     text = block("docs/data-engineer.md", "duckdb.connect").text
     assert _DOWNLOAD in text
-    # The example names this way itself: nothing is downloaded by a test.
+    # The documented example mentions this alternative itself; a test must not download anything.
     text = text.replace(f'f"{_DOWNLOAD}"', "f\"LOAD '{extension(name)}'\"")
     read = run_python(text, extension=_extension)
     assert isinstance(read, duckdb.DuckDBPyRelation)

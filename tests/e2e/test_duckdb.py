@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB, an independent client in C++, through the gateway: it writes by `transactions/commit` even for one table."""
+"""DuckDB, an independent C++ client, through the gateway. It commits with `transactions/commit` even for one table."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _EXTENSIONS = ("avro", "httpfs", "aws", "iceberg")
 
 
 def _extension(name: str) -> Path:
-    """The signed extension that the package brings; nothing is downloaded."""
+    """Return the signed extension from the installed package; nothing is downloaded."""
     packages = Path(duckdb.__file__).parents[1]
     [found] = packages.glob(f"duckdb_extension_{name}/extensions/v*/{name}.duckdb_extension")
     return found
 
 
 class Duck:
-    """DuckDB with the warehouse attached as `lake`, as one person."""
+    """DuckDB with the warehouse attached as `lake`, as one user."""
 
     def __init__(self, world: World, person: Person) -> None:
         self._connection = duckdb.connect()
@@ -38,17 +38,17 @@ class Duck:
         )
 
     def run(self, statement: str) -> list[Any]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         return self._connection.execute(statement).fetchall()
 
     def close(self) -> None:
-        """Give back its memory."""
+        """Close the database and free its memory."""
         self._connection.close()
 
 
 @pytest.fixture
 def owner(world: World) -> Iterator[Duck]:
-    """DuckDB of the administrator."""
+    """Return DuckDB as the administrator."""
     duck = Duck(world, world.admin)
     yield duck
     duck.close()

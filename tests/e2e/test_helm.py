@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart, rendered by Helm and held against Kubernetes' own schemas, with settings that a gateway begins with.
+"""The Helm chart: rendered by Helm, validated against Kubernetes' own schemas, with settings that a gateway accepts.
 
-Opt-in by `make test-helm`, which sets LAKEGATE_TEST_HELM: building Helm takes minutes. What can be known of the chart
-without it is in `tests/unit/deploy/test_helm.py`. That a cluster runs it is tested nowhere.
+Opt-in by `make test-helm`, which sets LAKEGATE_TEST_HELM: building Helm takes minutes. Checks that need no Helm are in
+`tests/unit/deploy/test_helm.py`. No test runs the chart on a cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [
 
 HELM = GoTool("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm")
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm"
-#: The oldest that Chart.yaml admits, as far back as schemas are kept, and a recent one.
+#: The oldest version that Chart.yaml admits, which is also the oldest with published schemas, and a recent one.
 KUBERNETES = ("1.27", "1.34")
 
 LEAST = {"oidc": {"issuer": "https://idp.example/realms/lake"}}
@@ -82,7 +82,7 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def validate() -> Callable[[Path, str], str]:
-    """What Kubernetes' schemas say against the documents in a file; nothing when they are all as they should be."""
+    """Return a function that validates a file against Kubernetes' schemas and returns the errors as text."""
     program = locked_environment(cache(settings.load()), "helm", lambda _: None) / "bin" / "kubernetes-validate"
 
     def run(file: Path, version: str) -> str:
@@ -118,7 +118,7 @@ def test_rendered_manifests_are_valid_for_kubernetes(
     file = tmp_path / "rendered.yaml"
     file.write_text(_rendered(helm, values, version))
     assert validate(file, version) == ""
-    # The schemas are really asked: what they do not know falls.
+    # Prove that the schemas are applied: a misspelled field is rejected.
     file.write_text(file.read_text().replace("maxSurge:", "maxsurge:"))
     assert "maxsurge" in validate(file, version)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keycloak as the provider of people and programs, with everything that a company uses of it: client credentials, the
-browser, a code at a terminal, groups that are roles, and keys that change.
+"""Keycloak as the identity provider of users and services, with the features that a company uses: client credentials,
+sign-in with a browser, the device flow, groups as roles, and key rotation.
 
 Opt-in by `make test-keycloak`, which sets LAKEGATE_TEST_KEYCLOAK: see `tests/e2e/keycloak.py`. The realm is
 `keycloak_realm.json`.
@@ -41,7 +41,7 @@ pytestmark = [
 ]
 
 CLIENT = "lakegate-ui"
-#: As the realm has it; nothing listens there, since what a browser would do is looked at instead.
+#: The redirect URI of the realm. No server listens there: the tests read the redirect and do not follow it.
 BACK = "http://127.0.0.1:8181/ui"
 SCOPE = "openid profile email"
 _PATIENCE_SECONDS = 90.0
@@ -49,17 +49,17 @@ _PATIENCE_SECONDS = 90.0
 
 @dataclass(frozen=True)
 class Company:
-    """A Keycloak, and a gateway that takes its tokens beside those of the stack's own provider."""
+    """A Keycloak, and a gateway that accepts its tokens as well as those of the stack's own provider."""
 
     keycloak: Keycloak
     base: str
 
     def person(self, token: str) -> Person:
-        """Whoever the token is of."""
+        """Return the principal of a token."""
         return Person("somebody", f"keycloak~{claims_of(token)['sub']}", token, self.base)
 
     def status(self, token: str) -> int:
-        """What somebody with this token is answered when they make themselves known."""
+        """Return the status of a self-registration request with this token."""
         headers = {"Authorization": f"Bearer {token}"}
         answer = httpx.post(f"{self.base}/management/v1/user", json={}, headers=headers, trust_env=False, timeout=60)
         return answer.status_code
@@ -86,7 +86,7 @@ def company(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
-    """The tokens of somebody who signed in with a browser."""
+    """Return the tokens of a user who signed in with a browser."""
     attempt = Attempt()
     with browser() as http:
         page = http.get(keycloak.endpoint("authorization_endpoint"), params=attempt.asked(CLIENT, BACK, SCOPE))
@@ -102,7 +102,7 @@ def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
         }
         unproven = http.post(keycloak.endpoint("token_endpoint"), data=asked | {"code_verifier": "x" * 43})
         assert unproven.status_code == 400
-        # A code is spent by being tried; another one is asked for, without a password this time.
+        # A failed exchange uses up the code, so request another one; the session needs no password this time.
         page = http.get(keycloak.endpoint("authorization_endpoint"), params=attempt.asked(CLIENT, BACK, SCOPE))
         asked["code"] = came_back(page, BACK)["code"]
         answer = http.post(keycloak.endpoint("token_endpoint"), data=asked)
@@ -199,7 +199,7 @@ def test_lakegate_login_by_a_code_that_is_approved_in_the_realm(company: Company
         assert complete is not None, shown
         with browser(follows=True) as http:
             page = fill_in(http, http.get(complete[1]), "anna", company.keycloak.password)
-            # Who entered the code is asked whether they meant it.
+            # The provider asks the user who entered the code to confirm the sign-in.
             consent = form_with(page, "accept")
             done = http.post(consent.action, data=consent.values | {"accept": "Yes"})
             assert done.status_code == 200
@@ -246,7 +246,7 @@ def _kid(token: str) -> str:
 
 
 def _until(company: Company, token: str, wanted: set[int]) -> None:
-    """Within the age at which the provider's keys are read again."""
+    """Wait for one of the wanted statuses, until the gateway must have read the provider's new keys."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (status := company.status(token)) not in wanted:
         assert time.monotonic() < deadline, status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of another catalog are moved with PyIceberg by the recipe of docs/operator.md and keep their rows."""
+"""Move tables from another catalog with PyIceberg by the recipe of docs/operator.md; they keep their rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs on small deliveries: what changes, what does not, what is refused.
+"""Whole pipeline runs on small deliveries: which tables change, which stay the same, and which deliveries are refused.
 
-The tables lie in a local directory here. That the real data come through the gateway with the right numbers is shown
-by the test of the demonstration.
+The tables are in a local directory here. The test of the demonstration checks the real data through the gateway.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def deliver(directory: Path, flights: list[dict[str, str]]) -> Path:
 
 @dataclass
 class Lake:
-    """A lake in a directory, and runs in it."""
+    """A lake in a local directory, and pipeline runs in it."""
 
     root: SparkSession
     home: Path
@@ -197,7 +196,7 @@ def as_program(java: str, verb: str, *arguments: str, **options: Any) -> subproc
 
 
 def command_lines(parent: psutil.Process) -> list[str]:
-    """Those of a process and of all below it; one that ended while it was looked at has none any more."""
+    """Return the command lines of a process and its descendants, without those that ended meanwhile."""
     lines = []
     for process in [parent, *parent.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):
@@ -208,7 +207,7 @@ def command_lines(parent: psutil.Process) -> list[str]:
 def test_no_token_is_on_any_command_line(java: str, tmp_path: Path) -> None:
     token = "tok-0f4b7a91c2"
     config = {
-        "uri": "http://127.0.0.1:9/catalog",  # nobody listens there: the statement fails, the engine stays
+        "uri": "http://127.0.0.1:9/catalog",  # no server listens there: the statement fails, the engine keeps running
         "warehouse": "w",
         "engine": {"jars": jars(), "work_dir": str(tmp_path), "cores": 1},
     }

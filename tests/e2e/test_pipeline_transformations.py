@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transformations on a handful of rows, in a real engine: times, gaps, duplicates, what counts as a change."""
+"""The pipeline's transformations on a few rows in a real engine: times, gaps, duplicates, and detection of changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def joined(spark: SparkSession, *flights: dict[str, str], weather: tuple[dict[st
 
 
 def at(*parts: int) -> datetime:
-    """A moment in UTC; Spark hands timestamps over in the local zone of this process, without naming it."""
+    """Return a UTC time as Spark returns it: in the local zone of this process, without zone information."""
     return datetime(*parts, tzinfo=UTC).astimezone().replace(tzinfo=None)  # type: ignore[arg-type, misc]  # year, month, day, hour, minute
 
 

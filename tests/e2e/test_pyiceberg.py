@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyIceberg and the catalog: tables, namespaces and views are made, described, changed, found and dropped."""
+"""PyIceberg and the catalog: create, describe, change, find and drop tables, namespaces and views."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 _PURGED_SECONDS = 60
 
 SCHEMA = Schema(
-    # Ids of its own: the catalog gives fresh ones, and everything that refers to them must follow.
+    # The client chooses ids; the catalog assigns fresh ones and must rewrite every reference to them.
     NestedField(10, "id", LongType(), required=True, doc="the key"),
     NestedField(20, "at", TimestamptzType()),
     NestedField(30, "tags", MapType(31, StringType(), 32, ListType(33, StringType()))),
@@ -55,7 +55,7 @@ SCHEMA = Schema(
 
 @pytest.fixture
 def catalog(world: World) -> Any:
-    """The catalog as the administrator."""
+    """Return the catalog as the administrator."""
     return catalog_of(world, world.admin)
 
 
@@ -144,7 +144,7 @@ def test_schema_evolution_applies_to_old_rows(catalog: Any, ns: str) -> None:
     assert [field.name for field in found.schema().find_type("extra").fields] == ["x", "y"]
     assert str(found.schema().find_type("id")) == "long"
     assert found.scan().to_arrow().to_pylist() == [{"label": "a", "id": 1, "extra": None, "gone": None, "seen": None}]
-    # An id is never given twice: the dropped column and the one of its name are two.
+    # Field ids are never reused: the dropped column and the new one of the same name have different ids.
     gone = {schema.find_field("gone").field_id for schema in found.schemas().values() if "gone" in schema.column_names}
     assert (len(gone), found.metadata.last_column_id) == (2, 8)
 

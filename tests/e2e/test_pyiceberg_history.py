@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyIceberg and the past of a table: branches, tags, time travel, going back, expiry and inspection."""
+"""PyIceberg and the history of a table: branches, tags, time travel, rollback, expiry and inspection."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def rows(*ids: int) -> pa.Table:
-    """Rows of one column."""
+    """Return rows of one column."""
     return pa.table({"id": pa.array(ids, pa.int64())})
 
 
 def ids(table: Any, **scan: Any) -> list[int]:
-    """The ids in a table, in order."""
+    """Return the ids in a table, sorted."""
     return sorted(table.scan(**scan).to_arrow()["id"].to_pylist())
 
 
 @pytest.fixture
 def catalog(world: World) -> Any:
-    """The catalog as the administrator."""
+    """Return the catalog as the administrator."""
     return catalog_of(world, world.admin)
 
 
 @pytest.fixture
 def table(catalog: Any, ns: str) -> Any:
-    """A table of three snapshots, of one, two and three rows."""
+    """Create a table with three snapshots, of one, two and three rows."""
     table = catalog.create_table((ns, "t"), schema=rows().schema)
     for id in (1, 2, 3):
         table.append(rows(id))
@@ -109,7 +109,7 @@ def test_metadata_tables_show_the_history(catalog: Any, table: Any, ns: str) -> 
     assert inspect.files()["record_count"].to_pylist() == [1, 1]
     assert sum(inspect.data_files()["record_count"].to_pylist()) == 2
     assert inspect.delete_files().num_rows == 0
-    assert sorted(inspect.entries()["status"].to_pylist()) == [1, 1, 2]  # two were added, one is deleted
+    assert sorted(inspect.entries()["status"].to_pylist()) == [1, 1, 2]  # two entries were added, one is deleted
     assert inspect.manifests()["content"].to_pylist() == [0] * inspect.manifests().num_rows
     assert inspect.all_data_files().num_rows > inspect.data_files().num_rows
     [ref] = inspect.refs().to_pylist()

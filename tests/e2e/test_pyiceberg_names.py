@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyIceberg renames, registers and finds tables and views: its own error handlers must understand the gateway."""
+"""PyIceberg renames, registers and finds tables and views, and its error handlers understand the gateway's errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyIceberg changes rows, alone and against others who were faster."""
+"""PyIceberg changes rows, alone and in conflict with concurrent writers."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ BY_WORD = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "word"))
 
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:
-    """Rows of `COLUMNS`."""
+    """Return rows of the schema `COLUMNS`."""
     return pa.Table.from_pylist([{"id": id, "word": word} for id, word in pairs], schema=COLUMNS.as_arrow())
 
 
 def pairs(table: Any, **scan: Any) -> list[tuple[int, str | None]]:
-    """The rows of a table, in order."""
+    """Return the rows of a table, sorted."""
     found: Iterable[dict[str, Any]] = table.scan(**scan).to_arrow().to_pylist()
     return sorted((row["id"], row["word"]) for row in found)
 
 
 @pytest.fixture
 def catalog(world: World) -> Any:
-    """The catalog as the administrator."""
+    """Return the catalog as the administrator."""
     return catalog_of(world, world.admin)
 
 
@@ -105,7 +105,7 @@ def test_transaction_is_atomic(world: World, catalog: Any, ns: str) -> None:
     found = catalog.load_table((ns, "t"))
     assert found.scan().to_arrow().to_pylist() == [{"id": 1, "word": "a", "n": 7}]
     assert found.properties["a"] == "b"
-    # One metadata file before, one after: nobody could see half of it.
+    # One metadata file before the transaction and one after it: no reader could see an intermediate state.
     assert [each.metadata_file for each in found.metadata.metadata_log] == [before]
 
 
@@ -113,7 +113,7 @@ def test_appends_of_two_writers_are_both_kept(world: World, catalog: Any, ns: st
     one = catalog.create_table((ns, "t"), schema=COLUMNS)
     other = catalog_of(world, world.admin).load_table((ns, "t"))
     one.append(rows((1, "a")))
-    other.append(rows((2, "b")))  # it had not seen the first; the client finds out and tries again
+    other.append(rows((2, "b")))  # its base is stale: the client detects the conflict and retries
     assert pairs(one.refresh()) == [(1, "a"), (2, "b")]
     assert len(one.snapshots()) == 2
 

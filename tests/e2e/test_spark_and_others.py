@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that share no code take turns at one table, each through the gateway, and agree about its rows."""
+"""Three independent engines change one table in turn through the gateway and read the same rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def duck(world: World) -> Iterator[Duck]:
-    """DuckDB of the administrator."""
+    """Return DuckDB as the administrator."""
     duck = Duck(world, world.admin)
     yield duck
     duck.close()
 
 
 def seen_by_pyiceberg(world: World, ns: str) -> list[tuple[Any, ...]]:
-    """The rows of the table `t` as PyIceberg reads them."""
+    """Return the rows of the table `t` as PyIceberg reads them."""
     rows = catalog_of(world, world.admin).load_table((ns, "t")).scan().to_arrow().to_pylist()
     return sorted((row["id"], row["word"]) for row in rows)
 
@@ -41,7 +41,7 @@ def test_each_engine_reads_the_other_engines_writes_and_deletes(
         f"('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
     )
     admin.sql(f"INSERT INTO {table} VALUES (1, 'spark'), (2, 'spark'), (3, 'spark')")
-    admin.sql(f"DELETE FROM {table} WHERE id = 2")  # noted beside the file: readers must heed it
+    admin.sql(f"DELETE FROM {table} WHERE id = 2")  # a delete file: readers must apply it
     expected: list[tuple[Any, ...]] = [(1, "spark"), (3, "spark")]
     assert seen_by_pyiceberg(world, ns) == expected
     assert duck.run(ordered) == expected

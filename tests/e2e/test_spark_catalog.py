@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark and the catalog itself: namespaces, definitions of tables, and how both change."""
+"""Spark and the catalog: namespaces, table definitions, and changes to both."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_column_changes_do_not_rewrite_rows(ns: str, admin: Session) -> None:
     ]
     admin.sql(f"ALTER TABLE {table} DROP COLUMN s")
     admin.sql(f"ALTER TABLE {table} DROP COLUMNS (n, d)")
-    # A column of an old name is a new column: the old values do not come back.
+    # A new column with the name of a dropped one is a different column: the old values do not return.
     admin.sql(f"ALTER TABLE {table} ADD COLUMN n STRING")
     admin.sql(f"ALTER TABLE {table} ALTER COLUMN id DROP NOT NULL")
     admin.sql(f"INSERT INTO {table} VALUES (NULL, 'c', 'new')")
@@ -169,7 +169,7 @@ def test_paged_lists_are_complete(world: World, ns: str, spark: Spark) -> None:
 
 
 def test_grant_and_revocation_apply_to_the_next_statement(world: World, ns: str, admin: Session, spark: Spark) -> None:
-    """Spark asks again for what it holds (`If-None-Match`): "not modified" must not outlive the right to hear it."""
+    """Spark revalidates its cached table with `If-None-Match`: a 304 must not be sent after the right is revoked."""
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     table = metadata(world, ns, "t")["table-uuid"]
     carol = Session(spark, world.carol, label=unique("carol"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark and the past of a table: branches, tags, time travel, and what the metadata tables tell."""
+"""Spark and the history of a table: branches, tags, time travel and metadata tables."""
 
 from __future__ import annotations
 

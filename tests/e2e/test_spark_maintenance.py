@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark's procedures: upkeep of files and snapshots, and changes that are looked at before they are published.
+"""Spark's procedures: maintenance of files and snapshots, and staged changes that are reviewed before publication.
 
-Each works with the table's own short-lived keys, which list and delete below its prefix and nowhere else.
+Each procedure uses the table's vended short-lived keys, which list and delete only below the table's prefix.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _MERGE_ON_READ = "'write.delete.mode' = 'merge-on-read', 'format-version' = '2'"
 
 
 def snapshots(world: World, ns: str) -> list[int]:
-    """The ids of all snapshots of the table `t`, the oldest first."""
+    """Return the ids of all snapshots of the table `t`, oldest first."""
     return [each["snapshot-id"] for each in metadata(world, ns, "t")["snapshots"]]
 
 
 def keys(world: World, ns: str) -> dict[str, str]:
-    """Location by key, of everything below the table `t`."""
+    """Return a map from object key to location, for all objects below the table `t`."""
     location = metadata(world, ns, "t")["location"]
     prefix = location.removeprefix(f"s3://{world.bucket}/") + "/"
     return {key: f"s3://{world.bucket}/{key}" for key, _ in world.objects(prefix)}
@@ -63,13 +63,13 @@ def test_orphan_files_are_found_and_removed_with_the_tables_own_keys(
     folder = metadata(world, ns, "t")["location"].removeprefix(f"s3://{world.bucket}/")
     lost = f"{folder}/data/lost.parquet"
     world.s3.put_object(Bucket=world.bucket, Key=lost, Body=b"lost")
-    # SQL refuses an interval below 24 hours, so here it only looks; the action takes any.
+    # The SQL procedure refuses an interval below 24 hours, so this is a dry run; the Java action accepts any interval.
     call = f"CALL lake.system.remove_orphan_files(table => '{ns}.t', prefix_listing => true"
     assert admin.sql(f"{call})") == []
     assert lost in keys(world, ns)
     id = metadata(world, ns, "t")["table-uuid"]
     world.grant("select", world.carol, "table", id)
-    # The action tells what it tried to delete; a reader's keys delete nothing.
+    # The action returns the files that it tried to delete; the keys of a reader cannot delete them.
     assert Session(spark, world.carol, label=ns).remove_orphans(f"lake.{ns}.t") == {f"s3://{world.bucket}/{lost}"}
     assert keys(world, ns).keys() == live.keys() | {lost}
     assert admin.remove_orphans(f"lake.{ns}.t") == {f"s3://{world.bucket}/{lost}"}
@@ -86,7 +86,7 @@ def test_main_moves_between_snapshots(world: World, ns: str, admin: Session) -> 
     assert [id for id, _ in admin.sql(f"CALL lake.system.ancestors_of('{ns}.t')")] == [three, two, one]
     assert admin.sql(f"CALL lake.system.rollback_to_snapshot('{ns}.t', {one})") == [(three, one)]
     assert admin.sql(f"SELECT id FROM {table}") == [(1,)]
-    # What is no ancestor any more cannot be rolled back to, but it can be set.
+    # A snapshot that is no longer an ancestor cannot be a target of rollback, but it can be set as current.
     with pytest.raises(SparkRefused, match="ancestor"):
         admin.sql(f"CALL lake.system.rollback_to_snapshot('{ns}.t', {two})")
     assert admin.sql(f"CALL lake.system.set_current_snapshot('{ns}.t', {two})") == [(one, two)]

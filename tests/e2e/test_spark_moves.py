@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark moves tables: to other names and namespaces, out of the catalog and back, and away for good."""
+"""Spark moves tables: it renames them, changes their namespace, registers them again, and purges them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PURGED_SECONDS = 60
 
 
 def below(world: World, location: str) -> set[str]:
-    """The keys below a location of the store."""
+    """Return the keys below a location of the object store."""
     return {key for key, _ in world.objects(location.removeprefix(f"s3://{world.bucket}/") + "/")}
 
 
@@ -31,7 +31,7 @@ def test_a_table_is_renamed_inside_and_across_namespaces_with_its_rows(world: Wo
     assert admin.sql(f"SELECT id FROM lake.{ns}.deep.v ORDER BY id") == [(1,), (2,), (3,)]
     assert admin.sql(f"SHOW TABLES IN lake.{ns}") == []
     assert metadata(world, f"{ns}%1Fdeep", "v")["table-uuid"] == uuid
-    # The old name is free, and what is made there is another table.
+    # The old name is free again, and a table created under it is a different table.
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 9 AS id")
     assert admin.sql(f"SELECT id FROM lake.{ns}.t") == [(9,)]
     assert admin.sql(f"SELECT id FROM lake.{ns}.deep.v ORDER BY id") == [(1,), (2,), (3,)]
@@ -42,7 +42,7 @@ def test_a_table_is_renamed_inside_and_across_namespaces_with_its_rows(world: Wo
 
 
 def test_a_dropped_table_is_registered_again_from_its_files(world: World, ns: str, admin: Session) -> None:
-    """A drop takes the files along unless the table says that they are not its own."""
+    """A drop deletes the files too, unless a table property says that the table does not own them."""
     admin.sql(f"CREATE TABLE lake.{ns}.t TBLPROPERTIES ('gc.enabled' = 'false') AS SELECT 1 AS id, 'kept' AS word")
     snapshot = metadata(world, ns, "t")["current-snapshot-id"]
     file = world.admin.get(f"{world.root}/namespaces/{ns}/tables/t").json()["metadata-location"]

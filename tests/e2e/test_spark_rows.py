@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark changes rows: by rewriting files (copy on write) and by noting what is gone (merge on read)."""
+"""Spark changes rows: by rewriting files (copy on write) and by writing delete files (merge on read)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def modes(mode: str) -> str:
-    """The table properties that choose how rows are changed."""
+    """Return the table properties that choose copy on write or merge on read."""
     return ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
 
 
@@ -36,7 +36,7 @@ def test_rows_are_updated_deleted_and_merged(ns: str, admin: Session, version: i
     )
     assert admin.sql(f"SELECT * FROM {table} ORDER BY id") == [(1, "A"), (2, "two"), (5, "alone"), (9, "nine")]
     assert {kind for (kind,) in admin.sql(f"SELECT DISTINCT file_format FROM {table}.delete_files")} == left
-    # A delete that takes a whole file needs no rewriting and no note.
+    # A delete that covers whole files rewrites none and writes no delete file.
     admin.sql(f"TRUNCATE TABLE {table}")
     assert admin.sql(f"SELECT * FROM {table}") == []
     operations = [operation for (operation,) in admin.sql(f"SELECT operation FROM {table}.snapshots")]

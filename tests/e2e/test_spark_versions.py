@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark and the versions of the table format: what each can, and the way up."""
+"""Spark and the versions of the table format: the features of each version, and upgrades."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark and views: what they are made of, how they change, and that a view opens no table to its reader."""
+"""Spark and views: creation, changes, and that a view gives its reader no right to the tables below it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of several people on a real Trino that asks the bridge and acts for them at the catalog.
+"""Statements of several users on a real Trino, which asks the bridge for permission and acts for the users at the
+catalog.
 
 Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
 """
@@ -32,7 +33,7 @@ pytestmark = [
 
 
 def _made_for(world: World, lake: Lake, sql: str) -> Names:
-    """The things that this try needs to be there, made by the manager."""
+    """Create, as the manager, the objects that this statement needs."""
     table = view = below = ""
     if "{t}" in sql or "{tn}" in sql:
         table = world.table(lake.schema).name
@@ -48,7 +49,7 @@ def _made_for(world: World, lake: Lake, sql: str) -> Names:
 
 @pytest.mark.parametrize("cell", CELLS, ids=repr)
 def test_trino_enforces_the_gateways_decision_for_each_user(world: World, lake: Lake, cell: Cell) -> None:
-    """The stranger first: what the owner does may be gone afterwards."""
+    """Run the statement as unprivileged users first: after the owner's run its objects may be dropped."""
     found, expected = {}, {}
     for name, person in lake.people.items():
         names = _made_for(world, lake, cell.sql)
@@ -75,7 +76,7 @@ def test_rows_are_read_as_written(lake: Lake) -> None:
 
 
 def test_a_definer_view_lends_nothing_to_an_ownerless_view_below_it(world: World, lake: Lake) -> None:
-    """Trino would read what the inner view names as the owner of the outer one, and sends the bridge no chain."""
+    """Trino would read the inner view's tables as the owner of the outer view, and sends the bridge no view chain."""
     name = unique("nested")
     for sql in (
         f"create view {lake.schema}.{name}_in security invoker as select region from {lake.schema}.orders",
@@ -99,7 +100,7 @@ def test_lists_hold_the_objects_visible_to_each_user(lake: Lake) -> None:
     for person in (lake.owner, lake.reader, lake.other):
         assert lake.schema in listed(person, "show schemas from ice")
     assert {"orders", "lent", "shared"} <= listed(lake.reader, "show tables from {s}")
-    # Views of the test of nested views are his to see, and stay until the end.
+    # The views of the nested-views test are visible to this user and stay until the end of the module.
     seen = {name for name in listed(lake.other, "show tables from {s}") if not name.startswith("nested_")}
     assert seen == {"lent"}
 
@@ -108,7 +109,7 @@ def test_lists_hold_the_objects_visible_to_each_user(lake: Lake) -> None:
 
 
 def test_trino_without_delegate_acts_for_no_user(world: World, lake: Lake) -> None:
-    """In the middle of a session, too: the token that Trino holds already is of no use any more."""
+    """The rule applies within a session too: the token that Trino already holds loses its effect."""
     reading, source = "select id from {s}.orders", unique("session")
     assert lake.may(lake.reader, reading, source=source)
     world.revoke("delegate", lake.service, "warehouse", world.warehouse)
@@ -127,13 +128,14 @@ def test_the_bearer_of_a_user_as_extra_credential_has_the_users_rights(lake: Lak
     for name, may in (("stranger", False), ("reader", True), ("owner", True)):
         person = lake.people[name]
         for way in ("token", ACCESS_TOKEN):
-            # By its own name it goes to the catalog as it is, by the other one Trino exchanges it.
+            # Under its own name Trino sends the token to the catalog unchanged; under the other name Trino exchanges
+            # it.
             assert lake.may(person, "select id from {s}.orders", extra={way: person.token}) is may, (name, way)
 
 
 @pytest.mark.parametrize("name", [ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:id_token", "token"])
 def test_user_cannot_choose_the_user_trino_acts_for(world: World, lake: Lake, name: str) -> None:
-    """What a user hands in goes to the catalog before Trino's own word for them. A name alone is nobody's token."""
+    """Extra credentials reach the catalog before Trino's own claim. A bare user name is not a valid token."""
     forged = {name: unsigned(lake.owner.id.removeprefix("oidc~"))}
     before = world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"]
     for person in (lake.reader, lake.stranger):
@@ -141,25 +143,25 @@ def test_user_cannot_choose_the_user_trino_acts_for(world: World, lake: Lake, na
             lake.trino.run(person, f"create table {lake.schema}.{unique('forged')} (id bigint)", extra=forged)
         with pytest.raises(Refused):
             lake.trino.run(person, f"select id from {lake.schema}.orders", extra=forged)
-    # As the owner, whom the bridge allows everything, the catalog is what refuses.
+    # The bridge allows the owner everything, so the refusal comes from the catalog.
     with pytest.raises(Refused):
         lake.trino.run(lake.owner, f"create table {lake.schema}.{unique('forged')} (id bigint)", extra=forged)
     assert world.sql("select count(*) as n from tables where name like 'forged%'")[0]["n"] == before
 
 
 def test_session_user_cannot_be_switched(lake: Lake) -> None:
-    """Trino would keep the session under the name of whom it was opened for, with the token of who opened it."""
+    """Trino would keep the session under the original user's name, with the token of the user that opened it."""
     source = unique("lent")
     assert not lake.may(lake.owner, "set session authorization analyst", source=source)
     assert not lake.may(lake.reader, "insert into {s}.orders values (8, 'EU', '8')", source=source)
     assert lake.may(lake.reader, "select id from {s}.orders", source=source)
 
 
-# ---- what views lend -------------------------------------------------------------------------------------------------
+# ---- rights of views -------------------------------------------------------------------------------------------------
 
 
 def test_view_is_read_with_its_owners_current_rights(world: World, lake: Lake) -> None:
-    """Whom nothing but the view was given reads it; when the owner loses the right to grant, nobody does."""
+    """A user with a grant on the view alone reads it; when its owner loses the right to grant, no user can."""
     namespace = world.namespace_id(lake.schema)
     assert not lake.may(lake.other, "select id from {s}.orders")
     assert lake.may(lake.other, "select * from {s}.lent")
@@ -175,7 +177,7 @@ def test_view_is_read_with_its_owners_current_rights(world: World, lake: Lake) -
 
 
 def test_view_lends_only_rights_its_owner_may_grant(world: World, lake: Lake) -> None:
-    """The reader may make views and not grant: run as its owner the view is of use to nobody else."""
+    """The reader may create views but not grant: a view that runs with the reader's rights works for no other user."""
     namespace = world.namespace_id(lake.schema)
     world.grant("create", lake.reader, "namespace", namespace)
     name = unique("lent")
@@ -199,12 +201,12 @@ def test_revoked_right_is_refused_at_the_next_statement(world: World, lake: Lake
     assert not lake.may(lake.stranger, "select * from {s}.orders", source=source)
 
 
-# ---- what a statement costs ------------------------------------------------------------------------------------------
+# ---- cost of a statement ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Calls:
-    """What a statement made: questions of Trino to the bridge, questions of the bridge to the gateway (each one
+    """Counts of one statement: requests of Trino to the bridge, requests of the bridge to the gateway (each one
     `batch-check`), and requests of Trino to the catalog.
     """
 
@@ -215,7 +217,7 @@ class Calls:
 
 @contextmanager
 def _counted(world: World, lake: Lake) -> Iterator[Calls]:
-    """Counted by the bridge's decision log and by the gateway's audit, where every request has its record."""
+    """Count requests from the bridge's decision log and from the gateway's audit log, which records every request."""
     calls = Calls()
     _settled(world, lake)
     asked = _decisions(lake)
@@ -233,7 +235,7 @@ def _counted(world: World, lake: Lake) -> Iterator[Calls]:
 
 
 def _settled(world: World, lake: Lake) -> None:
-    """Return once nothing more is written down: records and decisions come a moment after the answers."""
+    """Wait until no more records are written: audit records and decisions are logged shortly after the answers."""
     before: tuple[int, int] | None = None
     for _ in range(30):
         now = (_decisions(lake), world.sql("select count(*) as n from audit_log")[0]["n"])
@@ -249,7 +251,7 @@ def _decisions(lake: Lake) -> int:
 
 
 def _published() -> dict[str, Calls]:
-    """The table of `docs/trino.md`: by the owner, in a new session, so that the exchange of the token is among them."""
+    """Return the table of `docs/trino.md`: the cost for the owner in a new session, including the token exchange."""
     text = (Path(__file__).parents[2] / "docs" / "trino.md").read_text()
     rows = re.findall(r"^\| `(.+)` \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
     return {statement: Calls(*map(int, counts)) for statement, *counts in rows}
@@ -264,5 +266,5 @@ def test_statement_makes_a_bounded_number_of_calls(world: World, lake: Lake, sql
     with _counted(world, lake) as calls:
         assert lake.may(lake.owner, sql)
     assert (calls.bridge, calls.gateway) == (COSTS[sql].bridge, COSTS[sql].gateway)
-    # Trino tells the catalog afterwards what it read; that may be after we looked.
+    # Trino reports its scan to the catalog afterwards; that request may arrive after the count.
     assert calls.catalog in (COSTS[sql].catalog, COSTS[sql].catalog - 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same people do the same things by Trino, by PyIceberg and by Spark, and each engine has the gateway's own answer.
+"""The same users do the same operations with Trino, PyIceberg and Spark; each engine gets the gateway's own decision.
 
-Trino acts for them by exchanged tokens, the other two come with the people's own.
+Trino acts for the users with exchanged tokens; the other two engines use the users' own tokens.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.e2e.trino_lake import Lake
 __all__ = ["pytestmark"]
 
 _ONE_ID = Schema(NestedField(1, "id", LongType()))
-#: How the Java client of Spark says no; a table that one may not see is not found, and who may read alone has keys that
-#: write nothing, which the store says before the catalog is asked.
+#: Errors of Spark's Java client for a refusal. A table that the user may not see is "not found". A user with read
+#: access only has keys that cannot write, so the store refuses before the catalog does.
 _SPARK_SAYS = {
     "AccessDeniedException",
     "AnalysisException",
@@ -39,7 +39,7 @@ _SPARK_SAYS = {
 
 
 class Deed:
-    """One thing done by three engines: what it takes, Trino's words, Spark's words, and PyIceberg's call."""
+    """One operation in three engines: the required rights, Trino's SQL, Spark's SQL, and PyIceberg's call."""
 
     def __init__(
         self, needs: tuple[str, ...], trino: str, spark: str, pyiceberg: Callable[[Any, str, str], Any]
@@ -50,7 +50,7 @@ class Deed:
         self.pyiceberg = pyiceberg
 
 
-#: `{t}` is a table made for each try by each engine.
+#: `{t}` is a table that is created anew for each engine and each attempt.
 DEEDS = {
     "read": Deed(
         ("table orders read_data",),
@@ -119,7 +119,7 @@ def _by_pyiceberg(world: World, person: Person, deed: Deed, schema: str, table: 
         assert "ACCESS_DENIED" in str(refused) or "AccessDenied" in str(refused), refused
         return False
     except RESTError as refused:
-        # The base class is what PyIceberg makes of a 404 for the configuration.
+        # PyIceberg raises the base class for a 404 of the configuration endpoint.
         assert type(refused) in (ForbiddenError, RESTError), refused
         return False
     return True
@@ -132,7 +132,7 @@ def test_three_engines_make_the_same_decisions_for_the_same_users(
     deed = DEEDS[what]
     found, expected = {}, {}
     for name, person in lake.people.items():
-        # A table for each engine: what one of them dropped is gone.
+        # A table for each engine, since one engine may drop its table.
         tables = [world.table(lake.schema).name if "{t}" in deed.trino else "" for _ in range(3)]
         expected[name] = [
             allowed(world, world.etl, person, deed.needs, Names(lake.schema, table=table)) for table in tables

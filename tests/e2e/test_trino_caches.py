@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Trino's caches give to a table whose files name another table's files.
+"""Exposure through Trino's caches when the metadata of one table references files of another.
 
-A user may write anything into the metadata files of an own table, so its manifests may name files of any other table.
-The store then refuses the keys of the own table. A cache that is filled by one user and read by another does not.
+A user can write any content into the metadata files of a table that the user owns. Its manifests may therefore name
+files of any other table. The object store refuses such reads with the keys of the attacker's table. A cache that one
+user fills and another user reads has no such check.
 
 Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
 """
@@ -37,7 +38,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Site:
-    """A Trino, the victim's schema and the attacker's; neither may see anything in the other's."""
+    """A Trino, the victim's schema and the attacker's schema; neither user may see the other's schema."""
 
     trino: Trino
     victim: Person
@@ -46,7 +47,7 @@ class Site:
     own: str
 
     def asked(self, person: Person, sql: str) -> list[list[Any]] | None:
-        """Return the rows of a statement, None where Trino or the store refuses it."""
+        """Return the rows of a statement, None if Trino or the store refuses it."""
         try:
             return self.trino.run(person, sql)
         except Refused as refused:
@@ -56,7 +57,7 @@ class Site:
 
 @contextmanager
 def site(world: World, folder: Path, **properties: str) -> Iterator[Site]:
-    """Trino with these properties of its Iceberg catalog. Raises Missing."""
+    """Run Trino with these properties of its Iceberg catalog. Raises Missing."""
     service, bridge_service, victim, attacker = world.alice, world.etl, world.steward, world.bob
     for person in (service, bridge_service, victim, attacker):
         world.strip(person)
@@ -78,13 +79,13 @@ def filled(site: Site, person: Person, schema: str, name: str, word: str) -> Non
 
 
 def data_file(world: World, schema: str, name: str) -> Any:
-    """The only data file of a table, as its manifest describes it."""
+    """Return the only data file of a table, as its manifest describes it."""
     (task,) = catalog_of(world, world.admin).load_table((schema, name)).scan().plan_files()
     return task.file
 
 
 def names_a_data_file(world: World, attacker: Person, schema: str, name: str, file: Any) -> None:
-    """Append another table's data file to the attacker's table: its path is in a manifest of the attacker's."""
+    """Append another table's data file to the attacker's table, so that a manifest of the attacker names its path."""
     copied = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.file_path,
@@ -124,7 +125,7 @@ def names_a_manifest(world: World, attacker: Person, schema: str, name: str, man
 
 
 def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
-    """Return, for each way to a table of the victim through an own one, whether the attacker reads the secret."""
+    """Return, for each attack that uses an own table, whether the attacker reads the victim's secret."""
     for way in ("data", "manifest"):
         filled(at, at.attacker, at.own, f"{way}_{name}", "own")
     names_a_data_file(world, at.attacker, at.own, f"data_{name}", data_file(world, at.theirs, name))
@@ -140,8 +141,9 @@ def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
 
 
 def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, bool]]:
-    """What the attacker reads of a table that nobody has read through Trino (`cold`), and of one that its owner has
-    just read (`warm`).
+    """Return the outcome of each attack, by the state of the attacked table.
+
+    `cold` is a table that was never read through Trino. `warm` is one that its owner has just read.
     """
     try:
         with site(world, folder, **properties) as at:
@@ -163,20 +165,20 @@ ALL = NOTHING | {"rows by a data file": True, "rows by a manifest": True, "stati
 
 
 def test_without_caches_the_store_refuses_files_of_another_table(world: World, people: None, tmp_path: Path) -> None:
-    """The configuration of `docs/trino.md`."""
+    """Use the configuration of `docs/trino.md`."""
     assert tried(world, tmp_path) == {"cold": NOTHING, "warm": NOTHING}
 
 
 def test_default_metadata_cache_exposes_data_that_the_owner_has_read(
     world: World, people: None, tmp_path: Path
 ) -> None:
-    """Why `docs/trino.md` turns it off. When this fails with less, Trino has changed and that page is to be mended."""
+    """`docs/trino.md` disables this cache for that reason. If fewer attacks succeed, update that page."""
     found = tried(world, tmp_path, iceberg__metadata_cache__enabled="true")
     assert found == {"cold": NOTHING, "warm": ALL}
 
 
 def test_file_cache_exposes_data_that_the_owner_has_read(world: World, people: None, tmp_path: Path) -> None:
-    """As above, for the cache on disk."""
+    """The same for the cache on disk."""
     (tmp_path / "cache").mkdir()
     found = tried(
         world,

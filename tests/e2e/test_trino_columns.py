@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may read some columns of a table reads those through a Trino that may enforce it, and nothing any other way."""
+"""Column grants on Trino: a user reads the granted columns through a trusted engine, and nothing in any other way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.trino_lake import Lake
 
 __all__ = ["pytestmark"]
 
-#: What would show `ssn` if columns were not looked at everywhere. Each is refused, or has nothing but nulls there.
+#: Statements that would reveal `ssn` if a check of columns were missing. Each is refused, or returns only nulls there.
 WAYS = [
     "select ssn from {s}.orders",
     "select id from {s}.orders where ssn is not null",
@@ -45,7 +45,7 @@ WAYS = [
 
 
 def _shown(lake: Lake, sql: str) -> list[list[object]] | None:
-    """What the column reader gets; None when it is refused."""
+    """Return the rows that the column reader gets; None if the statement is refused."""
     old, new = lake.snapshots
     try:
         return lake.trino.run(lake.columns, sql.format(s=lake.schema, old=old, new=new))
@@ -80,7 +80,7 @@ def test_ungranted_columns_cannot_be_reached_indirectly(lake: Lake, sql: str) ->
 
 
 def test_former_name_of_another_column_is_not_read(world: World, lake: Lake) -> None:
-    """Trino reads an old snapshot by the schema of its time, and does not tell so when it asks."""
+    """Trino reads an old snapshot with the schema of that time, and does not say so in its request to the bridge."""
     name = unique("renamed")
     table = f"{lake.schema}.{name}"
     lake.trino.run(lake.owner, f"create table {table} (a bigint, secret varchar)")
@@ -96,7 +96,7 @@ def test_former_name_of_another_column_is_not_read(world: World, lake: Lake) -> 
 
 @pytest.fixture
 def unenforcing(world: World, lake: Lake) -> Iterator[None]:
-    """While nobody says that Trino enforces anything."""
+    """Revoke Trino's `enforcer` grant until the end of the test."""
     world.revoke("enforcer", lake.service, "warehouse", world.warehouse)
     yield
     world.grant("enforcer", lake.service, "warehouse", world.warehouse)
@@ -128,7 +128,7 @@ def test_revoked_column_is_refused_at_the_next_statement(world: World, lake: Lak
 
 
 def test_a_view_lends_no_columns(world: World, lake: Lake) -> None:
-    """Who may read some columns may make a view of them, but it lends them to nobody."""
+    """A user with column grants may create a view of these columns, but it gives other users no access to them."""
     namespace = world.namespace_id(lake.schema)
     world.grant("create", lake.columns, "namespace", namespace)
     name = unique("lent")

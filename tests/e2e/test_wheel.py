@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel as users install it: in an empty environment, without anything of the checkout.
+"""The wheel as users install it: in an empty environment, without any file of the checkout.
 
 Opt-in by `make test-wheel`, which sets LAKEGATE_TEST_WHEEL: it installs 70 packages and starts a stack.
 """
@@ -38,7 +38,7 @@ def _environment() -> dict[str, str]:
     """Return the variables of this process without those that lead to the checkout or to its environment."""
     dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PWD", "OLDPWD")
     kept = {name: value for name, value in os.environ.items() if name not in dropped and "LAKEGATE" not in name}
-    # The cache of this account: it has the built programs already.
+    # Share this account's cache, which already contains the built programs.
     return kept | {"LAKEGATE__EMBEDDED__CACHE_DIR": cache_directory(load()), "LAKEGATE__EMBEDDED__FAST": "true"}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Trino for the tests: fetched once with Maven and by checksum, trimmed, started on loopback.
+"""A real Trino for the tests: downloaded once with Maven, verified by checksum, trimmed, and started on loopback.
 
-It is 800 MB to fetch and needs a Java newer than Spark's, so it is opt-in (`make test-trino`). What is missing is said:
-`python -m tests.e2e.trino` fetches nothing, and fails when a run would have to.
+The download is 800 MB and Trino needs a newer Java than Spark, so these tests are opt-in (`make test-trino`). `python
+-m tests.e2e.trino` downloads nothing; it fails if a run would need a download or lacks a requirement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION = "476"
 SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
 _OLDEST_JAVA = 24
 _KEPT = Path.home() / ".cache" / "lakegate" / "trino" / VERSION
-#: Nothing but the connector and the access control; the tarball has forty other connectors.
+#: Only the Iceberg connector and the OPA access control; the archive has forty other connectors.
 _PARTS = ("bin/", "lib/", "plugin/iceberg/", "plugin/opa/")
 _LEFT_OUT = ("net.snowflake_", "-osx-", "-windows-", "aarch_64", "aarch64")
 _START_SECONDS = 420.0
@@ -94,15 +94,15 @@ opa.allow-permission-management-operations=false
 
 
 class Missing(Exception):
-    """What a real Trino needs is not here; the text says what."""
+    """A requirement of a real Trino is missing; the message names it."""
 
 
 class Refused(Exception):
-    """Trino did not do it; the text is its message."""
+    """Trino refused or failed a statement; the text is its message."""
 
 
 def java_home() -> Path:
-    """A Java that Trino runs on: TRINO_JAVA_HOME, or one in the usual place. Raises Missing."""
+    """Return the home of a suitable Java: TRINO_JAVA_HOME, or one in the usual place. Raises Missing."""
     for home in (Path(os.environ.get("TRINO_JAVA_HOME", "/nowhere")), *sorted(Path("/usr/lib/jvm").glob("*"))):
         if (jdk.version_of(home) or 0) >= _OLDEST_JAVA:
             return home
@@ -110,13 +110,13 @@ def java_home() -> Path:
 
 
 def kept() -> Path | None:
-    """The trimmed server, when it is here already and complete: the file cache does not start without RocksDB."""
+    """Return the trimmed server if it is cached and complete: the file cache does not start without RocksDB."""
     complete = (_KEPT / "bin" / "launcher").is_file() and any((_KEPT / "plugin" / "iceberg").glob("org.rocksdb_*"))
     return _KEPT if complete else None
 
 
 def installed() -> Path:
-    """The trimmed server, fetched if it is not here yet. Raises Missing."""
+    """Return the trimmed server; download it if it is not cached. Raises Missing."""
     if kept() is not None:
         return _KEPT
     maven = shutil.which("mvn")
@@ -145,7 +145,7 @@ def installed() -> Path:
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    """The parts that are needed, without the top folder. Files that are one with another are written out."""
+    """Extract the needed parts without the top folder. Hard links become copies."""
     with tarfile.open(archive) as packed:
         for entry in packed:
             name = entry.name.partition("/")[2]
@@ -163,7 +163,7 @@ def _unpack(archive: Path, into: Path) -> None:
 
 @dataclass(frozen=True)
 class Trino:
-    """A running server."""
+    """A running Trino server."""
 
     url: str
     process: psutil.Process
@@ -177,17 +177,18 @@ class Trino:
         source: str = "",
         session: Mapping[str, str] | None = None,
     ) -> list[list[Any]]:
-        """The rows of a statement of this person, for whom Trino acts at the catalog by an exchanged token.
+        """Run a statement as this user and return its rows. Trino acts for the user at the catalog by an exchanged
+        token.
 
-        `extra` are further credentials the person hands in; `source` is the name of a session that is to be used again;
-        `session` are properties of the query. Raises Refused.
+        `extra` are further credentials that the user sends. `source` names a session to reuse. `session` are session
+        properties of the query. Raises Refused.
         """
         headers = {
             "X-Trino-User": person.id.removeprefix("oidc~"),
-            # A session of its own in the catalog: Trino keeps sessions under user and source.
+            # A new catalog session for each statement: Trino keys sessions by user and source.
             "X-Trino-Source": source or secrets.token_hex(8),
             "X-Trino-Catalog": "ice",
-            # Else Trino answers that this client cannot act as somebody else, before it asks whether it may.
+            # Otherwise Trino rejects `SET SESSION AUTHORIZATION` for this client before it checks the permission.
             "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
         }
         if extra:
@@ -212,14 +213,14 @@ class Trino:
                 answer = http.get(body["nextUri"])
 
     def peak_mib(self) -> int:
-        """The most memory it has held so far (`VmHWM`), in MiB."""
+        """Return the peak memory of the process (`VmHWM`), in MiB."""
         family = [self.process, *self.process.children(recursive=True)]
         texts = [Path(f"/proc/{each.pid}/status").read_text() for each in family]
         return max(int(text.partition("VmHWM:")[2].split()[0]) for text in texts) // 1024
 
 
 def _reasons(error: Mapping[str, Any]) -> str:
-    """What Trino says, and what it says that lies behind it: the catalog's own words are there alone."""
+    """Return Trino's message with the messages of its causes, which contain the catalog's own error."""
     said, cause = [str(error["message"])], error.get("failureInfo")
     while cause:
         said.append(str(cause.get("message")))
@@ -229,10 +230,10 @@ def _reasons(error: Mapping[str, Any]) -> str:
 
 @contextmanager
 def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **properties: str) -> Iterator[Trino]:
-    """Trino on the world's warehouse, which asks this bridge. At the catalog it is this service.
+    """Run Trino on the world's warehouse with this bridge; `service` is its identity at the catalog.
 
-    `properties` are further ones of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any the
-    caches are off, as `docs/trino.md` demands it.
+    `properties` are further properties of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any,
+    the caches are off, as `docs/trino.md` demands.
     """
     properties = properties or {"iceberg__metadata_cache__enabled": "false"}
     java, server = java_home(), installed()
@@ -289,7 +290,7 @@ def _started(url: str) -> bool:
 
 
 def main() -> int:
-    """0 when all that a run needs is here, else 1 and a line that says what is not."""
+    """Return 0 if all requirements of a run are present, else print the missing one and return 1."""
     try:
         java = java_home()
     except Missing as missing:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people try on a real Trino, each with the questions to the gateway that decide about it.
+"""Statements for a real Trino, each with the permission checks that decide about it.
 
-Whether somebody may is written nowhere: the gateway is asked, by `batch-check`, and Trino has to do the same.
+No expected outcome is written here: the tests ask the gateway by `batch-check`, and Trino has to act accordingly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _ALL = "id,region,ssn"
 
 
 class Cell:
-    """A statement and its questions: all must be answered yes, of those with a bar between them one.
+    """A statement and its checks. All of them must pass; of checks separated by a bar, one must.
 
-    A question is `<kind> <name> <action>`; a namespace is `.` or one below it, and after `read_columns` come the
-    columns. In the statement `{s}` is the schema, `{t}`, `{v}` and `{f}` are a table, a view and a schema made for this
-    one try, `{n}` is a name nobody has, `{tn}` the table's name alone, `{old}` and `{new}` are snapshots of `orders`.
+    A check is `<kind> <name> <action>`. A namespace is `.` or one below it. After `read_columns` follow the columns. In
+    the statement `{s}` is the schema. `{t}`, `{v}` and `{f}` are a table, a view and a schema created for this run.
+    `{n}` is an unused name, `{tn}` the table's name alone, `{old}` and `{new}` are snapshots of `orders`.
     """
 
     def __init__(self, sql: str, *needs: str) -> None:
@@ -31,7 +31,7 @@ class Cell:
         return self.sql
 
 
-#: Where nothing has to be asked because nobody may.
+#: Marks a statement that is denied to every user, so that no check is needed.
 NOBODY = "nobody"
 
 READS = f"table orders read_columns {_ALL}"
@@ -64,7 +64,7 @@ CELLS = [
     Cell('select * from {s}."orders$properties"', "table orders read_data"),
     Cell("select id from table(ice.system.table_changes('{s}', 'orders', {old}, {new}))", "table orders read_data"),
     Cell("select * from {s}.shared", "view shared select", "table orders read_columns region"),
-    # Behind it Trino asks for its owner, at the bridge and at the catalog.
+    # Trino also checks the rights of the view's owner, at the bridge and at the catalog.
     Cell("select * from {s}.lent", "view lent select"),
     # ---- changing rows ----
     Cell("insert into {s}.orders values (9, 'EU', '9')", *WRITES),
@@ -107,7 +107,7 @@ CELLS = [
     Cell("comment on view {v} is 'said'", "view {v} commit"),
     Cell("alter view {v} rename to {s}.{n}", "view {v} rename"),
     Cell("drop view {v}", "view {v} drop"),
-    # ---- procedures, and what nobody may ----
+    # ---- procedures, and statements that are denied to every user
     Cell("call ice.system.rollback_to_snapshot('{s}', 'orders', {new})", "warehouse delete", "table orders commit"),
     Cell("call ice.system.unregister_table('{s}', '{tn}')", "table {t} drop"),
     Cell("set session ice.expire_snapshots_min_retention = '0s'", NOBODY),
@@ -117,7 +117,7 @@ CELLS = [
 
 @dataclass(frozen=True)
 class Names:
-    """What one try is about: the schema, and what was made for it."""
+    """The names of one run: the schema, and the objects created for it."""
 
     schema: str
     table: str = ""
@@ -126,7 +126,7 @@ class Names:
 
 
 def allowed(world: World, asker: Person, person: Person, needs: tuple[str, ...], names: Names) -> bool:
-    """What the gateway says, to an engine that asks about the person."""
+    """Return the gateway's decision about the user, as it answers the engine `asker`."""
     if NOBODY in needs:
         return False
     wanted = [
@@ -146,7 +146,7 @@ def allowed(world: World, asker: Person, person: Person, needs: tuple[str, ...],
 
 
 class _Question:
-    """`<kind> [<name>] <action> [<columns>]` in the gateway's words."""
+    """A parsed check: `<kind> [<name>] <action> [<columns>]`."""
 
     def __init__(self, world: World, text: str, names: Names) -> None:
         kind, *rest = text.split(" ")
@@ -162,5 +162,5 @@ class _Question:
         self.operation = {kind: {**on, "action": rest[0]}}
 
     def holds(self, result: Mapping[str, Any]) -> bool:
-        """Whether the answer says yes, for all columns that are needed."""
+        """Return True if the result allows the action, for all needed columns."""
         return bool(result["allowed"]) and ("columns" not in result or self._columns <= set(result["columns"]))

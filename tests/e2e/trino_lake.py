@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Trino, what it asks, and the people who send it statements."""
+"""A real Trino with its bridge, and the users who send it statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.trino import Bridge, bridged
 from tests.contract.world import Person, World, unique
 from tests.e2e.trino import Refused, Trino, trino_server
 
-#: What a refusal looks like, of Trino or of the catalog: who may not see a thing is told that there is none.
+#: Messages of a refusal, of Trino or of the catalog: an object that the user may not see is reported as not existing.
 _SAID = (
     "Access Denied",
     "does not exist",
@@ -28,7 +28,7 @@ _SAID = (
 
 @dataclass(frozen=True)
 class Lake:
-    """A schema with a table and two views, a Trino, what it asks, and people by what they are there."""
+    """A schema with a table and two views, a Trino with its bridge, and users by their role in the schema."""
 
     trino: Trino
     bridge: Bridge
@@ -38,7 +38,7 @@ class Lake:
     snapshots: list[str] = field(default_factory=list)
 
     def may(self, person: Person, sql: str, *, extra: Mapping[str, str] | None = None, source: str = "") -> bool:
-        """Whether Trino does it for the person; any other failure than a refusal fails the test."""
+        """Return True if Trino runs the statement, False if it is refused; any other failure fails the test."""
         try:
             self.trino.run(person, sql.format(s=self.schema), extra=extra, source=source)
         except Refused as refused:
@@ -55,8 +55,8 @@ class Lake:
 
 
 def _people(world: World, schema: str) -> dict[str, Person]:
-    """Everybody by what they are: the other team has its own schema and was handed one view of this one, `columns` may
-    read two of three columns of `orders`.
+    """Return the users by role. `other` has its own schema and a grant on one view of this one; `columns` may read two
+    of three columns of `orders`.
     """
     people = {
         "stranger": world.contractor,
@@ -84,7 +84,7 @@ class Engine:
 
 @contextmanager
 def running(world: World, folder: Path) -> Iterator[Engine]:
-    """Both of them; they come to the gateway as two services, alice and etl. Raises Missing."""
+    """Run the bridge and Trino, which use the services alice and etl at the gateway. Raises Missing."""
     begun = time.monotonic()
     with bridged(world, folder) as bridge, trino_server(world, bridge, folder, world.alice) as trino:
         print(f"\nTrino answers after {time.monotonic() - begun:.0f} s")
@@ -94,13 +94,13 @@ def running(world: World, folder: Path) -> Iterator[Engine]:
 
 @contextmanager
 def trino_lake(world: World, engine: Engine) -> Iterator[Lake]:
-    """What people ask a Trino about, and what its services need for that."""
+    """Create the schema and users of a module, and the grants that Trino's services need."""
     bridge_service, service = world.etl, world.alice
     for each in (bridge_service, service):
         world.strip(each)
     schema = world.namespace(unique("trino"))
     people = _people(world, schema)
-    # Trino asks the catalog for its configuration as itself, so it has to see the warehouse, and nothing in it.
+    # Trino reads the catalog's configuration as itself, so its service must see the warehouse, and nothing in it.
     world.grant("describe", service, "namespace", world.namespace_id(world.namespace()))
     with (
         delegating(world, bridge_service, "warehouse", world.warehouse),
@@ -115,7 +115,7 @@ def trino_lake(world: World, engine: Engine) -> Iterator[Lake]:
 
 @contextmanager
 def _enforcing(world: World, service: Person) -> Iterator[None]:
-    """While the service is known to keep columns from people."""
+    """Grant the service `enforcer` on the warehouse until the end of the block."""
     world.grant("enforcer", service, "warehouse", world.warehouse)
     try:
         yield
@@ -124,7 +124,7 @@ def _enforcing(world: World, service: Person) -> Iterator[None]:
 
 
 def _fill(world: World, lake: Lake) -> None:
-    """The owner makes a table of two snapshots, a view of each kind, and hands one of them to the other team."""
+    """Create, as the owner, a table with two snapshots and a view of each kind; grant one view to the other team."""
     for sql in (
         "create table {s}.orders (id bigint, region varchar, ssn varchar) with (partitioning = array['region'])",
         "insert into {s}.orders values (1, 'EU', '1')",

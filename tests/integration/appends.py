@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers that append snapshots over plain HTTP and keep a ledger, and what a table's history must say afterwards.
+"""Concurrent writers that append snapshots over plain HTTP and record each outcome, and the checks of a table's
+history.
 
-The catalog never opens a manifest list, so a snapshot here has one by name only; everything else about it is what an
-engine would send, its sequence number, its parent and, in format version 3, its row ids included.
+The catalog never opens a manifest list, so the manifest list of a snapshot here is only a name. Everything else is as
+an engine would send it: sequence number, parent and, in format version 3, row ids.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ import httpx
 Body = dict[str, Any]
 
 ROWS = 7
-"""Rows that each snapshot says it added."""
+"""Number of rows that each snapshot declares as added."""
 
 _LONGER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Try:
-    """One request as it was sent: its snapshot, and how to send it again."""
+    """One append request as it was sent, with its snapshot id and its idempotency key for a retry."""
 
     snapshot: int
     path: str
@@ -38,7 +39,7 @@ class Try:
 
 @dataclass
 class Ledger:
-    """What became of each try, from the writers' point of view."""
+    """The outcome of every append, as the writers observed it."""
 
     acknowledged: list[Try] = field(default_factory=list)
     refused: list[tuple[Try, int, str]] = field(default_factory=list)
@@ -46,7 +47,10 @@ class Ledger:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, tried: Try, answer: httpx.Response | None) -> bool:
-        """Write down an answer, None for none; whether it acknowledged the try. 5xx does not say what happened."""
+        """Record an answer, None for a broken connection; return True if it acknowledged the append.
+
+        A 5xx is recorded as an unknown outcome.
+        """
         with self._lock:
             if answer is None or answer.status_code >= 500:
                 self.unknown.append(tried)
@@ -58,17 +62,17 @@ class Ledger:
         return False
 
     def snapshots(self) -> list[int]:
-        """The snapshots that were acknowledged, in no order."""
+        """Return the acknowledged snapshots, unordered."""
         return [tried.snapshot for tried in self.acknowledged]
 
 
 def client(base: str, token: str) -> httpx.Client:
-    """A client of its own for one writer: its connections reach whichever worker takes them."""
+    """Return an HTTP client for one writer; any worker process may accept its connections."""
     return httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}, timeout=60, trust_env=False)
 
 
 def append(metadata: Body, snapshot: int) -> Body:
-    """A commit that appends on top of a table as `metadata` tells it, as the Java client words it."""
+    """Return a commit that appends to the table with this `metadata`, in the form that the Java client sends."""
     parent = metadata.get("current-snapshot-id")
     parent = None if parent == -1 else parent
     added: Body = {
@@ -96,12 +100,12 @@ def append(metadata: Body, snapshot: int) -> Body:
 
 
 def new_snapshot_id() -> int:
-    """An id nobody else takes."""
+    """Return a random snapshot id."""
     return random.getrandbits(62)
 
 
 def send(http: httpx.Client, tried: Try) -> httpx.Response | None:
-    """The answer, or None when the connection broke."""
+    """Send an append; return the answer, None if the connection broke."""
     try:
         return http.post(tried.path, json=tried.body, headers={"Idempotency-Key": tried.key})
     except httpx.TransportError:
@@ -109,7 +113,7 @@ def send(http: httpx.Client, tried: Try) -> httpx.Response | None:
 
 
 def load(http: httpx.Client, path: str, until: float) -> Body | None:
-    """The table's metadata as it is now; None when nobody answers until then."""
+    """Return the table's current metadata; None if the gateway does not answer before `until`."""
     while time.monotonic() < until:
         try:
             answer = http.get(path)
@@ -123,13 +127,13 @@ def load(http: httpx.Client, path: str, until: float) -> Body | None:
 
 
 def goes_on(until: float, done: int, enough: int) -> bool:
-    """Whether somebody works on: until then, and for a while longer where not enough was done on a busy machine."""
+    """Return True until the deadline, and for a limited time after it if fewer than `enough` appends succeeded."""
     now = time.monotonic()
     return now < until or (done < enough and now < until + _LONGER_SECONDS)
 
 
 def append_until(http: httpx.Client, path: str, until: float, ledger: Ledger, *, enough: int = 0) -> None:
-    """Append again and again; who lost reads the table and builds on what it is now."""
+    """Append repeatedly. After a lost race, read the table again and append to its current state."""
     metadata = load(http, path, until + _LONGER_SECONDS)
     while metadata is not None and goes_on(until, len(ledger.acknowledged), enough):
         snapshot = new_snapshot_id()
@@ -142,14 +146,15 @@ def append_until(http: httpx.Client, path: str, until: float, ledger: Ledger, *,
 
 
 def at_once(writers: Sequence[Callable[[], None]]) -> None:
-    """Run all of them side by side; raises what one of them raised."""
+    """Run all writers concurrently; re-raise the first exception."""
     with ThreadPoolExecutor(len(writers)) as pool:
         for running in [pool.submit(writer) for writer in writers]:
             running.result()
 
 
 def check_history(metadata: Body, ledger: Ledger) -> list[int]:
-    """Every acknowledged append is there once, no refused one is, and numbers and row ids follow each other.
+    """Check that each acknowledged append exists once, no refused one exists, and sequence numbers and row ids are
+    contiguous.
 
     Returns the snapshots from the first to the last.
     """

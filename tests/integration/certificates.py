@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private certificate authority, and servers whose certificates it signed."""
+"""A private certificate authority, and servers with certificates that it signed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates; `file` is its own, for who is to trust it."""
+    """A certificate authority. `file` is its own certificate, for clients that trust it."""
 
     folder: Path
     file: Path
@@ -32,7 +32,7 @@ class Authority:
     certificate: x509.Certificate
 
     def server(self, host: str) -> ssl.SSLContext:
-        """The context of a server of that name or address."""
+        """Return the TLS context of a server with this host name or address."""
         try:
             name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
         except ValueError:
@@ -50,7 +50,7 @@ class Authority:
         return context
 
     def client(self, name: str) -> Path:
-        """The certificate of a client of that name with its key, in one file."""
+        """Create a client certificate with this name; return one file with the certificate and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = _builder(name, self.certificate.subject, key).sign(self.key, hashes.SHA256())
         path = self.folder / f"{name}.client.pem"
@@ -59,7 +59,7 @@ class Authority:
 
 
 def authority(folder: Path, name: str = "Authority of a test") -> Authority:
-    """A new one, with its certificate in `folder`."""
+    """Create a certificate authority, with its certificate in `folder`."""
     folder.mkdir(exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -94,7 +94,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 @dataclass
 class Listener:
-    """A server that counts who went on talking after the handshake: who did not trust it ends there."""
+    """A server that records the clients that send data after the handshake: only a client that trusts it does."""
 
     port: int = 0
     trusted_by: list[bytes] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Listener:
 
 @asynccontextmanager
 async def listening(context: ssl.SSLContext, *, postgres: bool = False) -> AsyncIterator[Listener]:
-    """Speaks HTTP over TLS, or PostgreSQL's way of beginning TLS; answers nothing useful."""
+    """Listen for HTTP over TLS, or for PostgreSQL's TLS negotiation; the answers have no useful content."""
     listener = Listener()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users whose gateway dies under them: they make, rename, give up, register and drop tables and views, and go on."""
+"""Load on a gateway that is killed meanwhile: users create, rename, drop and register tables and views."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PURGE = "purgeRequested"
 
 
 class Churn:
-    """One user's walk through everything that changes more than a pointer, until told to stop.
+    """One user's random sequence of the operations that change more than a metadata pointer.
 
-    `places` are locations given up without their files; `answers` counts statuses, 0 for a broken connection.
+    `places` are locations of tables dropped without their files. `answers` counts statuses, 0 for a broken connection.
     """
 
     def __init__(self, http: httpx.Client, root: str, namespaces: tuple[str, str], seed: int) -> None:
@@ -34,20 +34,20 @@ class Churn:
         self.answers: dict[int, int] = {}
 
     def run(self, until: threading.Event) -> None:
-        """Walk until the event is set."""
+        """Run random operations until the event is set."""
         steps = (self._table, self._transaction, self._view, self._registered)
         while not until.is_set():
             self._random.choice(steps)()
 
     def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
-        """The answer of a success, `{}` for an empty one; None for anything else."""
+        """Return the body of a successful answer, `{}` if it is empty; None for any other outcome."""
         try:
             answer = self._http.request(method, self._root + path, json=body)
         except httpx.TransportError:
             self._count(0)
             time.sleep(0.3)
             return None
-        # An outcome that nobody knows is an honest answer of a rename whose delivery took too long.
+        # CommitStateUnknown is a correct answer for a rename whose tuple delivery took too long.
         honest = answer.status_code == 500 and answer.json()["error"]["type"] == "CommitStateUnknownException"
         self._count(503 if honest else answer.status_code)
         if not answer.is_success:
@@ -63,7 +63,7 @@ class Churn:
         return f"/namespaces/{self._namespaces[namespace]}/{kind}s/{name}"
 
     def _rename(self, kind: str, name: str) -> tuple[str, int]:
-        """Into the other namespace; where it is afterwards, as far as one can tell."""
+        """Rename into the other namespace; return the (name, namespace index) to use next, unchanged after an error."""
         source = {"namespace": [self._namespaces[0]], "name": name}
         there = {"namespace": [self._namespaces[1]], "name": f"{name}_moved"}
         moved = self._ask("POST", f"/{kind}s/rename", {"source": source, "destination": there})
@@ -87,7 +87,7 @@ class Churn:
             self._ask("DELETE", self._path("table", name, at))
 
     def _transaction(self) -> None:
-        """A staged table, made together with an append to it."""
+        """Create a staged table in one transaction with an append to it."""
         name = unique("staged")
         staged = self._ask(
             "POST",
@@ -128,7 +128,7 @@ class Churn:
             self._ask("DELETE", self._path("view", name, at))
 
     def _registered(self) -> None:
-        """A table that is given up with its files and taken in again."""
+        """Create a table, drop it without its files, and register it again."""
         name = unique("left")
         made = self._ask("POST", f"/namespaces/{self._namespaces[0]}/tables", {"name": name, "schema": SCHEMA})
         if made is None:

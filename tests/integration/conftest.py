@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded stack for integration tests: one for the whole session, started as a user would start it.
 
-`stack` is bootstrapped: project, warehouse `demo`, users, the first grants. Tests share it, so each makes its own
+`stack` is bootstrapped: project, warehouse `demo`, users, the first grants. Tests share it, so each creates its own
 namespaces and grants. A test that stops a part or needs an empty server starts its own with `start_stack`.
 """
 
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextmanager
 def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> Iterator[Ready]:
-    """`lakegate up` as a child with further settings, ended with SIGTERM; its exit code must be 0."""
+    """Run `lakegate up` as a child with further settings; end it with SIGTERM and require the exit code 0."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         place = Path(scratch) / "data" if data is None else data
         ready_file = Path(scratch) / "ready.json"
@@ -55,7 +55,7 @@ def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> It
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent(signal.SIGTERM),  # a test run that is killed leaves no stack behind
+                preexec_fn=die_with_parent(signal.SIGTERM),  # a killed test run leaves no stack running
             )
         failed = FAILURES.count
         try:
@@ -91,21 +91,24 @@ def _remove(data: Path) -> None:
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Ready]:
-    """A running, bootstrapped stack, shared by the session."""
+    """Start a bootstrapped stack that the whole session shares."""
     with _up() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def empty_stack() -> Iterator[Ready]:
-    """A running stack that nobody has bootstrapped."""
+    """Start a stack that is not bootstrapped."""
     with _up(empty=True) as running:
         yield running
 
 
 @pytest.fixture
 def start_stack() -> Iterator[StartStack]:
-    """Start a stack of one's own: `start_stack(empty=True)`, `start_stack(data=path)`; stopped after the test."""
+    """Return a function that starts a separate stack, which is stopped after the test.
+
+    Call it as `start_stack(empty=True)` or `start_stack(data=path)`.
+    """
     with ExitStack() as started:
 
         def start(*, data: Path | None = None, empty: bool = False) -> Ready:
@@ -116,14 +119,14 @@ def start_stack() -> Iterator[StartStack]:
 
 @pytest.fixture
 def killed_stack() -> Iterator[Ready]:
-    """A stack of the test's own, to kill the gateway of."""
+    """Start a separate stack for a test that kills its gateway."""
     with _up() as running:
         yield running
 
 
 @pytest.fixture
 def gateway(killed_stack: Ready, tmp_path: Path) -> Iterator[Killable]:
-    """The gateway of `killed_stack`."""
+    """Return the gateway of `killed_stack`."""
     gateway = Killable(killed_stack, tmp_path / "gateway.log")
     yield gateway
     gateway.close()

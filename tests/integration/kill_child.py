@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway that is killed, for `test_kills.py`: changes rows and delivers them until it kills itself.
+"""A process for `test_kills.py` that changes rows and delivers their tuples like a gateway, until it kills itself.
 
-Run as a program it reads one line of JSON after the other, forks for each, and writes "ended" when that child is gone.
-Before a child gives something it writes what (`gives`), and what it was told is taken away (`gone`), straight to the
-pipe: that reaches the parent whatever happens next.
+The program reads JSON lines, forks a child for each, and writes "ended" after that child has exited. A child writes
+`gives` before it grants something, and `gone` after a revocation was confirmed. Both lines go to the pipe directly, so
+the parent receives them even if the child is killed next.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ _OUTAGES = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
 
 
 def die() -> None:
-    """No exit handlers, no closed connections."""
+    """Kill this process: no exit handlers run and no connection is closed."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Child:
-    """One run. `kill_at` is the boundary at which it dies, counted over all tasks; even writes die under way."""
+    """One run. `kill_at` is the number of the boundary at which it dies, counted over all tasks; some boundaries are in
+    the middle of a write to OpenFGA.
+    """
 
     def __init__(self, order: Mapping[str, Any]) -> None:
         self.chance = random.Random(order["seed"])
@@ -68,7 +70,7 @@ class Child:
         self._places = [self.rows.inner, self.rows.outer]
 
     def boundary(self) -> bool:
-        """Count one step; whether this is the last one."""
+        """Count one boundary; return True if the process must die at it."""
         self.passed += 1
         return self.passed == self.kill_at
 
@@ -91,7 +93,7 @@ class Child:
             die()
 
     async def run(self) -> None:
-        """Change things, four at a time, until killed."""
+        """Run random changes in four tasks until the process is killed."""
         await asyncio.gather(*(self._work() for _ in range(4)))
 
     async def _work(self) -> None:
@@ -138,7 +140,7 @@ class Child:
         return [(key, place.warehouse_id) for key in keys]
 
     async def _commit_change(self, connection: AsyncConnection) -> None:
-        """Before the commit of T1; after it is before the first step of the delivery."""
+        """Kill the process before the commit of T1, if this boundary is chosen."""
         if self.boundary():
             die()
 
@@ -248,18 +250,18 @@ class Child:
             await self.delivery.deliver(step)
 
     async def _hold_object(self, connection: AsyncConnection, on: ObjectKey) -> bool:
-        """As `governance.Grants` does: the object, and the namespace it lies in, before any grant."""
+        """Lock the object and its namespace before a grant, as `governance.Grants` does; return False if it is gone."""
         there = await grants.hold_object(connection, on)
         if there and on.type in (ObjectType.TABLE, ObjectType.VIEW):
             await tables.containers(connection, UUID(on.id))
         return there
 
     async def _hold(self, connection: AsyncConnection, space: UUID) -> None:
-        """As use cases hold the namespace of what they change."""
+        """Lock the namespace with `key share`, as the use cases that change its content do."""
         await connection.execute(text("select id from namespaces where id = :id for key share"), {"id": space})
 
     async def _move_namespace(self) -> None:
-        """The inner namespace goes to the top level, or into the outer one again."""
+        """Move the inner namespace to the top level, or back into the outer one."""
         parent = parts.resolved_outer(self.rows) if self.chance.random() < 0.5 else None
         above = () if parent is None else parent.namespace.levels
         async with self.database.transaction() as connection:
@@ -267,7 +269,7 @@ class Child:
                 connection, await parts.resolved_inner(connection, self.rows), parent=parent
             )
             if subtree is None:
-                # Another worker was faster.
+                # A concurrent task moved it first.
                 return
             to = Namespace((*above, str(self.rows.inner)))
             steps = await namespace_move.move(connection, subtree, project_id=self.rows.project, to=to)
@@ -298,7 +300,7 @@ class Child:
         await self.delivery.deliver_due()
 
     def _turn(self, who: Principal, privilege: Privilege, on: ObjectKey) -> asyncio.Lock:
-        """One change of a grant at a time, so that what is told about it is in order."""
+        """Return the lock that serializes changes of one grant, so that the lines about it are in order."""
         return self._turns.setdefault(f"{who}{privilege}{on}", asyncio.Lock())
 
 
@@ -314,7 +316,7 @@ def _parsed(value: Any) -> Any:
 
 
 def main() -> None:
-    """Fork for each order, so that Python and its modules are loaded once."""
+    """Fork for each input line, so that Python loads its modules only once."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     for line in sys.stdin:
         order = json.loads(line)
@@ -324,7 +326,7 @@ def main() -> None:
                 asyncio.run(asyncio.wait_for(Child(order).run(), order["at_most"]))
             except TimeoutError:
                 os._exit(0)
-            except BaseException as surprise:  # told to the parent, which fails the test
+            except BaseException as surprise:  # reported to the parent, which fails the test
                 os.write(1, (json.dumps(["surprise", repr(surprise)[:1500], "", ""]) + "\n").encode())
             os._exit(1)
         _, status = os.waitpid(pid, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Killing a stack's gateway, one worker or all of it, and starting it again as it was."""
+"""Kill one worker or the whole gateway of a stack, and start the gateway again with its original command."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gateway.embedded.supervisor import die_with_parent
 from tests.contract.world import World
 
 SOON = 120.0
-"""Seconds within which what was left behind is finished."""
+"""Seconds within which interrupted work must be completed."""
 
 _START_SECONDS = 180.0
 _GROWN_SECONDS = 6.0
 
 
 class Killable:
-    """The gateway of a stack of one's own. Close it before the stack: what it started is not the stack's to end."""
+    """The gateway of a separate stack. Close it before the stack: the stack does not end a gateway started here."""
 
     def __init__(self, ready: Ready, log: Path) -> None:
         self._base = ready.catalog_uri.removesuffix("/catalog")
@@ -39,16 +39,16 @@ class Killable:
         self._own: subprocess.Popen[bytes] | None = None
 
     def kill_worker(self, chance: random.Random) -> None:
-        """SIGKILL one worker that has lived for a while; the gateway replaces it by itself.
+        """Send SIGKILL to one worker that has run for a while; the gateway replaces it.
 
-        Granian takes a worker that dies soon after its start for one that cannot run, and ends.
+        Granian treats a worker that dies soon after its start as unable to run, and exits.
         """
         while not (grown := [each for each in self._main.children(recursive=True) if _age(each) > _GROWN_SECONDS]):
             time.sleep(0.1)
         _kill(chance.choice(grown))
 
     def kill(self) -> None:
-        """SIGKILL all of it, the main process first, so that nothing is replaced or drained."""
+        """Send SIGKILL to all its processes, the main process first, so that no worker is replaced or drained."""
         family = [self._main, *self._main.children(recursive=True)]
         for process in family:
             _kill(process)
@@ -57,7 +57,7 @@ class Killable:
         psutil.wait_procs(family, timeout=30)
 
     def start(self, **settings: str) -> None:
-        """Start it again, with `settings` (without their prefix) changed."""
+        """Start the gateway again, with `settings` (without their prefix) changed."""
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
         with self._log.open("ab") as log:
             self._own = subprocess.Popen(
@@ -73,7 +73,7 @@ class Killable:
         self.serves()
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """A command of `lakegate` with the gateway's own settings."""
+        """Run a `lakegate` command with the gateway's own settings."""
         return subprocess.run(
             [sys.executable, "-m", "gateway.cli", *command],
             env=self._environment,
@@ -84,7 +84,7 @@ class Killable:
         )
 
     def serves(self) -> None:
-        """Return once it answers."""
+        """Wait until the health check succeeds; fail the test at the deadline."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             try:
@@ -97,7 +97,7 @@ class Killable:
             time.sleep(0.1)
 
     def close(self) -> None:
-        """End what was started here, and what is left of the stack's own if that was killed in part."""
+        """End the gateway that was started here, and its remaining child processes."""
         if self._own is not None and self._own.poll() is None:
             family = self._main.children(recursive=True)
             self._own.terminate()
@@ -111,7 +111,7 @@ class Killable:
 
 
 def nobody_is_left(world: World) -> None:
-    """What waits for a dead process by the clock is due now: leases of idempotency keys and heartbeats of tasks."""
+    """Expire the leases of idempotency keys and the heartbeats of tasks; make waiting purges and retries due."""
     world.sql("update idempotency set expires_at = now() where status is null")
     world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
     world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and queue = 'tabular_purge'")
@@ -119,7 +119,7 @@ def nobody_is_left(world: World) -> None:
 
 
 def soon(true: Callable[[], bool], what: str) -> None:
-    """Return when it is `true`; fail with `what` when it is not in time."""
+    """Wait until `true` returns True; fail with the message `what` after `SOON` seconds."""
     deadline = time.monotonic() + SOON
     while not true():
         assert time.monotonic() < deadline, what

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users whose gateway dies under them while they make, rename, drop, bring back, move and drop whole trees; each knows
-of each thing what must have become of it.
+"""Load on a gateway that is killed meanwhile: users create, rename, drop, undrop and move tables and whole trees of
+namespaces. They record the acknowledged state of every object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS = ("table", "view", "generic-table")
 
 @dataclass(frozen=True)
 class State:
-    """What a thing is: where it is found, and when it is gone, whether with its files."""
+    """The expected state of an object: its name and namespace, and, if it is gone, whether its files are deleted."""
 
     state: str
     namespace: tuple[str, ...]
@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it was sent. Sent again it is the same: by its key, or because repeating it changes nothing."""
+    """A request as it was sent. It is safe to repeat, by its idempotency key or because it is idempotent."""
 
     method: str
     path: str
@@ -46,8 +46,9 @@ class Request:
 
 @dataclass
 class Thing:
-    """A table, a view, a generic table or a namespace, and what must be so of it. Of one with a `pending` request
-    nobody knows yet whether it is as before or `after`.
+    """A table, view, generic table or namespace, and its expected state.
+
+    While a request is `pending`, the state may be `now` or `after`.
     """
 
     kind: str
@@ -57,16 +58,16 @@ class Thing:
     pending: Request | None = None
     after: State | None = None
     within: Thing | None = None
-    """The namespace that takes it along when it goes."""
+    """The namespace that is dropped together with this object."""
     done: list[str] = field(default_factory=list)
 
     @property
     def type(self) -> str:
-        """Its type in the relationship model, which is its kind in the database."""
+        """Return its type in the relationship model, which is also its kind in the database."""
         return self.kind.replace("-", "_")
 
     def settle(self, answer: httpx.Response) -> bool:
-        """Take an answer that says what happened to the pending request; whether it was a success."""
+        """Apply a definite answer to the pending request; return True if it was a success."""
         self.pending = None
         if answer.is_success:
             self.now = self.after
@@ -80,7 +81,7 @@ class Thing:
             self.id = made["properties"]["namespace_id"]
             return
         if self.kind == "generic-table":
-            # The place that nobody chose ends with the id.
+            # A location that the server chose ends with the id.
             self.location = made["table"]["base-location"].rstrip("/")
             self.id = str(uuid.UUID(self.location[-36:]))
             return
@@ -89,19 +90,19 @@ class Thing:
 
 
 def definite(answer: httpx.Response | None) -> bool:
-    """Whether an answer says what happened: not a broken connection, a server's error, or "somebody is at it"."""
+    """Return True if the answer determines the outcome. No answer, a server error and "request in progress" do not."""
     if answer is None or answer.status_code >= 500 or answer.status_code == 429:
         return False
     return not (answer.status_code == 409 and answer.json()["error"]["type"] == "RequestInProgress")
 
 
 def in_path(namespace: tuple[str, ...]) -> str:
-    """A namespace as paths name it."""
+    """Return a namespace as it is encoded in paths."""
     return "%1F".join(namespace)
 
 
 class Walker:
-    """One user, with two namespaces of an own, in a warehouse that keeps what is dropped."""
+    """One user's random sequence of operations, with two namespaces, in a warehouse with soft deletion."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Walker:
         self.acknowledged = 0
 
     def run(self, until: threading.Event) -> None:
-        """Walk until the event is set."""
+        """Run random operations until the event is set."""
         while not until.is_set():
             if self._random.random() < 0.3:
                 self._tree()
@@ -135,7 +136,7 @@ class Walker:
     # ---- requests -----------------------------------------------------------------------------------------------
 
     def send(self, request: Request) -> httpx.Response | None:
-        """The answer, None when the connection broke."""
+        """Send a request; return the answer, None if the connection broke."""
         headers = {} if request.key is None else {"Idempotency-Key": request.key}
         try:
             return self._http.request(request.method, request.path, json=request.body, headers=headers)
@@ -143,8 +144,8 @@ class Walker:
             return None
 
     def _try(self, what: str, thing: Thing, request: Request, after: State) -> bool:
-        """Send until somebody says what happened; whether it was a success. False also when nobody does in time: the
-        request stays pending.
+        """Send the request until its outcome is known; return True for a success. If the outcome is still unknown at
+        the deadline, return False and leave the request pending.
         """
         thing.pending, thing.after = request, after
         deadline = time.monotonic() + _PATIENCE
@@ -163,7 +164,7 @@ class Walker:
         return False
 
     def settle(self, thing: Thing, answer: httpx.Response) -> bool:
-        """As `Thing.settle`; what is there without files of its own gets one."""
+        """Apply the answer as `Thing.settle` does, and write a file into each new generic table, which is empty."""
         new = thing.id is None
         done = thing.settle(answer)
         if done and new and thing.kind == "generic-table":
@@ -238,7 +239,7 @@ class Walker:
         self._try("undrop", thing, request, replace(thing.now, state=LIVE, purged=False))
 
     def _end(self, thing: Thing) -> None:
-        """Its time is over: from here on it goes by itself."""
+        """Let the soft deletion of an object expire now, so that the background task purges it."""
         assert thing.now is not None
         assert thing.id is not None
         self._end_now(thing.id)
@@ -255,7 +256,7 @@ class Walker:
         return thing if made else None
 
     def _tree(self) -> None:
-        """Namespaces with tables in them, moved, and dropped all at once."""
+        """Create namespaces with tables in them, move the tree, and drop all of it at once."""
         top = self._namespace(self._homes[0], unique("tree"))
         if top is None or top.now is None:
             return

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway inside the test's own process, on a real stack's PostgreSQL, OpenFGA and OPA: what each request costs.
+"""A gateway inside the test process, on a real stack's PostgreSQL, OpenFGA and OPA, that measures the cost of a
+request.
 
-Work is counted by the context it is done in, so that what the gateway does by itself (delivery, drift, health, the
-audit's writer) is in no request's account.
+Work is assigned to a request through a context variable. Background work (delivery, drift, health, the audit writer) is
+therefore in no request's cost.
 """
 
 from __future__ import annotations
@@ -37,16 +38,14 @@ from gateway.settings import load
 
 @dataclass(slots=True)
 class Cost:
-    """What one request took: calls of the decision engines by path, SQL statements, and transactions around them."""
+    """Cost of one request: calls to the decision engines by path, SQL statements, and transactions around them."""
 
     openfga: Counter[str] = field(default_factory=Counter)
     opa: int = 0
     statements: list[str] = field(default_factory=list)
     transactions: int = 0
     frames: tuple[str, ...] = ()
-    """The functions of the gateway between the ASGI call and a direct read, for the read with the most, outermost
-    first.
-    """
+    """The gateway's functions between the ASGI call and a direct read, outermost first, for the deepest read."""
 
 
 _GATEWAY = f"{Path(gateway.__file__).parent}{os.sep}"
@@ -55,7 +54,7 @@ _account: ContextVar[Cost | None] = ContextVar("account", default=None)
 
 @contextmanager
 def accounted() -> Iterator[Cost]:
-    """What is done inside is written to this account."""
+    """Yield a `Cost` that collects the work done inside the block."""
     cost = Cost()
     token = _account.set(cost)
     try:
@@ -65,7 +64,7 @@ def accounted() -> Iterator[Cost]:
 
 
 class Metered:
-    """The application, called without a socket."""
+    """The ASGI application, called without a socket."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
@@ -73,7 +72,7 @@ class Metered:
     async def ask(
         self, method: str, path: str, token: str, *, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[httpx.Response, Cost]:
-        """The answer, read to its end, and what it took."""
+        """Send a request; return (the complete answer, its cost)."""
         with accounted() as cost:
             response = await self._client.request(
                 method, path, json=body, headers={"Authorization": f"Bearer {token}", **(headers or {})}
@@ -83,11 +82,11 @@ class Metered:
 
 @asynccontextmanager
 async def metered(stack: Ready, **settings: str) -> AsyncIterator[Metered]:
-    """Another gateway on the stack, with its settings but for these (named without their prefix)."""
+    """Run another gateway on the stack, with the stack's settings changed by these (named without their prefix)."""
     given = psutil.Process(stack.pids["gateway"][0]).environ()
     own = {name: value for name, value in given.items() if name.startswith("LAKEGATE__")}
     own |= {f"LAKEGATE__{name}": value for name, value in settings.items()}
-    # Its logs would be the whole test process's.
+    # Its logging configuration would apply to the whole test process.
     silent = patch("gateway.app.configure_logging")
     with patch.dict(os.environ, own), silent, _counted(stack):
         application: Any = create_app(load())
@@ -99,7 +98,7 @@ async def metered(stack: Ready, **settings: str) -> AsyncIterator[Metered]:
 
 @contextmanager
 def _counted(stack: Ready) -> Iterator[None]:
-    """Put what is sent to the engines and to PostgreSQL on the account of the request that sends it."""
+    """Add each call to the engines and to PostgreSQL to the cost of the request that makes it."""
     send = aiohttp.ClientSession._request
 
     async def counted(session: aiohttp.ClientSession, method: str, url: Any, **more: Any) -> Any:
@@ -139,8 +138,8 @@ def _counted(stack: Ready) -> Iterator[None]:
 
 
 def _gateway_frames() -> tuple[str, ...]:
-    """Return the functions of the gateway that are being run for this task, outermost first: a coroutine that awaits
-    another one counts, code of libraries does not.
+    """Return the gateway's functions on this task's call stack, outermost first. Coroutines that await another one
+    count, functions of libraries do not.
     """
     found: list[str] = []
     frame: FrameType | None = sys._getframe(1)
@@ -153,7 +152,7 @@ def _gateway_frames() -> tuple[str, ...]:
 
 @asynccontextmanager
 async def _running(application: Any) -> AsyncIterator[None]:
-    """The lifespan protocol of ASGI, as a server speaks it."""
+    """Run the ASGI lifespan protocol as a server does."""
     told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     serving = asyncio.create_task(application({"type": "lifespan", "asgi": {"version": "3.0"}}, told.get, heard.put))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People who read, ask for keys, commit, grant and revoke all at once, and who write down what they were answered.
+"""Concurrent load that reads, vends keys, commits, grants and revokes, and records every answer.
 
-What may be answered is judged by a plain account of what was acknowledged: it knows neither model nor cache.
+The answers are judged against a simple record of the acknowledged grants, which uses neither the model nor a cache.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ YES = "yes"
 
 
 class Account:
-    """What somebody may read by what was acknowledged: yes, no, or nobody can say because a change is under way."""
+    """The reader's right by the acknowledged changes: yes, no, or unknown while a change is in flight."""
 
     def __init__(self) -> None:
         self.state = NO
         self._version = 0
 
     def change(self, state: str) -> None:
-        """From now on it is so."""
+        """Set the state."""
         self.state = state
         self._version += 1
 
     def read(self) -> tuple[str, int]:
-        """What is so now. Equal answers before and after a request mean that it was so all the time."""
+        """Return (state, version). Equal values before and after a request prove that the state held all the time."""
         return self.state, self._version
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One answer. `status` is 0 when the connection to the gateway broke."""
+    """One recorded answer. `status` is 0 if the connection to the gateway broke."""
 
     what: str
     status: int
@@ -59,7 +59,7 @@ class Seen:
 
 @dataclass
 class Mixed:
-    """The load. Run `running` around what happens to the stack meanwhile."""
+    """The load. Enter `running` around the failure that is tested."""
 
     base: str
     root: str
@@ -77,7 +77,7 @@ class Mixed:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Everybody works until the block ends, and has ended afterwards."""
+        """Run the threads of the load until the block ends; check that all of them end without an error."""
         over = threading.Event()
         work: list[Callable[[threading.Event], None]] = [self._read, self._read, self._grant, self._write, self._manage]
         threads = [threading.Thread(target=self._guarded, args=(each, over), daemon=True) for each in work]
@@ -106,7 +106,7 @@ class Mixed:
     def note(
         self, what: str, ask: Callable[[], httpx.Response | None], account: Account | None = None
     ) -> httpx.Response | None:
-        """Ask, and write down what came."""
+        """Send a request and record its answer."""
         before = account.read() if account is not None else (MAYBE, 0)
         started = time.monotonic()
         try:
@@ -170,14 +170,14 @@ class Mixed:
                 time.sleep(0.1)
 
     def counted(self) -> dict[str, dict[int, int]]:
-        """How often each answer came, by what was asked."""
+        """Return the number of answers by request and status."""
         found: dict[str, Counter[int]] = {}
         for each in self.seen:
             found.setdefault(each.what, Counter())[each.status] += 1
         return {what: dict(sorted(statuses.items())) for what, statuses in sorted(found.items())}
 
     def judge(self, *, longest: float, unknown_may_happen: bool) -> None:
-        """Every answer so far was one that is allowed: see the module's description."""
+        """Check that every recorded answer was allowed and took less than `longest` seconds; clear the record."""
         for each in self.seen:
             assert each.status != 0, f"no answer to {each}"
             assert each.seconds < longest, each
@@ -197,8 +197,8 @@ class Mixed:
                 "list": {404, 503},
             }.get(each.what, {200, 404, 503})
             if each.what in ("load", "vend", "keys") and each.state == MAYBE:
-                # The questions of one request are answered one after the other while the right comes or goes: it may
-                # still be seen and not be read any more.
+                # The checks of one request run one after the other. If the right changes between them, an object may be
+                # visible and not readable.
                 allowed.add(403)
             assert each.status in allowed, each
             if each.status == 500:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled relationship model judged by plain recursion: no code of it is the gateway's or OpenFGA's."""
+"""A naive evaluator of the compiled relationship model by plain recursion, without code of the gateway or OpenFGA."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Tuple = tuple[str, str, str]
 
 
 def the_model() -> dict[str, Any]:
-    """The compiled model as it ships."""
+    """Return the compiled model as it ships."""
     found: dict[str, Any] = json.loads(resources.files("gateway.fga").joinpath("model.json").read_text())
     return found
 
 
 class Naive:
-    """Tuples with their ends (None: for ever) and the questions they answer at `now`."""
+    """Tuples with their expiry (None: never), evaluated at the time `now`."""
 
     def __init__(self, model: Mapping[str, Any], tuples: Mapping[Tuple, datetime | None], now: datetime) -> None:
         self._rules = {each["type"]: each.get("relations") or {} for each in model["type_definitions"]}
@@ -29,7 +29,7 @@ class Naive:
                 self._on.setdefault((on, relation), []).append(user)
 
     def holds(self, user: str, relation: str, on: str, above: frozenset[tuple[str, str]] = frozenset()) -> bool:
-        """Whether `user` has `relation` on `on`. What is asked again on the way to its own answer is a no."""
+        """Return True if `user` has `relation` on `on`. A check that recurs within its own evaluation is False."""
         if (relation, on) in above:
             return False
         rule = self._rules[on.split(":")[0]].get(relation)

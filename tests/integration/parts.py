@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL and OpenFGA without a gateway, and a small world of rows: for tests that are the gateway themselves."""
+"""PostgreSQL and OpenFGA without a gateway, and a small set of rows, for tests of the gateway's own functions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,11 @@ from tests.contract.world import Loop
 KEY = "key-of-the-test"
 
 HELD = math.inf
-"""The answer of a proxy's plan for what waits until it is released."""
+"""Return value of `Proxy.plan` that holds a write until `release`."""
 
 
 def free_port() -> int:
-    """A port to listen on a moment later, where no common system hands out ports to outgoing connections: one from
-    "bind to 0" is taken by any client in between.
-    """
+    """Return a free port outside the ephemeral range, whose ports any client may take before the test listens."""
     while True:
         port = random.randint(11_000, 32_000)  # as `gateway.embedded.ports` picks them
         if ports.is_free(port):
@@ -57,7 +55,7 @@ def free_port() -> int:
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A port at which connections are refused, kept from everybody else until the block ends."""
+    """Yield a port that refuses connections; it stays bound until the block ends, so no other process takes it."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield int(bound.getsockname()[1])
@@ -65,7 +63,7 @@ def closed_port() -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Parts:
-    """A migrated database and an OpenFGA server that keeps its tuples in memory."""
+    """A migrated database and an OpenFGA server with in-memory storage."""
 
     database_url: str
     openfga_url: str
@@ -73,7 +71,7 @@ class Parts:
 
 @contextmanager
 def running_parts() -> Iterator[Parts]:
-    """Both, until the block ends."""
+    """Run both servers until the block ends."""
     loop = Loop()
     stack = AsyncExitStack()
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
@@ -104,7 +102,7 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
-        # However busy the machine is.
+        # Long, because the machine may be busy.
         "OPENFGA_REQUEST_TIMEOUT": "30s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }
@@ -114,13 +112,13 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
 
 
 class Silent:
-    """Metrics nobody reads."""
+    """Metrics observer that discards everything."""
 
     def tuple_delivered(self, seconds: float) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def outbox_counted(self, pending: int) -> None:
-        """Nothing."""
+        """Ignore it."""
 
 
 @dataclass
@@ -141,7 +139,7 @@ class Rows:
 
     @property
     def objects(self) -> dict[str, ObjectKey]:
-        """All objects by name."""
+        """Return all objects by name."""
         named = {
             "server": (ObjectType.SERVER, self.server),
             "project": (ObjectType.PROJECT, self.project),
@@ -159,17 +157,17 @@ class Rows:
 
     @property
     def ann(self) -> Principal:
-        """The first user."""
+        """Return the first user."""
         return Principal(PrincipalType.USER, self.users[0])
 
     @property
     def ben(self) -> Principal:
-        """The second user."""
+        """Return the second user."""
         return Principal(PrincipalType.USER, self.users[1])
 
     @property
     def edges(self) -> list[TupleKey]:
-        """The hierarchy."""
+        """Return the tuples of the hierarchy."""
         of = self.objects
         pairs = [
             ("server", "server", "project"),
@@ -186,7 +184,7 @@ class Rows:
         return [TupleKey(of[above], relation, of[below]) for above, relation, below in pairs]
 
     async def insert(self, connection: AsyncConnection) -> None:
-        """Make everything anew, in a database that then holds nothing else."""
+        """Delete all rows of the database and insert these."""
         names = (
             "server, users, projects, warehouses, namespaces, tables, roles, grants, grant_history, outbox, "
             "retired_locations, tasks"
@@ -232,7 +230,7 @@ class Rows:
 
 
 def resolved_outer(rows: Rows) -> ResolvedNamespace:
-    """The outer namespace as the door would hand it on."""
+    """Return the outer namespace as the door resolves it."""
     warehouse = ResolvedWarehouse(
         id=rows.warehouses[0],
         project_id=rows.project,
@@ -249,7 +247,7 @@ def resolved_outer(rows: Rows) -> ResolvedNamespace:
 
 
 async def resolved_inner(connection: AsyncConnection, rows: Rows) -> ResolvedNamespace:
-    """The inner namespace, where it is now."""
+    """Return the inner namespace at its current position."""
     found = await connection.execute(
         text("select levels, ancestors from namespaces where id = :id"), {"id": rows.inner}
     )
@@ -264,7 +262,7 @@ async def resolved_inner(connection: AsyncConnection, rows: Rows) -> ResolvedNam
 
 
 async def add_user(connection: AsyncConnection, id: str) -> None:
-    """A user's record."""
+    """Insert a user."""
     statement = (
         "insert into users (id, name, user_type, last_updated_with) values (:id, 'x', 'human', 'test') "
         "on conflict do nothing"
@@ -273,7 +271,7 @@ async def add_user(connection: AsyncConnection, id: str) -> None:
 
 
 async def add_role(connection: AsyncConnection, id: UUID, project: str) -> None:
-    """A role's record."""
+    """Insert a role."""
     statement = (
         "insert into roles (id, project_id, name, name_key, provider_id, source_id) "
         "values (:id, :project, :name, :name, 'lakekeeper', :name)"
@@ -284,7 +282,7 @@ async def add_role(connection: AsyncConnection, id: UUID, project: str) -> None:
 async def add_table(
     connection: AsyncConnection, id: UUID, warehouse: UUID, namespace: UUID, *, kind: str = "table"
 ) -> None:
-    """A table's row, or another kind's."""
+    """Insert a row of a table, view or generic table."""
     statement = (
         "insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key, "
         "metadata, format) values (:id, :warehouse, :namespace, :kind, :name, :name, :id, :name, :name, '{}', :format)"
@@ -296,7 +294,7 @@ async def add_table(
 
 @asynccontextmanager
 async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float = 30.0) -> AsyncIterator[FgaClient]:
-    """A client of a new, empty store, reached at `endpoint` if that is not OpenFGA itself."""
+    """Yield a client of a new, empty store. `endpoint` replaces OpenFGA's own address, for example by a proxy's."""
     pushed = await push_model(parts.openfga_url, KEY, f"test-{uuid4()}")
     client = FgaClient(endpoint or parts.openfga_url, KEY, pushed.store_id, pushed.model_id, timeout_s=timeout_s)
     try:
@@ -306,7 +304,7 @@ async def store(parts: Parts, *, endpoint: str | None = None, timeout_s: float =
 
 
 def writing(client: FgaClient) -> WriteTuples:
-    """What `gateway.assembly` gives to TupleDelivery."""
+    """Return the write function that `gateway.assembly` passes to TupleDelivery."""
 
     async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         written = [to_wire(key, expires_at=end) for key, end in writes.items()]
@@ -316,27 +314,27 @@ def writing(client: FgaClient) -> WriteTuples:
 
 
 def delivery(database: Database, client: FgaClient, *, settle_seconds: float = 1.0) -> TupleDelivery:
-    """Delivery to a client."""
+    """Return a delivery that writes to this client."""
     return TupleDelivery(database, writing(client), Silent(), settle_seconds=settle_seconds)
 
 
 Seen = tuple[str, str, str, str | None]
-"""User, relation, object and end of a tuple."""
+"""(user, relation, object, expiry) of a tuple."""
 
 
 def seen(found: FgaTuple) -> Seen:
-    """A tuple that can be in a set."""
+    """Convert a tuple to a hashable value."""
     end = None if found.condition is None else str(found.condition.context["expires_at"])
     return found.user, found.relation, found.object, end
 
 
 async def tuples(client: FgaClient) -> set[Seen]:
-    """All of a store."""
+    """Return all tuples of a store."""
     return {seen(found) async for found in client.read()}
 
 
 async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[TupleKey] = ()) -> set[Seen]:
-    """All tuples that the rows want, found by asking about every key there could be."""
+    """Return all tuples that the rows require, found by computing the desired state of every possible key."""
     keys = dict.fromkeys([*rows.edges, *extra])
     found = (await connection.execute(text("select * from grants"))).all()
     for row in found:
@@ -355,11 +353,11 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
 
 
 class Proxy:
-    """Stands in front of OpenFGA and passes writes on as late as `plan` says, also when nobody waits any more.
+    """A proxy between a client and OpenFGA. It delays writes, and forwards them even if the client has disconnected.
 
-    `plan` is given the body of a write and returns the seconds to wait, `HELD` to wait for `release`, or a negative
-    number to lose it. What stood still with the machine for longer than `latest` seconds is lost too: a server gives up
-    what it did not begin in time.
+    `plan` receives the body of a write and returns the delay in seconds. `HELD` waits for `release`; a negative number
+    loses the write. A write that is delayed by more than `latest` seconds, for example on a stalled machine, is lost
+    too: a server discards requests that it does not begin in time.
     """
 
     def __init__(self, target: str, *, latest: float = math.inf) -> None:
@@ -371,7 +369,7 @@ class Proxy:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
-        """Serve; the endpoint."""
+        """Run the proxy; yield its endpoint."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._pass)
         async with TestServer(app) as server, ClientSession() as session:
@@ -380,11 +378,11 @@ class Proxy:
             await self.drained()
 
     def release(self) -> None:
-        """What is held goes on, and what will be."""
+        """Forward all held writes, now and from now on."""
         self._released.set()
 
     async def drained(self) -> None:
-        """Return when nothing is under way."""
+        """Wait until no request is in flight."""
         while self.passing:
             await asyncio.sleep(0.02)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFGA behind the gateway's back: what somebody with its key can do, and what is there."""
+"""Direct access to OpenFGA past the gateway, as an attacker with its key would have, and reads of its tuples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST_LOOK = "lakegate_drift_last_checked_timestamp_seconds"
 
 
 class Relations:
-    """The store of a running stack, and the gateway's own environment."""
+    """The store of a running stack, and the gateway's environment."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -39,11 +39,11 @@ class Relations:
         )
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
         self._http.close()
 
     def write(self, *tuples: Tuple, until: str | None = None, model: str | None = None) -> None:
-        """Write tuples, with an expiry if there is one."""
+        """Write tuples, with an expiry if `until` is given."""
         condition = {"condition": {"name": "unexpired", "context": {"expires_at": until}}} if until else {}
         keys = [{"user": u, "relation": r, "object": o, **condition} for u, r, o in tuples]
         self._send({"writes": {"tuple_keys": keys}}, model)
@@ -54,20 +54,20 @@ class Relations:
         self._send({"deletes": {"tuple_keys": keys}}, None)
 
     def push(self, model: Mapping[str, Any]) -> str:
-        """Write another model; its id."""
+        """Write another model; return its id."""
         answer = self._http.post("/authorization-models", json=dict(model))
         assert answer.status_code == 201, answer.text
         return str(answer.json()["authorization_model_id"])
 
     def there(self, one: Tuple) -> bool:
-        """Whether the tuple exists."""
+        """Return True if the tuple exists."""
         user, relation, on = one
         answer = self._http.post("/read", json={"tuple_key": {"user": user, "relation": relation, "object": on}})
         assert answer.status_code == 200, answer.text
         return bool(answer.json()["tuples"])
 
     def all(self) -> dict[Tuple, str | None]:
-        """Every tuple and its expiry."""
+        """Return every tuple with its expiry."""
         found: dict[Tuple, str | None] = {}
         token = ""
         while True:
@@ -95,22 +95,23 @@ class Relations:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The settings the running gateway was started with."""
+        """Return the settings with which the running gateway was started."""
         text = Path(f"/proc/{self.ready.pids['gateway'][0]}/environ").read_bytes().decode()
         pairs = (entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
         return {name: value for name, value in pairs if name.startswith("LAKEGATE__")}
 
     def reconcile(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """`lakegate authz reconcile` with the gateway's own settings, changed by `settings`."""
+        """Run `lakegate authz reconcile` with the gateway's own settings, changed by `settings`."""
         plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
         return run_lakegate("authz", "reconcile", *arguments, environment=plain | self.environment | changed)
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
-        """Nobody watches the change feed meanwhile."""
+        """Suspend the gateway's drift watch until the block ends."""
         hold = "update drift_watch set holder = $1, held_until = now() + interval '1 hour'"
-        # Taken just after a look: what began in between has nothing to read, and has ended a moment later.
+        # Take the watch right after a check: a check that began in between finds nothing to read and ends within a
+        # moment.
         before = self.counted(_LAST_LOOK)
         soon(lambda: self.counted(_LAST_LOOK) != before)
         self.world.sql(hold, uuid4())
@@ -121,7 +122,7 @@ class Relations:
             self.world.sql("update drift_watch set held_until = null")
 
     def counted(self, name: str) -> float:
-        """The sum of a counter over its labels, as the gateway tells it."""
+        """Return the sum of a metric over its labels."""
         port = self.environment["LAKEGATE__METRICS__PORT"]
         text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=60).text
         lines = (line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
@@ -129,7 +130,7 @@ class Relations:
 
 
 def soon(so: Callable[[], bool], *, seconds: float = 30.0) -> float:
-    """Wait until it is so; how long that took. Fails after `seconds`."""
+    """Wait until the condition is true; return the seconds that it took. Fails after `seconds`."""
     began = time.monotonic()
     while not so():
         assert time.monotonic() - began < seconds, "it did not become so"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that works on tasks until it is killed, for `test_task_worker.py`: `python -m … DATABASE_URL`.
+"""A process that runs tasks until it is killed, for `test_task_worker.py`: `python -m … DATABASE_URL`.
 
-Each task takes a moment. What it did is a row in `task_marks`, written in the transaction that ends it.
+Each task takes a short time. Its effect is a row in `task_marks`, written in the transaction that completes the task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.tasks.worker import Worker
 
 
 async def main(url: str) -> None:
-    """Work for ever."""
+    """Run tasks forever."""
     database = Database(url, pool_size=4, acquire_timeout=30)
 
     async def mark(task: Task) -> None:

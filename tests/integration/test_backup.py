@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup of PostgreSQL is restored beside a newer OpenFGA, and beside a fresh one, with PostgreSQL's own programs, as
-docs/operator.md says: nothing that was revoked since comes back unless the operator says so, and all else answers as
-before.
+"""Restore a backup of PostgreSQL beside a newer OpenFGA and beside a fresh one, with the commands of docs/operator.md.
+A grant that was revoked after the backup returns only if the operator decides so; everything else works as before.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ def documented(program: str, *, restored: str = "", dump: Path | None = None) ->
 
 @dataclass(frozen=True)
 class Site:
-    """A stack of one's own and the place of its data."""
+    """A separate stack and its data directory."""
 
     ready: Ready
     data: Path
 
     def program(self, name: str, *arguments: str, url: str | None = None) -> None:
-        """One of PostgreSQL's own programs. The password goes by the environment, as it should."""
+        """Run one of PostgreSQL's own programs. The password is passed in the environment."""
         to = urlsplit(url or self.ready.postgres)
         environment = {"PGPASSWORD": to.password or "", "PGHOST": to.hostname or "", "PGPORT": str(to.port)}
         subprocess.run(
@@ -69,19 +68,19 @@ class Site:
         )
 
     def superuser(self) -> str:
-        """The URL of who may make databases."""
+        """Return the URL of the superuser, who may create databases."""
         made = json.loads((self.data / "secrets.json").read_text())
         at = urlsplit(self.ready.postgres)
         return f"postgresql://postgres:{made['postgres_superuser']}@{at.hostname}:{at.port}/postgres"
 
     def restored(self, dump: Path, name: str) -> str:
-        """The URL of a new database with what is in the dump."""
+        """Restore the dump into a new database and return its URL."""
         self.program(*documented("createdb", restored=name), url=self.superuser())
         self.program(*documented("pg_restore", restored=name, dump=dump))
         return self.ready.postgres.rsplit("/", 1)[0] + f"/{name}"
 
     def lakegate(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """A verb with the gateway's settings, changed by these."""
+        """Run a `lakegate` command with the gateway's settings, changed by these."""
         environment = psutil.Process(self.ready.pids["gateway"][0]).environ()
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
         return subprocess.run(
@@ -95,7 +94,7 @@ class Site:
 
     @contextmanager
     def halted(self) -> Iterator[None]:
-        """The stack's own gateways do nothing meanwhile: whoever restores ends them."""
+        """Suspend the stack's own gateways: the restore procedure demands that they are stopped."""
         for pid in self.ready.pids["gateway"]:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -143,7 +142,7 @@ def revisions(url: str) -> set[str]:
 
 
 def loads(world: World, base: str, table: Table) -> dict[str, int]:
-    """What each gets who asks for the table."""
+    """Return each user's status for loading the table."""
     found = {}
     for name in ("admin", "analyst", "steward", "carol"):
         person = Person(name, world.people[name].id, world.people[name].token, base)
@@ -178,7 +177,7 @@ def test_restored_database_serves_after_the_operator_chooses_the_authority(
 
 
 def refused_until_decided(site: Site, url: str, table: Table) -> None:
-    """Nothing serves or repairs it by itself, and the operator is told what would come back."""
+    """Check that no command serves or repairs the database before a decision; the dry run lists the differences."""
     for verb in (["serve"], ["authz", "reconcile"], ["secrets", "rotate"]):
         refused = site.lakegate(*verb, **{DATABASE: url})
         assert refused.returncode == 1, refused.stdout
@@ -194,7 +193,7 @@ def refused_until_decided(site: Site, url: str, table: Table) -> None:
 def newer_relations(
     site: Site, world: World, url: str, table: Table, later: Table, seen: set[str], scratch: Path
 ) -> None:
-    """OpenFGA knows what was revoked since: it stays revoked, and every revision is new."""
+    """Choose OpenFGA as the authority: grants revoked since the backup stay revoked, and every revision is new."""
     settled = site.lakegate("authz", "reconcile", "--restored", "revoke", **{DATABASE: url})
     assert settled.returncode == 0, settled.stderr
     assert site.lakegate("authz", "reconcile", "--dry-run", **{DATABASE: url}).returncode == 0
@@ -210,7 +209,7 @@ def newer_relations(
 
 
 def fresh_relations(site: Site, world: World, url: str, table: Table, before: dict[str, int], scratch: Path) -> None:
-    """A store that is new knows of no revocation and must not be asked; all that is in the backup holds again."""
+    """Check that a new store, which knows no revocations, refuses `revoke`; `give-back` restores every grant."""
     fresh = {DATABASE: url, "OPENFGA__STORE_NAME": "fresh"}
     migrated = site.lakegate("migrate", **fresh)
     assert migrated.returncode == 0, migrated.stderr

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree whose relationships are too many to be taken away before the drop of it is answered.
+"""A drop of a tree with more relationships than OpenFGA can remove before the request is answered.
 
-In between OpenFGA still has what the tree was given. Nobody sees or uses anything of it by that, in any way, and
-nothing above it by what was given in it; also when the gateway is killed before it has taken anything away, or some of
-it. The time in between is made as long as the tests need it: what waits to be delivered is put off. The stack is this
-module's own.
+Until the removal ends, OpenFGA still holds grants on the dropped tree. They must give no access to the tree, and no
+visibility of the objects above it. The same applies when the gateway is killed before or during the removal. The tests
+postpone the outbox to prolong this time. The module has its own stack.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from tests.integration.kills import Killable
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 
-#: So many readers of each table that the ways above the tree alone (its parent, the warehouse, the project) are more
-#: than a drop takes away of the tree itself before it answers.
+#: So many readers of each table that the traverse tuples above the tree alone (parent, warehouse, project) exceed the
+#: number of tuples of the tree itself that a drop removes before it answers.
 _READERS = 170
 
 
 @pytest.fixture(scope="module")
 def own_stack() -> Iterator[Ready]:
-    """A stack to kill the gateway of."""
+    """Start a stack whose gateway the tests kill."""
     with _up() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def world(own_stack: Ready) -> Iterator[World]:
-    """Its people; carol holds nothing but what a test gives."""
+    """Return the stack's users and objects; carol has only the grants of the running test."""
     world = World(own_stack)
     world.strip(world.carol)
     world.sql(
@@ -57,7 +56,7 @@ def world(own_stack: Ready) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def gateway(own_stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
-    """Its gateway."""
+    """Return the gateway of the module's stack."""
     gateway = Killable(own_stack, Path(tmp_path_factory.mktemp("gateway")) / "gateway.log")
     yield gateway
     gateway.close()
@@ -65,7 +64,7 @@ def gateway(own_stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @dataclass(frozen=True)
 class Tree:
-    """Namespaces `top` › `tree` › `deep` of a warehouse, the last two to be dropped, with tables in `deep`."""
+    """Namespaces `top` › `tree` › `deep` of a warehouse, with tables in `deep`. The tests drop `tree` recursively."""
 
     warehouse: str
     name: str
@@ -78,12 +77,12 @@ class Tree:
 
     @property
     def path(self) -> str:
-        """What is dropped."""
+        """Return the path of the namespace that is dropped."""
         return f"{self.root}/namespaces/top%1Ftree"
 
     @property
     def gone(self) -> list[str]:
-        """The ids of all that is dropped."""
+        """Return the ids of all dropped objects."""
         return [
             self.namespaces["tree"],
             self.namespaces["deep"],
@@ -119,12 +118,12 @@ def _plant(world: World) -> Tree:
 
 
 def _put_off(world: World, hours: int = 1) -> None:
-    """What waits is delivered by nobody until it is said otherwise."""
+    """Postpone the delivery of all rows of the outbox by this number of hours."""
     world.sql("update outbox set not_before = clock_timestamp() + make_interval(hours => $1)", hours)
 
 
 def _waiting(world: World, tree: Tree) -> tuple[int, int]:
-    """How many keys wait that are about the tree itself, and about something above it."""
+    """Return (outbox rows about objects of the tree, outbox rows about objects above it)."""
     [row] = world.sql(
         "select count(*) filter (where object_id = any($1::text[])) as inside, "
         "count(*) filter (where object_id <> all($1::text[])) as above from outbox",
@@ -134,7 +133,7 @@ def _waiting(world: World, tree: Tree) -> tuple[int, int]:
 
 
 def _ways(tree: Tree, person: Person) -> dict[str, httpx.Response]:
-    """Every way to something of the tree, by its names and by its ids."""
+    """Send every request that could reach an object of the tree, by name and by id; return the answers."""
     deep = f"{tree.path}%1Fdeep"
     found = {
         "namespace": person.get(tree.path),
@@ -170,7 +169,7 @@ def _ways(tree: Tree, person: Person) -> dict[str, httpx.Response]:
 
 
 def _require_unreachable(world: World, tree: Tree) -> None:
-    """By no way, for who could write its tables and for who owned all of it."""
+    """Check that no request reaches the tree, for its former writer and for the administrator, who owned it."""
     for person in (world.carol, world.admin):
         reached = {way: answer.status_code for way, answer in _ways(tree, person).items() if answer.status_code != 404}
         assert reached == {}, person
@@ -192,7 +191,7 @@ def _require_unreachable(world: World, tree: Tree) -> None:
 
 
 def _require_no_way_to_it(world: World, tree: Tree) -> None:
-    """Who was given something in the tree alone sees nothing above it any more."""
+    """Check that a user whose only grants were in the tree no longer sees any object above it."""
     for path in (
         f"/catalog/v1/config?warehouse={tree.name}",
         f"{tree.root}/namespaces",
@@ -207,7 +206,7 @@ def _require_no_way_to_it(world: World, tree: Tree) -> None:
 
 
 def _require_settled(world: World, gateway: Killable, tree: Tree) -> None:
-    """What waited is delivered, and then nothing in OpenFGA is wanted by nobody."""
+    """Wait until the outbox is empty; then check that OpenFGA holds no tuple that the rows do not require."""
     _put_off(world, 0)
     until(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty", 120)
     for id, kind in zip(tree.gone, ("namespace", "namespace", "table", "table"), strict=True):
@@ -239,7 +238,7 @@ def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: Worl
 
 
 def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bool) -> bool:
-    """Whether most of the tree still waits to be taken away when the gateway is dead."""
+    """Kill the gateway during the drop; return True if most tuples of the tree are still to be removed."""
 
     def drop() -> None:
         try:
@@ -276,7 +275,7 @@ def test_dropped_large_tree_is_unreachable_after_a_gateway_crash(
         tree = _plant(world)
         if _dies_in_its_drop(world, gateway, tree, delivered):
             break
-        gateway.start()  # on a machine that stood still in between: the next tree
+        gateway.start()  # the machine stalled in between: try with another tree
     else:
         raise AssertionError("it died too late to show anything")
     gateway.start()

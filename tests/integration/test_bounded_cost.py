@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operation asks of PostgreSQL, OpenFGA and OPA is what `docs/cost.md` publishes, on the real parts.
+"""The numbers of requests to PostgreSQL, OpenFGA and OPA by operation equal those in `docs/cost.md`, on the real
+servers.
 
-The page's table is read here, so that neither can change without the other.
+The tests read the table of that page, so neither can change without the other.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SET = {"requirements": [], "updates": [{"action": "set-properties", "updates": 
 
 @dataclass(frozen=True)
 class Asked:
-    """One request. `{n}` is another number each time."""
+    """One request. `{n}` is a different number for each use."""
 
     method: str
     path: str
@@ -46,13 +47,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the requests go."""
+    """The objects that the requests name."""
 
     prefix: str
     table_id: str
 
     def requests(self) -> dict[str, Asked]:
-        """By the name of the page's row."""
+        """Return the requests by the name of their row in the page."""
         catalog = f"/catalog/v1/{self.prefix}"
         tables = f"{catalog}/namespaces/cost/tables"
         grants = f"/management/v1/permissions/warehouse/{self.prefix}/table/{self.table_id}/assignments"
@@ -89,7 +90,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(stack: Ready) -> Place:
-    """A namespace with the tables that are asked about."""
+    """Create a namespace with the tables of the requests."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
         prefix = client.get("/v1/config?warehouse=demo").raise_for_status().json()["defaults"]["prefix"]
@@ -104,7 +105,7 @@ def place(stack: Ready) -> Place:
 
 @pytest.fixture
 def opa_lasting(stack: Ready) -> Iterator[None]:
-    """Policies whose answers last; they do not afterwards."""
+    """Let OPA's decisions be cacheable; undo it after the test."""
 
     def last(seconds: int) -> None:
         url = f"{stack.opa.url}/v1/data/policy_data/memory"
@@ -117,7 +118,7 @@ def opa_lasting(stack: Ready) -> Iterator[None]:
 
 
 def published() -> dict[str, list[int]]:
-    """The numbers of each row of the page: statements, transactions, OpenFGA's checks and writes, OPA's questions."""
+    """Return the numbers of each row: statements, transactions, OpenFGA checks and writes, OPA requests."""
     found = {}
     for row in _ROW.finditer(_PAGE.read_text()):
         numbers = [cell.strip() for cell in row["numbers"].split("|")]
@@ -150,7 +151,7 @@ def _numbered(value: Any, n: int) -> Any:
 async def _survey(
     stack: Ready, place: Place, *, remembered: bool, numbers: Iterable[int], **settings: str
 ) -> dict[str, Cost]:
-    """What each request took the last time, in a gateway of its own."""
+    """Return the cost of each request when it was last sent, in a separate gateway."""
     token = stack.users["admin"].token
     costs = {}
     async with metered(stack, **settings) as gateway:
@@ -164,8 +165,8 @@ async def _survey(
 
 
 async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
-    """What a request takes that was asked before. Nothing that OPA said is used while the policies' revision was not
-    learned for a second, as at the start and on a machine that stands still: then it is asked again.
+    """Return the cost of a repeated request. OPA's cached decisions are not used while the policies' revision is more
+    than a second old, as after a start or on a stalled machine; then the request is sent again.
     """
     for _ in range(40):
         cost = await _ask(gateway, token, asked, n)
@@ -193,7 +194,7 @@ def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready,
 
 @pytest.fixture
 def tasks_of_others(stack: Ready, place: Place) -> Iterator[str]:
-    """A table with a task in a namespace with 400 tables that have one too, newer than its; the table's id."""
+    """Create a table with a task, in a namespace with 400 other tables whose tasks are newer; return the table's id."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
         tables = f"/v1/{place.prefix}/namespaces/cost/tables"
@@ -251,7 +252,7 @@ def test_task_list_cost_depends_on_grants_and_not_on_tasks(stack: Ready, place: 
 
 
 def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place, opa_lasting: None) -> None:
-    """Whether it may act for others there; both questions leave together, and neither does when both are remembered."""
+    """The extra check is `delegate`, sent concurrently with the other one. With both results cached, none is sent."""
     engine, user = stack.users["etl"], stack.users["admin"]
     grants = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
     given = [{"type": "delegate", "user": engine.id}]
@@ -276,20 +277,20 @@ def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place,
     (first, second), after = asyncio.run(ask())
     assert (first.openfga["batch-check"], first.opa) == (2, 1)
     assert (second.openfga["batch-check"], second.opa) == (0, 0)
-    # Once a second a process reads the keys of such tokens, whoever asks.
+    # Each process reads the signing keys of exchanged tokens once a second, independent of the request.
     others = [[each for each in cost.statements if "signing_keys" not in each] for cost in (first, second)]
     assert [len(each) for each in others] == [3, 2], "revisions of both, and the document once"
     assert after == [404]
 
 
-#: Functions of the gateway from the ASGI call to the driver of PostgreSQL, on the way of the most frequent request.
+#: Functions of the gateway from the ASGI call to the driver of PostgreSQL, for the most frequent request.
 MOST_FRAMES = 9
 
 
 def test_a_load_passes_few_functions_between_the_socket_and_the_database(
     stack: Ready, place: Place, record_property: Callable[[str, object], None]
 ) -> None:
-    """Each of them is one more place to look at, and costs each request."""
+    """Each function on this path makes the code harder to follow and adds time to every request."""
 
     async def survey() -> list[Cost]:
         async with metered(stack) as gateway:
@@ -306,7 +307,7 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(
 
 
 def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Place) -> None:
-    """The caller holds one column; the engine that acts for them is trusted to hold back the others."""
+    """The caller has a grant on one column; the engine is a trusted `enforcer` that hides the other columns."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     rights = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
     column = f"/management/v1/warehouse/{place.prefix}/table/{place.table_id}/columns/a/grants"
@@ -359,7 +360,7 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Pla
 
 
 def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) -> None:
-    """So many columns are three batches by themselves; one that is taken away again is not among them."""
+    """One list request replaces the three batches of 50 that single checks of 120 columns would need."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     count = 120
     fields = [{"id": at, "name": f"c{at}", "type": "long", "required": False} for at in range(1, count + 1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: quick, and clear about what is wrong before anything starts."""
+"""The command line: it starts quickly, and reports configuration errors clearly before any server starts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_health_check_calls_the_gateway_of_its_settings(stack: Ready, closed_por
 
 
 def test_migrating_again_changes_nothing(stack: Ready) -> None:
-    """Whatever model another test left as the newest: who migrates after somebody who did finds all as it is to be."""
+    """Another test may have left a different model as the newest one, so migrate twice and compare the second run."""
     first, again = (
         _lakegate(
             "migrate",

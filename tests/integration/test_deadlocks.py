@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two transactions that wait for each other: one goes on, the other is told that nothing of it was done."""
+"""A deadlock of two transactions: one completes, the other is rolled back and reports that nothing was changed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random tuples and questions: OpenFGA asked one by one and in batches, what the door and its lists ask, what is
-remembered, and plain recursion over the compiled model all say the same.
+"""Differential test with random tuples and checks. Five evaluators must agree: single checks of OpenFGA, batches, the
+checks of the door and its lists, cached results, and plain recursion over the compiled model.
 
-Worlds have what rows would never want too: second parents, roles in circles, flags for everybody, grants that are over
-or end in this very moment.
+The tuples include some that no row would require: second parents, cyclic roles, public flags, and grants that are
+expired or expire at exactly this time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _worlds = itertools.count()
 
 @dataclass(frozen=True)
 class Written:
-    """A tuple before its world has a name: `subject` is a place, `role` members, a number of a user or `*`."""
+    """A tuple before its world has a name. `subject` is a place, the members of a role, a user's number, or `*`."""
 
     subject: str
     relation: str
@@ -63,7 +63,7 @@ class Written:
 
 
 def _direct(place: Place) -> list[Written]:
-    """Every tuple the model admits on an object of the world, but for namespaces inside what is inside them."""
+    """Return every tuple that the model admits on an object, except cyclic nesting of namespaces."""
     kind, number = place
     found: list[Written] = []
     metadata: Mapping[str, Any] = (RULES[kind].get("metadata") or {}).get("relations") or {}
@@ -97,11 +97,11 @@ CASES = st.lists(st.tuples(st.integers(0, USERS), st.sampled_from(ASKED)), min_s
 
 
 class World:
-    """Drawn tuples under names that no other world has."""
+    """Randomly drawn tuples, with object names that no other world uses."""
 
     def __init__(self, edges: list[Written], grants: list[Written]) -> None:
         self._name = f"w{next(_worlds)}"
-        # Most objects hang where they belong, so that rights have ways to come down.
+        # Most objects have their regular parent, so that rights are inherited.
         self.tuples: dict[Tuple, datetime | None] = {}
         for kind, number in OBJECTS:
             fitting = [each for each in EDGES if each.on == (kind, number)]
@@ -124,22 +124,22 @@ class World:
         return f"{self.on((type_name, int(number)))}{hash_}{relation}"
 
     def user(self, number: int) -> str:
-        """The id of a user, as tokens have it."""
+        """Return the id of a user as tokens contain it."""
         return f"oidc~{self._name}-{number}"
 
     def id(self, place: Place) -> str:
-        """The id of an object; of a column that of one of two tables and a field id, whatever table it hangs from."""
+        """Return the id of an object. A column's id names one of two tables, whatever its parent is."""
         kind, number = place
         if kind == "column":
             return column_key(self.id(("table", number % 2)), number + 1).id
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._name} {place}"))
 
     def on(self, place: Place) -> str:
-        """The object as OpenFGA names it."""
+        """Return the object's name in OpenFGA."""
         return f"{place[0]}:{self.id(place)}"
 
     def stored(self) -> list[FgaTuple]:
-        """What OpenFGA is given."""
+        """Return the tuples to write to OpenFGA."""
         return [FgaTuple(*key, None if end is None else _until(end)) for key, end in self.tuples.items()]
 
 
@@ -148,14 +148,14 @@ def _until(end: datetime) -> Condition:
 
 
 class Silent:
-    """Nobody watches the memory."""
+    """Cache observer that discards everything."""
 
     def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Nothing is counted."""
+        """Ignore it."""
 
 
 async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tuple[int, tuple[Can, Place]]]) -> int:
-    """Ask everybody everything; how often the answer was yes. `USERS` as the number of a user is an assumed role."""
+    """Check all cases in every way; return the number of allowed ones. The user number `USERS` is an assumed role."""
     client = FgaClient(at, KEY, pushed.store_id, pushed.model_id, timeout_s=30)
     remembering = RememberedRelationships(
         FgaRelationships(client), model_id=lambda: client.model_id, entries=1000, seconds=60, observer=Silent()
@@ -182,7 +182,7 @@ async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tupl
             questions = [Question(can, ObjectKey(ObjectType(p[0]), world.id(p)), pin.revision) for can, p in some]
             first = await remembering.check(actor, questions, now=NOW, pin=pin)
             assert first == expected, _differing(some, expected, world)
-            # Again from memory, with some that memory does not have.
+            # Again from the cache, mixed with checks that are not cached.
             told = dict(zip(questions, expected, strict=True))
             again = [question for question in questions if told[question]] + questions[:SINGLE]
             assert await remembering.check(actor, again, now=NOW, pin=pin) == [told[question] for question in again]
@@ -196,7 +196,7 @@ async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tupl
 
 
 async def one_by_one(at: str, pushed: StoreAndModel, singles: list[Tuple]) -> list[bool]:
-    """OpenFGA's own Check, without our client."""
+    """Send single checks to OpenFGA's API without the gateway's client."""
     answers = []
     headers = {"Authorization": f"Bearer {KEY}"}
     async with aiohttp.ClientSession(headers=headers) as http:
@@ -208,7 +208,8 @@ async def one_by_one(at: str, pushed: StoreAndModel, singles: list[Tuple]) -> li
             }
             async with http.post(f"{at}/stores/{pushed.store_id}/check", json=body) as answer:
                 told = await answer.json()
-                # A condition that is asked without its context is an error; with it, everything is a yes or a no.
+                # A conditional tuple without its context is an error; with the context, every check is allowed or
+                # denied.
                 answers.append(told["allowed"])
     return answers
 
@@ -218,7 +219,10 @@ def _differing(cases: object, expected: object, world: World) -> str:
 
 
 def agree(at: str, examples: int) -> None:
-    """Compare in so many worlds, `QUESTIONS` questions in each. Without `--seed` every run is the same."""
+    """Compare the evaluators in this number of worlds, with `QUESTIONS` checks each.
+
+    Without `--seed` every run is the same.
+    """
     pushed = asyncio.run(push_model(at, KEY, "random-worlds"))
     counted = {"cases": 0, "yes": 0}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warehouse that is deleted while others create, drop and load in it: it goes whole or stays, and nobody is answered
-with a fault of the server.
+"""Delete a warehouse while other requests create, drop and load objects in it. It is deleted completely or stays, and
+no request gets a server error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FINE = {
 
 
 class Crowd:
-    """People who work in a warehouse until they are told to stop."""
+    """Concurrent users that work in a warehouse until `end` is called."""
 
     def __init__(self, world: World, made: Made) -> None:
         self.world, self.made = world, made
@@ -72,7 +72,7 @@ class Crowd:
                 self._failed.append(failed)
 
     def _note(self, what: str, ask: Callable[[], httpx.Response]) -> bool:
-        """Whether it is done, asked for again while rights are taken away so fast that nobody can say what holds."""
+        """Send a request, with retries while concurrent revocations overtake its decision; return True on success."""
         answer = settled(ask)
         self.seen[what, answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
         return answer.is_success
@@ -112,18 +112,18 @@ class Crowd:
 
 
 def settled(ask: Callable[[], httpx.Response]) -> httpx.Response:
-    """The answer that is none of "nobody can say right now, and nothing was done"; such a one after a minute."""
+    """Send a request again while it is refused as undecided with no change made; give up after a minute."""
     return sent_again(ask, seconds=60, pause=0.05)
 
 
 def _waiting(world: World, count: int) -> None:
-    """Return once so many wait for a lock."""
+    """Wait until this number of transactions wait for a row lock."""
     query = "select count(*) as n from pg_locks where not granted and locktype in ('transactionid', 'tuple')"
     warehouses.until(lambda: world.sql(query)[0]["n"] >= count, seconds=60)
 
 
 def _queued(world: World, lock: str, id: str, *asks: Callable[[], httpx.Response]) -> list[httpx.Response]:
-    """The answers of requests that all want the row which `lock` locks, each begun when the one before waits for it."""
+    """Return the answers of requests that compete for the row which `lock` locks, queued in this order."""
     with ThreadPoolExecutor(len(asks)) as pool:
         world.sql("begin")
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delivery of tuples from PostgreSQL to OpenFGA, both real: what rows want, what moves a revision, what a late
-write may do. The tests are the gateway themselves, so that nobody else delivers.
+"""Delivery of tuples from PostgreSQL to OpenFGA, both real: the desired tuples, the changes of revisions, and late
+writes. The tests call the gateway's code directly, so no other process delivers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tests.integration.parts import (
 SELECT, DESCRIBE, ASSIGNEE, OWNERSHIP = Privilege.SELECT, Privilege.DESCRIBE, Privilege.ASSIGNEE, Privilege.OWNERSHIP
 
 SETTLE = 60.0
-"""Seconds for which a write may still be carried out: more than a test takes on any machine."""
+"""Seconds within which OpenFGA may still apply a write that was sent; longer than any test takes."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def running() -> Iterator[Parts]:
 
 @dataclass
 class Rig:
-    """One database with a fresh world, one empty store, and a delivery between them."""
+    """One database with fresh rows, one empty store, and a delivery between them."""
 
     parts: Parts
     database: Database
@@ -82,7 +82,7 @@ class Rig:
         until: datetime | None = None,
         by: str = "oidc~root",
     ) -> list[Pending]:
-        """T1 of a grant, as governance does it."""
+        """Run T1 of a grant, as governance does; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             change = await grants.give(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
@@ -92,7 +92,7 @@ class Rig:
             )
 
     async def take(self, privilege: Privilege, who: Principal, on: str) -> list[Pending]:
-        """T1 of a revocation."""
+        """Run T1 of a revocation; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             await grants.take(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
@@ -110,7 +110,7 @@ class Rig:
         return [(each, place.warehouse_id) for each in keys]
 
     async def of(self, who: Principal) -> dict[tuple[str, str], str | None]:
-        """(relation, object) -> end, of the tuples of a principal."""
+        """Return {(relation, object): expiry} of a principal's tuples."""
         name = f"role:{who.id}#assignee" if who.type is PrincipalType.ROLE else f"user:{who.id}"
         named = {f"{key.type.value}:{key.id}": name for name, key in self.rows.objects.items()}
         return {
@@ -120,7 +120,7 @@ class Rig:
         }
 
     async def revisions(self) -> tuple[UUID, ...]:
-        """Of the server, and of both warehouses."""
+        """Return the revisions of the server and of both warehouses."""
         async with self.database.read() as connection:
             found = await connection.execute(
                 text(
@@ -131,7 +131,7 @@ class Rig:
             return tuple(row.revision for row in found)
 
     async def moved(self, pending: Sequence[Pending]) -> set[str]:
-        """Deliver; which revisions that moved."""
+        """Deliver; return the names of the revisions that changed."""
         before = await self.revisions()
         await self.delivery.deliver(pending)
         after = await self.revisions()
@@ -139,20 +139,20 @@ class Rig:
         return {name for name, old, new in zip(names, before, after, strict=True) if old != new}
 
     async def settle(self) -> None:
-        """All that was sent was sent so long ago that OpenFGA has given it up."""
+        """Shift all sends into the past, so that OpenFGA can no longer apply them."""
         async with self.database.transaction() as connection:
             await connection.execute(
                 text("update outbox set sent_at = sent_at - make_interval(secs => :s)"), {"s": SETTLE}
             )
 
     async def waiting(self) -> list[TupleKey]:
-        """The keys in the outbox."""
+        """Return the keys in the outbox."""
         async with self.database.read() as connection:
             rows = await connection.execute(text("select * from outbox order by id"))
             return [outbox._pending(row).key for row in rows]
 
     async def agree(self) -> None:
-        """OpenFGA has what the rows want, and nothing waits."""
+        """Check that OpenFGA holds exactly the desired tuples and that the outbox is empty."""
         async with self.database.read() as connection:
             expected = await all_wanted(connection, self.rows)
         assert await tuples(self.client) == expected
@@ -176,7 +176,7 @@ def soon(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-# ---- what rows want -------------------------------------------------------------------------------------------------
+# ---- desired tuples --------------------------------------------------------------------------------------------------
 
 
 async def test_tuple_expiry_is_the_latest_of_its_rows_or_none(rig: Rig) -> None:
@@ -221,7 +221,7 @@ async def test_visibility_tuple_ends_with_its_last_reason(rig: Rig) -> None:
 
 
 async def test_many_concurrent_expiry_changes_all_apply(rig: Rig) -> None:
-    """One write that OpenFGA refuses as a whole, of which most tuples need one call and some need two."""
+    """OpenFGA refuses the combined write as a whole: most tuples need one call and some need two."""
     people = [Principal(PrincipalType.USER, f"oidc~p{number}") for number in range(30)]
     late = soon(1200)
     for number, person in enumerate(people):
@@ -262,7 +262,7 @@ async def test_crash_during_an_expiry_change_is_redelivered(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("times", "at_once"), [(1, True), (99, False)])
 async def test_direct_write_of_the_same_tuple_delays_delivery_only_briefly(rig: Rig, times: int, at_once: bool) -> None:
-    """Between the two calls of a changed end somebody writes another one; once, or whenever it was deleted."""
+    """Between the two calls that change an expiry, a third party writes the deleted tuple, once or every time."""
     ann, late = rig.rows.ann, soon(1200)
     await rig.delivery.deliver(await rig.give(SELECT, ann, "warehouse", until=soon(600)))
     write, stranger, left = writing(rig.client), soon(9000), [times]
@@ -325,7 +325,7 @@ async def test_grants_advance_no_revision(rig: Rig) -> None:
 async def test_revocation_advances_the_revision_of_its_object(
     rig: Rig, privilege: Privilege, on: str, revisions: set[str]
 ) -> None:
-    """With the last reason below it the way on the project goes, which is held under the global revision."""
+    """The last reason below the project also ends its traverse tuple, which belongs to the global revision."""
     await rig.delivery.deliver(await rig.give(privilege, rig.rows.ann, on))
     assert await rig.moved(await rig.take(privilege, rig.rows.ann, on)) == revisions
 
@@ -337,7 +337,7 @@ async def test_visibility_kept_by_another_reason_advances_no_global_revision(rig
 
 
 async def test_revocation_covered_by_another_row_advances_no_revision(rig: Rig) -> None:
-    """Only `take` ends the rows of all; of two grantors one may still shorten his own."""
+    """Only `take` ends the rows of all grantors; one grantor may still shorten the expiry of the own row."""
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="a"))
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table", by="b"))
     assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", by="a", until=soon(60))) == set()
@@ -351,8 +351,8 @@ async def test_shortened_expiry_advances_revisions(rig: Rig) -> None:
 
 @dataclass
 class Overtaken:
-    """What `revalidate_decision` reads of a permit, for a caller who keeps everything; `moves` is how many of the
-    decisions made anew are overtaken by a revocation from somebody else.
+    """The part of a permit that `revalidate_decision` reads, for a caller whose rights stay. `moves` is the number of
+    new decisions that are each overtaken by an unrelated revocation.
     """
 
     rig: Rig
@@ -380,7 +380,7 @@ async def revoked_from_somebody(rig: Rig) -> None:
 
 @pytest.mark.parametrize("moves", [0, 1, 2])
 async def test_unaffected_user_is_not_refused_during_foreign_revocations(rig: Rig, moves: int) -> None:
-    """A drift that is mended moves a revision three times within moments: found, delivered, mended."""
+    """One repaired drift changes a revision three times within moments: on detection, delivery and repair."""
     permit: Any = Overtaken(rig, await standing_on(rig), moves)
     await revoked_from_somebody(rig)
     async with rig.database.transaction() as connection:
@@ -405,17 +405,17 @@ async def test_decision_without_concurrent_revocation_is_made_once(rig: Rig) -> 
     assert permit.decided == 0
 
 
-# ---- a write whose end nobody knows ---------------------------------------------------------------------------------
+# ---- writes with unknown outcome -------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-DIS-14")
 async def test_late_write_does_not_restore_a_revoked_tuple(rig: Rig) -> None:
-    """The write of a grant is held up until the revocation was delivered. It must not have been confirmed."""
+    """The write of a grant arrives after its revocation. The revocation must not be confirmed before that."""
     ann = rig.rows.ann
     proxy = Proxy(rig.parts.openfga_url)
     async with proxy.serving() as endpoint:
         slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=1.0)
-        await slow.ping()  # so that a write is on its way at once
+        await slow.ping()  # connects first, so that the write is sent at once
         proxy.plan = lambda body: HELD if '"writes"' in body else 0.0
         given = await rig.give(SELECT, ann, "table")
         behind = delivery(rig.database, slow, settle_seconds=SETTLE)
@@ -445,7 +445,7 @@ async def test_background_delivery_completes_without_a_request(rig: Rig) -> None
     proxy = Proxy(rig.parts.openfga_url)
     async with proxy.serving() as endpoint:
         slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=1.0)
-        await slow.ping()  # so that a write is on its way at once
+        await slow.ping()  # connects first, so that the write is sent at once
         proxy.plan = lambda body: HELD if '"writes"' in body else 0.0
         assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_leave(
             await rig.give(SELECT, ann, "table")
@@ -471,7 +471,7 @@ async def test_late_deletion_does_not_remove_a_renewed_grant(rig: Rig) -> None:
     proxy = Proxy(rig.parts.openfga_url)
     async with proxy.serving() as endpoint:
         slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=1.0)
-        await slow.ping()  # so that a write is on its way at once
+        await slow.ping()  # connects first, so that the write is sent at once
         proxy.plan = lambda _: HELD
         taken = await rig.take(SELECT, ann, "table")
         with pytest.raises(WriteOutcomeUnknown):
@@ -492,7 +492,7 @@ async def test_late_deletion_does_not_remove_a_renewed_grant(rig: Rig) -> None:
 
 
 async def test_unsent_write_needs_no_settling_time(rig: Rig) -> None:
-    """Nothing was sent: the revocation after it is confirmed at once."""
+    """No write was sent, so the following revocation is confirmed at once."""
     given = await rig.give(SELECT, rig.rows.ann, "table")
     with parts.closed_port() as port:
         absent = FgaClient(f"http://127.0.0.1:{port}", parts.KEY, *_ids(rig.client), timeout_s=10)
@@ -516,7 +516,7 @@ async def test_concurrent_deliveries_of_one_key_match_the_rows_and_are_confirmed
 
 
 async def test_tuple_delivered_by_another_process_is_not_written_again(rig: Rig) -> None:
-    """A second write could be the late one, and no row would be left to tell of it."""
+    """A second write could be the late one, and no row would be left that records it."""
     given = await rig.give(SELECT, rig.rows.ann, "table")
     await rig.delivery.deliver(given)
 
@@ -568,7 +568,7 @@ async def test_move_steps_complete_in_order_in_any_process(rig: Rig) -> None:
     await rig.agree()
 
 
-# ---- deletions and ends ---------------------------------------------------------------------------------------------
+# ---- deletions and expiry --------------------------------------------------------------------------------------------
 
 
 async def test_a_deleted_user_leaves_no_tuple(rig: Rig) -> None:
@@ -688,7 +688,7 @@ def _ids(client: FgaClient) -> tuple[str, str]:
 
 
 async def test_due_deliveries_are_found_quickly_behind_a_large_change(rig: Rig) -> None:
-    """A dropped tree leaves thousands of keys of one transaction; none of them is held against all the others."""
+    """A dropped tree leaves thousands of keys of one transaction; the query must not compare each pair of keys."""
     left = """
         insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away, not_before)
         select 'warehouse', gen_random_uuid()::text, 'parent', 'namespace', gen_random_uuid()::text, true,

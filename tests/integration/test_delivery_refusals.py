@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tuple that OpenFGA will never take holds up no other, least of all a revocation. On a real PostgreSQL."""
+"""A tuple that OpenFGA always rejects delays no other tuple, and in particular no revocation. On a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from gateway.embedded.ready import Ready
 
 
 class Refused(Exception):
-    """What the adapter raises for tuples OpenFGA does not take."""
+    """The error that the adapter raises for tuples that OpenFGA rejects."""
 
 
 class Silent:
-    """Metrics nobody reads."""
+    """Metrics observer that discards everything."""
 
     def tuple_delivered(self, seconds: float) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def outbox_counted(self, pending: int) -> None:
-        """Nothing."""
+        """Ignore it."""
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def key(name: str) -> TupleKey:
 async def enqueued(database: Database, keys: Sequence[TupleKey], *, takes_away: bool) -> list[outbox.Pending]:
     async with database.transaction() as connection:
         pending = await outbox.enqueue(connection, keys, takes_away=takes_away)
-        # Out of reach of the running gateway, which would deliver them too.
+        # Postpone the rows, because the running gateway would deliver them too.
         await outbox.postpone(connection, [row.id for row in pending], seconds=600)
     return pending
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents on a real PostgreSQL: no resolution reads one, a cached one is never stale, and excerpts follow commits."""
+"""Metadata documents on PostgreSQL: resolution reads none, no cached one is stale, commits update the excerpt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.integration.parts import Rows, running_parts
 
 @dataclass
 class Uses:
-    """What a cache tells of itself."""
+    """Observer that records the hits, misses and number of entries of a cache."""
 
     hits: int = 0
     misses: int = 0
@@ -128,7 +128,7 @@ async def test_namespace_properties_are_read_by_id_and_absent_after_a_drop(datab
 
 
 def test_every_document_insert_uses_one_value_function() -> None:
-    """A writer that forgot the excerpt would let decisions go by the columns of an earlier schema."""
+    """A document that is stored without its excerpt would let decisions use the columns of an earlier schema."""
     stores = re.compile(r'[^_]metadata=metadata\b|"metadata": |metadata=bindparam|metadata = :')
     writers = {each.name for each in Path(tables.__file__).parent.glob("*.py") if stores.search(each.read_text())}
     assert writers == {"excerpts.py", "tables.py"}
@@ -220,7 +220,7 @@ async def test_excerpt_follows_every_commit_also_of_an_earlier_version(database:
     assert json.loads((await known()).text)["schemas"][0]["fields"][0]["id"] == 2
     assert "snapshots" not in json.loads((await known()).text)
     async with database.transaction() as connection:
-        # As a gateway of the version before commits: it knows nothing of the two columns.
+        # Commit as a gateway of the previous version does, which does not know the two columns.
         await connection.execute(
             text("update tables set metadata = :document, metadata_location = 'older', version = version + 1"),
             {"document": _document(3)},

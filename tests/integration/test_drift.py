@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody with OpenFGA's key changes behind the gateway's back is found by the change feed and mended.
+"""Drift: the gateway detects and repairs changes that another client makes directly in OpenFGA.
 
-On the real stack, with the watch of the gateway that serves it. The stated bound is one second; the tests allow a
-loaded machine much more, and would see what is never found or never mended.
+On the real stack, with the drift watch of the gateway that serves it. The specified bound is one second. The tests
+allow much more for a loaded machine; they detect drift that is never found or never repaired.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def test_changed_tuple_condition_is_restored_from_the_rows(world: World, relatio
 
 
 def test_object_moved_in_openfga_is_moved_back(world: World, relations: Relations, ns_id: str) -> None:
-    """Both as a move and as a second parent, which would hand the rights of two containers down."""
+    """The tuple is replaced, and added as a second parent, through which the table would inherit further rights."""
     name = world.namespace()
     table = world.table(name)
     right = (f"namespace:{world.namespace_id(name)}", "parent", f"table:{table.uuid}")
@@ -146,8 +146,9 @@ def test_object_moved_in_openfga_is_moved_back(world: World, relations: Relation
 
 
 def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> httpx.Response:
-    """The answer to a change that goes through. Before its COMMIT it is decided a second time when some right was taken
-    away meanwhile, and no third time: while others take away, it may have to be asked for again.
+    """Post a change until it succeeds, and return the answer. A gateway revalidates a decision before COMMIT if a right
+    was revoked meanwhile, and gives up if that is overtaken again; under concurrent revocations the request needs a
+    retry.
     """
     answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text
@@ -155,7 +156,7 @@ def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> http
 
 
 def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Relations) -> None:
-    """Grants given and taken, things made, renamed and dropped, all at once: no finding, and no key left behind."""
+    """Grants, revocations, creations and drops run concurrently: no finding, and the outbox becomes empty."""
     found = relations.counted("lakegate_drift_found_total")
     name = world.namespace()
     tables = [world.table(name) for _ in range(3)]
@@ -178,7 +179,7 @@ def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Re
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(turn, range(4)))
     soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
-    # One more look at least, with all of it in its window.
+    # Wait for one more check, whose window covers all of these changes.
     before = relations.counted("lakegate_drift_last_checked_timestamp_seconds")
     soon(lambda: relations.counted("lakegate_drift_last_checked_timestamp_seconds") > before, seconds=60)
     assert relations.counted("lakegate_drift_found_total") == found
@@ -187,7 +188,7 @@ def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Re
 
 
 def test_concurrent_changes_on_both_sides_converge_to_the_rows(world: World, relations: Relations) -> None:
-    """People give and take through the gateway while somebody writes and deletes the very same tuples in OpenFGA."""
+    """Users grant and revoke through the gateway while another client writes and deletes the same tuples in OpenFGA."""
     name = world.namespace()
     table = world.table(name)
     on = f"table:{table.uuid}"
@@ -214,7 +215,7 @@ def test_concurrent_changes_on_both_sides_converge_to_the_rows(world: World, rel
                 else:
                     relations.delete(key)
             except AssertionError:
-                continue  # there already, or gone already
+                continue  # the tuple exists already, or is deleted already
 
     with ThreadPoolExecutor(4) as pool:
         work = [pool.submit(through_the_gateway, seed) for seed in (1, 2)]

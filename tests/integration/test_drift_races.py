@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of the gateway's own in the midst of a look for drift, at each of its steps. PostgreSQL and OpenFGA are
-real; what happens in between is said by the test.
+"""A change by the gateway itself between any two steps of a drift check. PostgreSQL and OpenFGA are real; the test
+determines the order of events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def running() -> Iterator[Parts]:
 
 
 class Counted:
-    """How much drift the metrics were told of."""
+    """Metrics observer that counts the drift found."""
 
     def __init__(self) -> None:
         self.found = 0
@@ -50,10 +50,10 @@ class Counted:
         self.found += 1
 
     def drift_repaired(self, action: str) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def drift_checked(self, at: float) -> None:
-        """Nothing."""
+        """Ignore it."""
 
 
 def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool = False) -> DriftKeeper:
@@ -73,7 +73,7 @@ def key_of(rig: Rig) -> TupleKey:
 
 
 class Between:
-    """Makes one change just before, or just after, a step of the next look."""
+    """Runs one change directly before or after a step of the next drift check."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
@@ -150,7 +150,7 @@ async def test_grant_revoked_during_a_comparison_is_not_unwanted(
 
 @pytest.mark.parametrize("ends", [False, True])
 async def test_comparison_finds_drift_without_concurrent_changes(rig: Rig, ends: bool) -> None:
-    """So that the tests above cannot pass by finding nothing at all."""
+    """Control for the tests above: without concurrent changes the check does find drift."""
     counted = Counted()
     until = in_hours(1) if ends else None
     await rig.client.write([to_wire(key_of(rig), expires_at=until)])
@@ -182,7 +182,7 @@ async def test_tuple_revoked_since_detection_is_not_adopted(
     between: Between,
     step: str,
 ) -> None:
-    """Found as nobody's, then given and taken away again by the ordinary way: the last word is that it is taken."""
+    """The tuple is found without a grant, then granted and revoked in the regular way. The revocation must prevail."""
     await rig.client.write([to_wire(key_of(rig))])
     adopting = keeper(rig, Counted(), adopt=True)
     found = await _found(rig, adopting)
@@ -207,7 +207,7 @@ async def test_grant_renewed_since_detection_is_not_revoked(
     rig: Rig,
     delivered: bool,
 ) -> None:
-    """In a restored database, where what OpenFGA lacks is taken for revoked: this one was given afterwards."""
+    """With `revoke_lost`, as after a restore, a missing tuple counts as revoked. A later grant must stay."""
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "warehouse"))
     await rig.client.write(deletes=[to_wire(key_of(rig))])
     restored = keeper(rig, Counted(), revoke_lost=True)
@@ -247,7 +247,7 @@ async def test_grant_extended_since_detection_keeps_its_expiry(rig: Rig) -> None
 
 
 async def deliver_all(rig: Rig) -> None:
-    """What waits in the outbox."""
+    """Deliver all rows of the outbox."""
     async with rig.database.read() as connection:
         rows = await connection.execute(text("select * from outbox order by id"))
         waiting = [outbox._pending(row) for row in rows]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the stack without the gateway: closed to strangers, keeping their data, leaving nothing behind."""
+"""The embedded servers without the gateway: they reject unauthenticated requests, keep their data, and leave no
+process.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def _processes(running: Stack) -> list[psutil.Process]:
 
 
 def _listening(process: psutil.Process) -> list[tuple[str, str, int]]:
-    """The name of a process, and each address and port at which it listens."""
+    """Return (process name, address, port) for each listening socket."""
     return [
         (process.name(), connection.laddr.ip, connection.laddr.port)
         for connection in process.net_connections("inet")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing outlives whoever started it, however that one went. Real processes, but trivial ones."""
+"""No child process outlives the process that started it, however that one ended. Uses real, trivial processes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.chaos
 
 _GONE_SECONDS = 60.0
 
-# A parent like `lakegate up`: starts a polite child, a stubborn one and one whose grandchild left its process group,
-# writes their pids, then waits for ever.
+# A parent like `lakegate up`. It starts a child that ends on SIGTERM, one that ignores it, and one whose grandchild
+# left its process group. Then it writes their pids and waits forever.
 _PARENT = """
 import asyncio, json, sys
 from pathlib import Path
@@ -109,7 +109,7 @@ def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     assert _left_after([supervisor, polite, spawner], _GONE_SECONDS) == []
     parent.kill()
     parent.wait()
-    for process in psutil.process_iter(["cmdline"]):  # the two that nothing but SIGKILL ends
+    for process in psutil.process_iter(["cmdline"]):  # the two that end only on SIGKILL
         if str(tmp_path) in " ".join(process.info["cmdline"] or ()):
             told(psutil.Process.kill, [process])
     told(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))

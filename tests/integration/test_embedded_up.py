@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate up` as its users see it: the ready file, the first warehouse and grants, a restart, the end."""
+"""`lakegate up` as users see it: the ready file, the first warehouse and grants, a restart, and the end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _await_ready(process: subprocess.Popen[bytes], ready_file: Path) -> dict[str
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_restart_keeps_all_data_and_stop_leaves_no_process(tmp_path: Path) -> None:
-    """One data directory over three runs: ended by SIGTERM, by SIGKILL, by Ctrl-C."""
+    """Use one data directory for three runs, ended by SIGTERM, SIGKILL and Ctrl-C."""
     data, ready_file = tmp_path / "data", tmp_path / "ready.json"
     seen = []
     for number, expected in ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 0)):

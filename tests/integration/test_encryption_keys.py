@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key that seals stored credentials is changed while two gateways serve; cut short, with wrong keys, and back."""
+"""Rotation of the key that encrypts stored credentials, under two serving gateways.
+
+The rotation is completed, interrupted, tried with wrong keys, and reverted.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ WRONG = "a key nobody ever used here"
 KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
 NOT_YET = 3
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(480)]  # several gateways and verbs start, one after the other
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(480)]  # several gateways and commands start, one after the other
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def world(stack: Ready) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def first(world: World) -> str:
-    """The key the stack came up with."""
+    """Return the key with which the stack was started."""
     return psutil.Process(world.ready.pids["gateway"][0]).environ()[f"LAKEGATE__{KEY}"]
 
 
@@ -50,7 +53,7 @@ def _environment(world: World, **keys: str) -> dict[str, str]:
 
 
 def lakegate(world: World, *arguments: str, **keys: str) -> subprocess.CompletedProcess[str]:
-    """A verb with the settings of the stack's gateway, but these keys."""
+    """Run a `lakegate` command with the settings of the stack's gateway, but with these keys."""
     return run_lakegate(*arguments, environment=_environment(world, **keys))
 
 
@@ -65,7 +68,7 @@ def opened_by(world: World, *keys: str) -> int:
 
 @contextmanager
 def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
-    """Loads with keys from every gateway, over and over; what was answered otherwise is in the list."""
+    """Load vended keys from every gateway repeatedly; the yielded list collects the unexpected answers."""
     wrong: list[str] = []
     over = threading.Event()
     asked = [0] * len(bases)
@@ -75,13 +78,13 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
         with httpx.Client(base_url=bases[number], headers=token, timeout=60, trust_env=False) as client:
             while not over.is_set():
                 answer = client.get(path)
-                if answer.status_code == 503:  # a part that did not keep up says nothing about keys
+                if answer.status_code == 503:  # an overloaded dependency says nothing about keys
                     time.sleep(0.05)
                     continue
                 if answer.status_code != 200 or not answer.json().get("storage-credentials"):
                     wrong.append(f"{answer.status_code} {answer.text[:300]}")
                 asked[number] += 1
-                time.sleep(0.05)  # it is about what is answered, not about how much
+                time.sleep(0.05)  # the test needs correct answers, not many of them
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(bases))]
     for thread in threads:
@@ -107,7 +110,7 @@ def test_key_rotation_under_two_gateways_fails_no_load(
     count = len(sealed(world))
     never = {"MEMORY__CREDENTIALS": "0"}
     with ExitStack() as held:
-        # A knows the new key and seals with the old one; B was started anew already and seals with the new one.
+        # A knows the new key and encrypts with the old one; B is already restarted and encrypts with the new one.
         a, _ = held.enter_context(second_gateway(world.ready, logs / "a", **{OTHER: NEXT}, **never))
         b, _ = held.enter_context(second_gateway(world.ready, logs / "b", **{KEY: NEXT, OTHER: first}, **never))
         with busy(world, [a, b], f"{table.path}/credentials") as wrong:
@@ -117,7 +120,7 @@ def test_key_rotation_under_two_gateways_fails_no_load(
             assert done.returncode == 0, done.stderr
             assert f"{count} sealed anew, 0 need the other key" in done.stdout
             assert (opened_by(world, NEXT), opened_by(world, first)) == (count, 0)
-            # The old key is dropped: who knows the new one alone opens everything.
+            # The old key is no longer configured: a gateway with only the new key decrypts everything.
             alone = lakegate(world, "secrets", "rotate", "--dry-run", **{KEY: NEXT})
             assert (alone.returncode, "0 need the other key" in alone.stdout) == (0, True), alone.stderr
             back = lakegate(world, "secrets", "rotate", **{KEY: first, OTHER: NEXT})
@@ -163,7 +166,7 @@ def test_killed_rotation_resumes(world: World, first: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        # It waits for the last of them, with most of the others sealed anew, until it is killed.
+        # The rotation waits for this row, with most rows re-encrypted, until it is killed.
         waiting = "select 1 from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))"
         deadline = time.monotonic() + 60
         while world.sql(waiting) == [] and time.monotonic() < deadline and child.poll() is None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each part is slow, silent, half there, cut off or started anew while people read, commit, grant and revoke.
+"""Failures of each dependency (slow, silent, half-open, cut off, restarted) under concurrent reads, commits, grants and
+revocations.
 
-Never an allow that was not granted, never a change lost that was acknowledged, every answer in a bounded time, and all
-is well again soon afterwards without that anybody starts the gateway anew.
+No request is allowed without a grant, no acknowledged change is lost, and every answer takes a bounded time. After the
+failure everything works again soon, without a restart of the gateway.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 PARTS = ("postgres", "openfga", "opa", "object-store", "identity-provider")
 
-#: A statement may take 15 s before its connection is given up; a request meets that limit once, or twice when what it
-#: could not write is followed by what tells of it.
+#: A statement may take 15 s before its connection is given up. A request meets that limit once, or twice if it fails to
+#: write and then fails to record the outcome.
 _LONGEST = 45.0
 _SOON = 60.0
 _POOLS = 60
@@ -35,7 +36,7 @@ _POOLS = 60
 
 @pytest.fixture(scope="module")
 def shaky(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shaky]:
-    """The gateway whose parts can be made to fail. Short limits, so that much can happen in a short time."""
+    """Start the gateway behind the proxies, with short timeouts so that the tests are fast."""
     log: Path = tmp_path_factory.mktemp("shaky") / "gateway.log"
     limits = {"OPENFGA__TIMEOUT": "1s", "OPA__TIMEOUT": "1s", "PG_ACQUIRE_TIMEOUT": "1s"}
     with shaky_gateway(world.ready, log, HEALTH_CHECK_FREQUENCY_SECONDS="1", **limits) as running:
@@ -44,7 +45,7 @@ def shaky(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sh
 
 @pytest.fixture(scope="module")
 def warehouse(world: World, shaky: Shaky) -> str:
-    """A warehouse whose store is reached by the proxy; its id."""
+    """Create a warehouse whose object store is reached through the proxy; return its id."""
     store = shaky.parts["object-store"]
     profile = {
         name: value.replace(f":{store.target}", f":{store.port}") if isinstance(value, str) else value
@@ -68,7 +69,7 @@ def warehouse(world: World, shaky: Shaky) -> str:
 
 @pytest.fixture
 def mixed(world: World, shaky: Shaky, warehouse: str) -> Iterator[Mixed]:
-    """The load on fresh tables; the reader holds nothing before and after."""
+    """Return the load on fresh tables; the reader has no grants before and after."""
     world.strip(world.analyst)
     root = f"/catalog/v1/{warehouse}"
     tables = []
@@ -103,7 +104,7 @@ def _table(world: World, root: str, namespace: str) -> Table:
 
 
 def soon(true: Callable[[], bool], what: str, *, seconds: float = _SOON) -> None:
-    """Return when it is true."""
+    """Wait until the condition is true; fail with the message `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, what
@@ -111,7 +112,7 @@ def soon(true: Callable[[], bool], what: str, *, seconds: float = _SOON) -> None
 
 
 def _serves(shaky: Shaky, mixed: Mixed) -> bool:
-    """Everything works again: health, a vended load by the owner, a commit."""
+    """Return True if health, a vended load by the owner, and a commit succeed."""
     with httpx.Client(
         base_url=shaky.base, headers={"Authorization": f"Bearer {mixed.admin.token}"}, timeout=60, trust_env=False
     ) as http:
@@ -124,7 +125,7 @@ def _serves(shaky: Shaky, mixed: Mixed) -> bool:
 
 
 def _suffer(shaky: Shaky, mixed: Mixed, part: str, toxic: str, seconds: float) -> None:
-    """A while of load with one part failing in one way, then all well and judged."""
+    """Run the load while one dependency fails in one way; then wait for recovery and judge the answers."""
     with mixed.running():
         time.sleep(0.5)
         shaky.parts[part].become(toxic)
@@ -146,7 +147,7 @@ def _nothing_lost(world: World, mixed: Mixed) -> None:
         assert world.analyst.get(mixed.granted.path).status_code == 404
 
 
-#: For each part what hurt it most; the long variant tries everything on everything.
+#: The failures with the strongest effect for each dependency; the long variant tries all of them.
 _WORST = {
     "postgres": (RESET, GONE),
     "openfga": (HALF_OPEN, GONE),
@@ -162,11 +163,11 @@ def _try_all(world: World, shaky: Shaky, mixed: Mixed, part: str, toxics: tuple[
         _suffer(shaky, mixed, part, toxic, seconds)
     _nothing_lost(world, mixed)
     assert shaky.pids() == processes, "a process was started anew"
-    # Pools may be filled that were empty; each failure that left something behind would add more than that.
+    # Empty pools may have been filled. A leak in each failure would add more than that.
     soon(lambda: shaky.descriptors() <= before + _POOLS, "connections or files are left open", seconds=40)
 
 
-@pytest.mark.long  # with load and failures at once its bounds on time need a machine of its own
+@pytest.mark.long  # under load and failures its time bounds need a machine without other work
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(200)
 def test_failing_component_allows_nothing_loses_nothing_and_recovers(
@@ -190,7 +191,7 @@ def _set(http: httpx.Client, table: Table, name: str) -> httpx.Response:
 
 
 def _at_commit(marker: str, ending: str) -> Cut:
-    """Ends the connection that sends a document with `marker` in it, at its COMMIT."""
+    """Return a `cut` that ends the connection which sent a document with `marker` in it, when it sends COMMIT."""
     carrying: set[int] = set()
 
     def cut(connection: int, data: bytes) -> str | None:
@@ -203,7 +204,7 @@ def _at_commit(marker: str, ending: str) -> Cut:
 
 @pytest.fixture
 def http(world: World, shaky: Shaky) -> Iterator[httpx.Client]:
-    """The administrator at the shaky gateway."""
+    """Return an HTTP client of the administrator at the gateway behind the proxies."""
     token = {"Authorization": f"Bearer {world.admin.token}"}
     with httpx.Client(base_url=shaky.base, headers=token, timeout=60, trust_env=False) as client:
         yield client
@@ -268,7 +269,7 @@ def test_grant_with_unknown_outcome_is_not_reported_as_made_and_can_be_retried(
 
 
 def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: Shaky, mixed: Mixed) -> None:
-    """PostgreSQL tells that nothing was taken away since; what was never asked, or is taken away, is refused."""
+    """PostgreSQL shows that no right was revoked since. Uncached or possibly revoked decisions are refused."""
     path, plain = mixed.granted.path, {"X-Iceberg-Access-Delegation": "client-managed"}
     entry = {"privilege": "select", "principal": {"user": world.analyst.id}}
     token = {"Authorization": f"Bearer {world.analyst.token}"}
@@ -280,7 +281,7 @@ def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: 
         shaky.parts["openfga"].become(GONE)
         assert {each.get(path, headers=plain).status_code for each in people} == {200}
         assert people[0].get(mixed.never.path, headers=plain).status_code == 503, "it was never asked"
-        # Revoked through the other gateway, whose OpenFGA is well: this one is told by PostgreSQL alone.
+        # Revoked through the other gateway, which reaches OpenFGA; this gateway learns of it only from PostgreSQL.
         assert world.admin.post(mixed.grants, {"deletes": [entry]}).status_code == 204
         assert {each.get(path, headers=plain).status_code for each in people} == {503}
         shaky.parts["openfga"].become("well")
@@ -291,7 +292,7 @@ def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: 
             seen.update(answers)
             return answers == {404}
 
-        # There are several workers, and each finds out by itself that OpenFGA is back.
+        # There are several worker processes, and each detects the recovery of OpenFGA by itself.
         soon(all_know, "it did not recover")
         assert seen <= {404, 503}
     finally:

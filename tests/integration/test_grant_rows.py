@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants as rows on a real PostgreSQL: several grantors, ends, and what is remembered of what is over."""
+"""Grants as rows on a real PostgreSQL: several grantors, expiry, and the history of ended grants."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def database(stack: Ready) -> AsyncIterator[Database]:
 
 
 class Undo(Exception):
-    """Ends a transaction without a trace."""
+    """Raised to roll back a transaction."""
 
 
 @asynccontextmanager
 async def passing(database: Database) -> AsyncIterator[AsyncConnection]:
-    """A transaction that never happened afterwards: nobody delivers what these rows want."""
+    """Yield a transaction that is rolled back at the end, so that no delivery sees its rows."""
     try:
         async with database.transaction() as connection:
             yield connection

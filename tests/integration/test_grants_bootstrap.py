@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first administrator of an empty server: one of those who try at once, nobody afterwards, and never none."""
+"""The first administrator of an empty server: of concurrent bootstraps exactly one succeeds, and later ones fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = (409, "LastServerAdmin")
 
 @dataclass(frozen=True)
 class Begun:
-    """A server that somebody has bootstrapped."""
+    """A bootstrapped server, its first administrator, and its users."""
 
     world: World
     first: Person
@@ -68,7 +68,7 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
     assert told(first.post("/management/v1/server/grants", {"writes": [ending]}))[:2] == REFUSED
     assert told(first.delete(f"/management/v1/user/{first.id}"))[:2] == REFUSED
     assert first.get("/management/v1/whoami").status_code == 200
-    # By way of a role: its last member, and the role itself, hold the server as well.
+    # Administration through a role counts too: its last member and the role itself are protected.
     role = first.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     path = f"/management/v1/role/{role}"
     assert first.post(SERVER, {"writes": [{"type": "operator", "role": role}]}).status_code == 204
@@ -77,7 +77,7 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
     ownership = f"/management/v1/permissions/role/{role}/assignments"
     own_role = {"deletes": [{"type": "ownership", "user": first.id}]}
     assert told(first.post(ownership, own_role))[:2] == REFUSED
-    # With another one the first may go, and the other one may not.
+    # With a second administrator the first may leave, and then the second may not.
     assert other.post("/management/v1/user", {"name": "Other"}).status_code == 201
     assert first.post(f"{path}/members", {"members": [{"type": "user", "id": other.id}]}).status_code == 204
     assert first.post(ownership, own_role).status_code == 204
@@ -121,15 +121,15 @@ def test_bootstrap_can_be_reopened_for_one_user_only(begun: Begun) -> None:
     assert world.carol.post("/management/v1/bootstrap", BODY).status_code == 204
     assert world.carol.post("/management/v1/project", {"project-name": unique("p")}).status_code == 201
     assert told(world.bob.post("/management/v1/bootstrap", BODY))[:2] == (400, "CatalogAlreadyBootstrapped")
-    # Said again without a name it is for everybody, and for one it is once.
+    # A repetition without a user name opens it for every user; for a named user it is valid once.
     assert world.lakegate("reopen-bootstrap", "--for", world.carol.id, "--yes").returncode == 0
     assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
     assert world.alice.post("/management/v1/bootstrap", BODY).status_code == 204
 
 
 def test_assumed_role_cannot_bootstrap(begun: Begun) -> None:
-    """The role has no such right, and the person would be the administrator."""
-    world, person = begun.world, begun.first  # who administers the default project
+    """The role has no such right, and the bootstrap would make the user behind it the administrator."""
+    world, person = begun.world, begun.first  # administers the default project
     role = person.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
     acting = {"x-assume-role": role}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on real parts: who may give what, what one grant makes visible, and what is left when things go."""
+"""Grants on the real stack: which grants a user may make, what one grant makes visible, and cleanup after drops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.world import Person, World, error_of, told, unique
 
 @pytest.fixture(scope="module")
 def world(stack: Ready) -> Iterator[World]:
-    """The shared stack's people and things."""
+    """Return the users and objects of the shared stack."""
     world = World(stack)
     yield world
     world.close()
@@ -22,7 +22,7 @@ def world(stack: Ready) -> Iterator[World]:
 
 @pytest.fixture
 def ns(world: World) -> str:
-    """A fresh namespace of the administrator."""
+    """Create a namespace of the administrator."""
     return world.namespace()
 
 
@@ -30,7 +30,7 @@ def _give(world: World, by: Person, privilege: str, to: Person, kind: str, id: s
     body = {"writes": [{"type": privilege, "user": to.id}]}
     for _ in range(10):
         answer = by.post(world.grants_path(kind, id), body)
-        # Rights that are taken away meanwhile may overtake the decision twice; then nothing was done.
+        # Concurrent revocations may overtake the decision twice; then the request is refused and changed nothing.
         if answer.status_code != 503:
             break
     return answer.status_code
@@ -130,7 +130,7 @@ def test_one_of_many_concurrent_identical_grants_succeeds(world: World, ns: str)
 
 
 def test_alternating_grants_and_revocations_converge_to_the_rows(world: World, ns: str) -> None:
-    """Whatever order the deliveries come in: OpenFGA ends up with what PostgreSQL holds."""
+    """In whatever order the deliveries run, OpenFGA finally holds what PostgreSQL holds."""
     id = world.namespace_id(ns)
 
     def turn(number: int) -> None:
@@ -139,7 +139,7 @@ def test_alternating_grants_and_revocations_converge_to_the_rows(world: World, n
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(turn, range(40)))
-    # What OpenFGA did not take in time is delivered in the background.
+    # Deliveries that OpenFGA did not accept in time run in the background.
     world.delivered()
     wanted = bool(world.sql("select 1 from grants where object_id = $1 and privilege = 'select'", id))
     assert ((f"user:{world.analyst.id}", "select") in world.tuples(f"namespace:{id}")) is wanted
@@ -209,7 +209,7 @@ def test_dropped_objects_leave_no_grant_and_no_tuple(world: World, ns: str) -> N
 
 
 def test_grant_racing_with_a_drop_leaves_no_tuple(world: World, ns: str) -> None:
-    """Invariant 5: no grant on a thing that does not exist, whoever comes first."""
+    """Invariant 5: no grant on an object that does not exist, whichever request commits first."""
     for _ in range(12):
         table = world.table(ns)
         with ThreadPoolExecutor(4) as pool:
@@ -219,7 +219,7 @@ def test_grant_racing_with_a_drop_leaves_no_tuple(world: World, ns: str) -> None
             ]
             dropped = pool.submit(world.admin.delete, table.path)
         assert dropped.result().status_code == 204
-        # 403: seen by the first of a batch of checks, gone for the second.
+        # 403: the first check of a batch still saw the grant, the second did not.
         assert {each.result() for each in given} <= {204, 403, 404}
         world.delivered()
         assert world.sql("select 1 from grants where object_id = $1", table.uuid) == []
@@ -227,7 +227,7 @@ def test_grant_racing_with_a_drop_leaves_no_tuple(world: World, ns: str) -> None
 
 
 def test_user_id_unsupported_by_openfga_is_not_recorded(world: World) -> None:
-    """60 ideographs are legal characters, and 540 bytes once they are percent-encoded: more than OpenFGA holds."""
+    """60 ideographs are valid characters, but 540 bytes when percent-encoded: more than OpenFGA accepts."""
     nobody = "oidc~" + "字" * 60
     made = world.admin.post("/management/v1/user", {"id": nobody, "name": "x"})
     assert (made.status_code, error_of(made)["type"]) == (400, "UserIdTooLongError")

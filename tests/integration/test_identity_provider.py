@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens against a provider that is a real HTTP server: rotation, outage, slowness, redirects, another issuer, too
-much of an answer.
+"""Token verification against a provider that is a real HTTP server: key rotation, outage, slow answers, redirects, a
+different issuer, and oversized answers.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 
 class OidcServer:
-    """A provider on a free loopback port whose manners a test can spoil."""
+    """A provider on a free loopback port whose answers a test can change or delay."""
 
     def __init__(self) -> None:
         self.keys = [ECKey.generate_key("P-256", {"kid": "first"})]
@@ -90,7 +90,7 @@ async def fetch() -> AsyncIterator[HttpFetcher]:
 
 
 class Seconds:
-    """A monotonic clock that a test moves."""
+    """A monotonic clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

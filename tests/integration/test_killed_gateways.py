@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway killed in the middle of everything loses no acknowledged commit and leaves nothing behind (invariant 5).
+"""A gateway that is killed under load loses no acknowledged commit and leaves no partial change (invariant 5).
 
-One worker or the whole gateway gets SIGKILL, again and again, while writers append and others create, rename, register
-and drop. Afterwards what the database, the store and OpenFGA hold is compared, each read directly. The stack is this
-module's own.
+One worker or the whole gateway gets SIGKILL, again and again. Meanwhile some clients append, and some create, rename,
+register and drop. Afterwards the content of the database, the store and OpenFGA is read directly and compared. The
+module has its own stack.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 @pytest.fixture
 def world(killed_stack: Ready) -> Iterator[World]:
-    """Its people and things."""
+    """Return the users and objects of the stack."""
     world = World(killed_stack)
     yield world
     world.close()
@@ -65,7 +65,7 @@ def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
     for thread in threads:
         thread.join(150)
         assert not thread.is_alive()
-    # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
+    # Kill the processes that run now too, so that none drains: what remains is the state after a kill.
     gateway.kill()
     nobody_is_left(world)
     left = {name: world.sql(f"select count(*) as n from {name}")[0]["n"] for name in ("pending_files", "outbox")}
@@ -109,7 +109,7 @@ def _kill_again_and_again(gateway: Killable, kills: int) -> None:
 
 
 def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None:
-    """A try sent again under its key is a success when it had happened, and never happens twice."""
+    """Check that a repeated append succeeds if it was applied before, and that none is applied twice."""
 
     def there() -> set[int]:
         metadata = world.admin.get(table.path).json()["metadata"]
@@ -129,7 +129,7 @@ def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None
 
 
 def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
-    """The answer to a try that is repeated, when the machine gets to it."""
+    """Send an append again until the gateway answers with neither 429 nor 503; return the answer."""
     deadline = time.monotonic() + SOON
     while True:
         answer = send(http, tried)
@@ -142,7 +142,10 @@ def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
 
 
 def _every_file_is_named(world: World, left: set[str]) -> None:
-    """The store holds what tables and views name and nothing else, but for places given up with their files."""
+    """Check that the store holds exactly the files that tables and views reference.
+
+    Locations that were dropped without their files are exempt.
+    """
     base = f"s3://{world.bucket}/"
     named: set[str] = set()
     for row in world.sql("select metadata_location, metadata from tables where staged_by is null"):
@@ -159,7 +162,7 @@ def _every_file_is_named(world: World, left: set[str]) -> None:
 
 
 def _grants_and_things_agree(world: World) -> None:
-    """Every table and view hangs below its namespace in OpenFGA, and nothing that is gone has a tuple or a grant."""
+    """Check that tables and views have their namespace as parent in OpenFGA, and dropped ones no tuple or grant."""
     rows = world.sql("select id::text, kind, namespace_id::text from tables where staged_by is null")
     kinds = {row["id"]: row["kind"] for row in rows}
     for row in rows:

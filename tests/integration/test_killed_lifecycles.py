@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway killed in the middle of drops, returns, moves and purges does each thing once or not at all (invariant 5).
+"""A gateway that is killed during drops, undrops, moves and purges applies each of them completely or not at all
+(invariant 5).
 
-One worker or the whole gateway, and with it the workers of tasks, gets SIGKILL, again and again, while users make
-tables, views, generic tables and trees of namespaces, rename them, move them, drop them, bring them back and let their
-time run out. Afterwards every request whose end nobody knew is sent again, and what the database, the store and OpenFGA
-hold is compared with what was acknowledged, and with each other. The stack is this module's own.
+One worker or the whole gateway, including its task workers, gets SIGKILL again and again. Meanwhile users create
+tables, views, generic tables and trees of namespaces; they rename, move, drop and undrop them, and let soft deletions
+expire. Afterwards every request with an unknown outcome is sent again. Then the content of the database, the store and
+OpenFGA is compared with the acknowledged changes and with each other. The module has its own stack.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 @pytest.fixture
 def world(killed_stack: Ready) -> Iterator[World]:
-    """Its people, and a warehouse that keeps what is dropped."""
+    """Return the users of the stack, and a warehouse with soft deletion."""
     own = World(killed_stack)
     soft = soft_world(own)
     yield soft
@@ -53,7 +54,7 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
             world.sql("update tasks set scheduled_for = now() where entity_id = $1 and queue = 'soft_deletion'", id)
 
     def keep_keys() -> None:
-        # They are forgotten after half an hour, and what is sent again with them comes after all kills.
+        # Idempotency keys expire after half an hour, but the tests repeat requests with them after all kills.
         with one_at_a_time:
             world.sql("update idempotency set expires_at = now() + interval '1 day' where status is not null")
 
@@ -77,7 +78,7 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
     for thread in threads:
         thread.join(150)
         assert not thread.is_alive()
-    # Whatever runs now dies too: nobody drains, and what is found afterwards is what the killed ones left.
+    # Kill the processes that run now too, so that none drains: what remains is the state after a kill.
     gateway.kill()
     nobody_is_left(world)
     gateway.start(METADATA_CLEANUP_WINDOW="1s")
@@ -102,7 +103,7 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
 def _kill_again_and_again(
     gateway: Killable, kills: int, acknowledged: Callable[[], int], meanwhile: Callable[[], None]
 ) -> None:
-    """Each time when some work was done since the last; every fourth time all of the gateway."""
+    """Kill a worker after each few acknowledged changes, and every fourth time the whole gateway."""
     chance = random.Random(20)
     for number in range(kills):
         enough, deadline = acknowledged() + chance.randint(3, 25), time.monotonic() + 15
@@ -117,7 +118,7 @@ def _kill_again_and_again(
 
 
 def _settle(walker: Walker) -> None:
-    """Send again what nobody knows the end of, in the order in which it was sent first."""
+    """Repeat the requests with an unknown outcome, in their original order, until each outcome is known."""
     for thing in walker.things:
         while thing.pending is not None:
             answer = walker.send(thing.pending)
@@ -138,7 +139,7 @@ def _tell(walkers: list[Walker], kills: int) -> None:
 
 
 def _as_acknowledged(world: World, thing: Thing) -> None:
-    """The row, its tuples and its files are as its last acknowledged change left them."""
+    """Check that the row, its tuples and its files are as the last acknowledged change left them."""
     if thing.now is None or thing.id is None:
         return
     state = thing.now.state
@@ -181,7 +182,7 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
 
 
 def _every_file_is_somebodys(world: World, things: list[Thing]) -> None:
-    """What the store holds lies at the place of a row, or of a thing that went without its files."""
+    """Check that every stored file is in the location of a row, or of an object that was dropped without its files."""
     left = {thing.location for thing in things if thing.location and thing.now and not thing.now.purged}
     places = left | {row["location"] for row in world.sql("select location from tables")}
     base = world.admin.get(f"/management/v1/warehouse/{world.warehouse}").json()["storage-profile"]["key-prefix"]
@@ -194,7 +195,7 @@ def _every_file_is_somebodys(world: World, things: list[Thing]) -> None:
 
 
 def _nothing_lies_in_nothing(world: World) -> None:
-    """No grant on a thing that does not exist, and every thing is owned."""
+    """Check that no grant is on an object that does not exist, and that every table and view has an owner."""
     orphans = """
         select g.object_type, g.object_id from grants g where
             g.object_type in ('table', 'view', 'generic_table')
@@ -210,7 +211,7 @@ def _nothing_lies_in_nothing(world: World) -> None:
 
 
 def _lists_agree(world: World) -> None:
-    """What is listed as dropped is what is marked so, and each of it can come back."""
+    """Check that the list of dropped objects equals the marked rows, and that each of them can be undropped."""
     path = f"/management/v1/warehouse/{world.warehouse}/deleted-tabulars"
     listed = {each["id"]: each["typ"] for each in world.admin.get(path).json()["tabulars"]}
     marked = {

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes killed at every step of changing rows and telling OpenFGA: afterwards OpenFGA has what the rows
-want, and nothing that was revoked is left.
+"""Processes killed at every step of a change and its delivery: OpenFGA finally holds exactly what the rows require.
 
-The changes are grants with and without an end, revocations, tables that come, go and move, a namespace that moves,
-users that go, and grants that end, four at a time in a process that kills itself at the n-th boundary: before or
-after a commit, before or after a write to OpenFGA, or while one is under way. A proxy passes some writes on late,
-also when nobody waits for them any more, and loses some. Between kills nothing may differ from the rows without a row
-in the outbox that says so, and what was confirmed as taken away stays away; in the end nothing may differ at all.
+The changes are grants with and without expiry, revocations, creations, drops and moves of tables, moves of a namespace,
+deletions of users, and expiries. Four run at a time in a process that kills itself at the n-th boundary: before or
+after a commit, before or after a write to OpenFGA, or during one. A proxy forwards some writes late, even if the client
+has disconnected, and loses some. Between kills every difference from the rows must have a row in the outbox, and a
+confirmed revocation must stay effective. At the end nothing may differ.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def running() -> Iterator[Parts]:
 
 @dataclass
 class Trial:
-    """Kills, and what must hold after each."""
+    """A sequence of kills, and the checks after each."""
 
     database: Database
     client: FgaClient
@@ -71,21 +70,21 @@ class Trial:
     confirmed: int = 0
 
     async def prepare(self) -> None:
-        """The world, and OpenFGA following it."""
+        """Insert the rows and deliver their tuples."""
         async with self.database.transaction() as connection:
             await self.rows.insert(connection)
             pending = await outbox.enqueue(connection, self.rows.edges, takes_away=False)
         await delivery(self.database, self.client).deliver(pending)
 
     def how_late(self, _: str) -> float:
-        """Most writes pass at once, some late, a few never."""
+        """Return the delay of a write: most pass at once, some late, a few are lost."""
         luck = self.chance.random()
         if luck < 0.75:
             return 0.0
         return self.chance.uniform(0.3, _LATEST) if luck < 0.97 else -self.chance.uniform(0.05, _LATEST)
 
     async def kill(self, child: asyncio.subprocess.Process, order: dict[str, Any]) -> None:
-        """One process from its start to its end."""
+        """Run one child until its end, and record the grants and confirmed revocations that it reports."""
         assert child.stdin is not None
         assert child.stdout is not None
         self.kills += 1
@@ -106,7 +105,7 @@ class Trial:
                 self.confirmed += 1
 
     async def check(self) -> None:
-        """What differs is in the outbox, and what was confirmed as taken away is not there."""
+        """Check that every difference has a row in the outbox, and that no confirmed revocation is undone."""
         async with self.database.transaction() as connection:
             await connection.execute(text("set transaction isolation level repeatable read"))
             waiting = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
@@ -120,7 +119,7 @@ class Trial:
         assert back == set(), f"was confirmed as taken away: {back}"
 
     async def settle(self) -> None:
-        """All that waits is delivered, in the background, by another process."""
+        """Deliver all rows of the outbox, as the background task of another process does."""
         finishing = delivery(self.database, self.client, settle_seconds=_SETTLE)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -135,7 +134,7 @@ class Trial:
         raise AssertionError("the outbox does not empty")
 
     async def some_background(self) -> None:
-        """Another process delivers a part of what was left."""
+        """Deliver a part of the outbox, as a background task does, and insert deleted users again."""
         async with self.database.transaction() as connection:
             await connection.execute(text("update outbox set not_before = clock_timestamp() where random() < 0.5"))
             for user in self.rows.users:
@@ -144,12 +143,12 @@ class Trial:
 
 
 def _just_over(each: Seen, now: Any) -> bool:
-    """Its end came between two reads."""
+    """Return True if the tuple expired between the two reads."""
     return each[3] is not None and each[3] <= rfc3339(now)
 
 
 async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 0) -> Trial:
-    """Kill so often, and up to twice as often until so many revocations were confirmed: how many are is chance."""
+    """Run this many kills, and up to twice as many until `confirmed` revocations, a random number, were confirmed."""
     chance = random.Random(seed)
     proxy = Proxy(running.openfga_url, latest=_LATEST + 0.5)
     database = Database(running.database_url, pool_size=4, acquire_timeout=30)
@@ -212,7 +211,7 @@ async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 
 
 
 def _ends_soon(each: Seen) -> bool:
-    """One of the grants that end at once, and whose tuples only the expiry task removes."""
+    """Return True for a grant that expires at once; only the expiry task removes its tuples."""
     return each[3] is not None and each[3] < rfc3339(datetime.now(UTC) + timedelta(seconds=60))
 
 

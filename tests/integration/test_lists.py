@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invariant 8 on a real PostgreSQL: the rows that a list asks about are all that its reader can see.
+"""Invariant 8 on a real PostgreSQL: the candidate rows of a list include every object that its reader can see.
 
-Random grants to users and roles, roles in roles, nested namespaces, ends that are over. The judge is plain recursion
-over the compiled model and the tuples that the rows want, one object at a time.
+The grants are random: to users and roles, nested roles, nested namespaces, expired grants. The expected result comes
+from plain recursion over the compiled model and the desired tuples, one object at a time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Grant = tuple[str, str, Privilege, str | None]
 
 
 def _possible() -> list[Grant]:
-    """(principal, object, privilege, end) of every kind; a role is never in itself, nor the upper in the lower."""
+    """Return (principal, object, privilege, expiry) of every kind, without cyclic roles."""
     named = {**{name: name for name in OBJECTS}, **{f"{kind} in {space}": kind for kind, space in TABULARS}}
     types = {"second": "warehouse", "outer": "namespace", "inner": "namespace", "other": "namespace"}
     found: list[Grant] = []
@@ -74,8 +74,8 @@ def _possible() -> list[Grant]:
 
 
 POSSIBLE = _possible()
-# As many on each kind of leaf, so that a kind more leaves the others none the poorer, and few on what is high up, or
-# everybody would see everything.
+# The same number on each kind of leaf, so that a new kind does not displace the others. Few on high objects, since
+# otherwise everything would be visible.
 GRANTS = st.one_of(
     *(st.sampled_from([grant for grant in POSSIBLE if grant[1].startswith(f"{kind} in ")]) for kind in sorted(KINDS)),
     st.sampled_from([grant for grant in POSSIBLE if grant[1].startswith("role")]),
@@ -91,7 +91,7 @@ def url() -> Iterator[str]:
 
 
 class Lists:
-    """Everything there is to list in one world, for one reader."""
+    """All lists of one set of rows, for one reader."""
 
     def __init__(
         self, rows: Rows, tabulars: dict[tuple[str, str], UUID], naive: Naive, reader: str, counted: Counter[str]
@@ -105,15 +105,15 @@ class Lists:
         self.tasks_left_out = 0
 
     def seen(self, type: ObjectType, ids: Sequence[str]) -> set[str]:
-        """One question for each object."""
+        """Return the visible objects, with one check for each."""
         return {id for id in ids if self._naive.holds(self._reader, "can_include_in_list", f"{type.value}:{id}")}
 
     def everything(self, on: ObjectKey) -> bool:
-        """Whether rows are not asked about."""
+        """Return True if the list is not restricted to candidate rows."""
         return self._naive.holds(self._reader, "can_list_everything", f"{on.type.value}:{on.id}")
 
     async def compare(self, connection: Connection, holders: Holders) -> None:
-        """Each list holds what its reader sees, and what it takes for certain is."""
+        """Check that each list contains what its reader sees, and that the rows marked as certain are visible."""
         of = self._rows.objects
         for name in ("outer", "inner", "other"):
             if self.everything(of[name]):
@@ -144,7 +144,7 @@ class Lists:
         self._same(ObjectType.PROJECT, [self._rows.project], {row.id: row.by for row in projects})
 
     async def compare_tasks(self, connection: Connection, holders: Holders, tasks_of: Mapping[UUID, ObjectKey]) -> None:
-        """Of each warehouse, the tasks that are read are all that the reader sees, and come in order, page by page."""
+        """Check for each warehouse that the listed tasks are all that the reader sees, in order, page by page."""
         of_space = {"outer": "warehouse", "inner": "warehouse", "other": "second"}
         for warehouse in ("warehouse", "second"):
             on = self._rows.objects[warehouse]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warehouse in a local directory, from its creation to the purge of a table, by PyIceberg and by the plain protocol.
+"""A warehouse in a local directory, from its creation to the purge of a table, with PyIceberg and over plain HTTP.
 
-The stack is one of the module's own: each of its gateways must allow the directory, or its background tasks fail.
+The module has its own stack: every gateway of it must allow the directory, or its background tasks fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.integration.toxic import second_gateway
 
 pytestmark = pytest.mark.integration
 
-#: Checks of a store that hands out credentials.
+#: Validation checks for stores that vend credentials.
 _VENDED = {
     "vended-credentials-issued",
     "vended-credentials-read-write",
@@ -35,7 +35,7 @@ _VENDED = {
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory that the operator lists."""
+    """Return the directory that the operator allows."""
     return Path(os.path.realpath(tmp_path_factory.mktemp("listed")))
 
 
@@ -82,7 +82,7 @@ def test_local_warehouse_is_returned_as_created_without_a_credential(local: Made
         "storage-layout": {"type": "default"},
     }
     assert "storage-credential-type" not in local.answer
-    assert files_below(directory_of(local)) == set()  # the trial of the directory left nothing behind
+    assert files_below(directory_of(local)) == set()  # the validation of the directory left no file
 
 
 def test_pyiceberg_creates_appends_reads_and_purges(world: World, local: Made) -> None:

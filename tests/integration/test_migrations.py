@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases from the first schema on are upgraded with their rows, and older ones are refused (docs/operator.md).
 
-No migration removes what a process of the version before still reads or writes while it serves.
+No migration removes what a process of the previous version still reads or writes while it serves.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._conf
 #: SHA-256 of `first_schema.sql`.
 FIRST_SCHEMA = "f7a1e02e375731cd344a6d9b2a28c4801fdb9454b4a41167c869190d2e11489f"
 
-#: Steps that took away something the version before used, before there was a release that anybody could run. A step
-#: that is added here cannot be made while the version before serves: then the release says so.
+#: What a migration removed although the previous version used it, before the first release. A migration that is added
+#: here cannot run while the previous version serves; the release notes must say so.
 TOOK_AWAY: dict[str, set[str]] = {}
 
 Columns = dict[tuple[str, str], tuple[str, bool]]
 Rows = dict[str, dict[str, object]]
 
-#: What excludes another column: a staged table has no metadata, one with a format is generic, a task or queue is a
-#: warehouse's or a project's.
+#: Columns that exclude another column: a staged table has no metadata, a table with a format is generic, and a task or
+#: a queue belongs to a warehouse or to a project.
 LEFT_OUT = {
     ("tables", "staged_by"),
     ("tables", "format"),
@@ -70,7 +70,7 @@ LEFT_OUT = {
     ("tasks", "project_id"),
 }
 
-#: Where a constraint says `column in (…)`: the first of the values.
+#: A constraint of the form `column in (…)`: the column and the first of the values.
 _ONE_OF = re.compile(r"(\w+) = ANY \(\(?ARRAY\['([^']+)'")
 
 
@@ -86,7 +86,7 @@ def parts() -> Iterator[Parts]:
 
 @pytest.fixture
 def empty(parts: Parts) -> str:
-    """The URL of a database with nothing in it."""
+    """Return the URL of an empty database."""
 
     async def clear() -> None:
         engine = create_async_engine(parts.database_url)
@@ -115,7 +115,7 @@ def to(connection: Connection, revision: str) -> None:
 
 
 def columns(connection: Connection) -> Columns:
-    """(type, whether a row may leave it out) by (table, column)."""
+    """Return {(table, column): (type, True if an insert may omit it)}."""
     look = inspect(connection)
     return {
         (table, each["name"]): (
@@ -128,7 +128,7 @@ def columns(connection: Connection) -> Columns:
 
 
 def fill(connection: Connection) -> Rows:
-    """One row in every table, whatever its columns are; what was written, by table."""
+    """Insert one row into every table, whatever its columns are; return the inserted values by table."""
     reflected = MetaData()
     reflected.reflect(connection)
     written: Rows = {}
@@ -172,7 +172,7 @@ def _value(table: str, column: Column[object], written: Rows) -> object:
 
 
 def there(connection: Connection, written: Rows) -> dict[str, str]:
-    """What is missing of the rows that were written: nothing, when every value is still in its table and column."""
+    """Return the rows that are no longer found with all their values, by table; empty if none is missing."""
     reflected = MetaData()
     reflected.reflect(connection)
     missing = {}
@@ -199,7 +199,7 @@ async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(emp
 
 
 def test_first_schema_never_changes() -> None:
-    """Databases with its revision exist: a change has to be a new migration, which they get too."""
+    """Databases with this revision exist, so a change must be a new migration that they receive too."""
     schema = (files("gateway.db") / "migrations" / "versions" / "first_schema.sql").read_bytes()
     assert hashlib.sha256(schema).hexdigest() == FIRST_SCHEMA
 
@@ -239,7 +239,7 @@ async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> 
         tables = {table for table, _ in before}
         taken = {key for key in before if key not in after}
         changed = {key for key in before if key in after and after[key][0] != before[key][0]}
-        # A process that does not know a new column leaves it out when it writes a row.
+        # A process that does not know a new column omits it when it inserts a row.
         demanded = {key for key in after if key[0] in tables and key not in before and not after[key][1]}
         found = {".".join(key) for key in taken | changed | demanded}
         wrong += [f"{revision}: {each}" for each in sorted(found - TOOK_AWAY.get(revision, set()))]
@@ -248,7 +248,7 @@ async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> 
 
 
 async def test_migration_that_fails_leaves_nothing_behind_and_is_repeated(empty: str) -> None:
-    """Each migration has a transaction of its own; the first one meets a table that exists."""
+    """Each migration runs in its own transaction; the first one fails because a table already exists."""
     await _on(empty, lambda connection: connection.execute(text("create table warehouses ()")))
     with pytest.raises(ProgrammingError, match="warehouses"):
         await run_migrations(empty)

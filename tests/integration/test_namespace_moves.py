@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moving a namespace costs: so many statements, however much lies in it."""
+"""Cost of moving a namespace: the number of statements does not depend on its size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def running() -> Iterator[Parts]:
 
 
 async def _fill(connection: AsyncConnection, rows: Rows, count: int) -> None:
-    """So many namespaces in the inner one, each with a table that somebody owns."""
+    """Create this many namespaces in the inner one, each with a table that has an owner."""
     for number in range(count):
         space, table = uuid4(), uuid4()
         values = {
@@ -52,7 +52,7 @@ async def _fill(connection: AsyncConnection, rows: Rows, count: int) -> None:
 
 
 async def _move(database: Database, rows: Rows, *, to_top: bool) -> tuple[int, float]:
-    """(how many statements it takes to record a move, in how many seconds)."""
+    """Move the inner namespace; return (number of SQL statements, seconds)."""
     sent: list[str] = []
     parent = None if to_top else resolved_outer(rows)
     to = Namespace((str(rows.inner),) if to_top else (str(rows.outer), str(rows.inner)))
@@ -95,7 +95,7 @@ async def test_namespace_move_statement_count_is_independent_of_its_size(running
         async with database.read() as connection:
             await _require_paths(connection, rows, (str(rows.inner),), [rows.inner])
             pending = (await connection.execute(text("select id from outbox where takes_away"))).all()
-        # The edges, and the way of two owners past the outer namespace: nothing for each of the things inside.
+        # The edges, and the traverse tuples of two owners on the outer namespace: none for each object inside.
         assert len(pending) == 2 + 2
         await _move(database, rows, to_top=False)
         async with database.read() as connection:
@@ -107,7 +107,7 @@ async def test_namespace_move_statement_count_is_independent_of_its_size(running
 async def _require_paths(
     connection: AsyncConnection, rows: Rows, levels: tuple[str, ...], ancestors: list[UUID]
 ) -> None:
-    """All 500 lie below the inner namespace, in every way in which a row says so."""
+    """Check that all 500 namespaces are below the inner one, in each column that stores their path."""
     found = (
         await connection.execute(
             text("select levels, path_key, ancestors from namespaces where parent_id = :id"), {"id": rows.inner}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vended credentials on a real store that enforces session policies (SeaweedFS), and the evaluator against that store.
 
-The store is started hardened: the role's trust names the gateway's user alone, the filer's port wants signed requests.
+The store is hardened: only the gateway's user may assume the role, and the filer's port requires signed requests.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ _picked: set[int] = set()
 
 
 def _free_port() -> int:
-    """The store listens on this port and 10,000 above it (gRPC)."""
+    """Return a free port; the store listens on it and on the port 10,000 above it (gRPC)."""
     while True:
         port = 20000 + secrets.randbelow(12000)
         if _picked & {port, port + 10000}:
@@ -213,7 +213,7 @@ def sts() -> Iterator[Sts]:
 
 
 def _allowed(attempt: Callable[[], Any]) -> bool:
-    """Whether the store lets it through. What is neither success nor a clear refusal is an error of the test."""
+    """Return True if the store allows the request (404 included), False for 403; raise any other error."""
     try:
         attempt()
     except ClientError as error:
@@ -274,13 +274,13 @@ OUTSIDE = (
 @pytest.fixture
 def objects(store: Store) -> None:
     root = store.client("s3", store.credential)
-    # `base/ns/t1` cannot be a file while it is a folder in a store that is a file system below: asked for, never made.
+    # This store is a file system, so the folder `base/ns/t1` cannot also be a file: it is requested, but not created.
     for key in (*INSIDE, *OUTSIDE):
         if key not in {"base/ns/t1"}:
             root.put_object(Bucket=BUCKET, Key=key, Body=b"x")
 
 
-# -- the fence, tried ------------------------------------------------------------------------------------------------
+# -- limits of vended credentials --------------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-01")
@@ -701,7 +701,7 @@ async def test_publicly_assumable_role_is_refused(store: Store, sts: Sts) -> Non
 
 
 class _IgnoresPolicy(Sts):
-    """A store that takes the session policy and does not care."""
+    """A store that accepts the session policy and ignores it."""
 
     async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         wide = json.dumps(_allow(["s3:*"], Resource=[_OBJECTS, f"{_OBJECTS}/*"]))
@@ -709,14 +709,14 @@ class _IgnoresPolicy(Sts):
 
 
 class _IgnoresSlash(Sts):
-    """A store that matches the prefix as text, so that a sibling with the same beginning is open."""
+    """A store that matches the prefix as text, so that a sibling with the same prefix is accessible."""
 
     async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         return await super().assume(policy=policy.replace("/*", "*"), **rest)
 
 
 class _IgnoresActions(Sts):
-    """A store that looks at the place only."""
+    """A store that checks the location only, not the action."""
 
     async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         read, full = (
@@ -730,7 +730,7 @@ class _IgnoresActions(Sts):
 
 
 class _IgnoresListCondition(Sts):
-    """A store that does not know the condition on the prefix of a listing."""
+    """A store that ignores the condition on the prefix of a listing."""
 
     async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
         document = json.loads(policy)
@@ -791,7 +791,7 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
     assert _statuses(report)["vended-credentials-issued"] == "failed" and _statuses(report)["cleanup"] == "passed"
 
 
-# -- what is refused before the store is asked -----------------------------------------------------------------------
+# -- requests that the gateway refuses without calling the store -------------------------------------------------------
 
 
 class _Unasked(Sts):

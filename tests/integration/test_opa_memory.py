@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long answers of a real OPA last, and that a change of its policy data or a start of it ends them."""
+"""Caching of OPA decisions with a real OPA: which ones are cached, and that changed policy data or a restart
+ends it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def served() -> Iterator[str]:
 
 @pytest.fixture
 def endpoint(served: str) -> Iterator[str]:
-    """The server with answers that last a minute; nothing lasts afterwards."""
+    """Return the server with decisions that are cacheable for a minute; reset it after the test."""
     assert call(served, "PUT", MEMORY, {"answers_last_seconds": 60}, OPERATOR) == 204
     yield served
     assert call(served, "PUT", MEMORY, {"answers_last_seconds": 0}, OPERATOR) == 204
@@ -43,7 +45,7 @@ def endpoint(served: str) -> Iterator[str]:
 
 
 class Counting:
-    """The decider, with a count of the questions that reach it."""
+    """A decider that counts the requests that reach it."""
 
     def __init__(self, decider: OpaDecider) -> None:
         self._decider = decider

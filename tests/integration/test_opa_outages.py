@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OPA that is slow, broken or half there: never an allow, always the typed error, and the token in no message."""
+"""An OPA that is slow, broken or incomplete.
+
+It allows no request, each failure raises the typed error, and no message contains the token.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def request(questions: int = 1) -> PolicyRequest:
 
 @asynccontextmanager
 async def opa(handler: Handler, timeout_s: float = 10.0) -> AsyncIterator[OpaDecider]:
-    """A decider that asks a server which answers every request by `handler`."""
+    """Yield a decider whose OPA is a server that answers every request with `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with TestServer(app) as server:

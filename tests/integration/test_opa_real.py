@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies and the decider against a real OPA that is started as it is in production."""
+"""The policies and the decider against a real OPA that is started as in production."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SHIPPED = {
 
 @contextmanager
 def serving(**environment: str) -> Iterator[str]:
-    """An OPA with the policies of this checkout and these variables; the value is its address."""
+    """Run an OPA with the policies of this checkout and these environment variables; yield its address."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
     if not binary.is_file():
@@ -88,7 +88,7 @@ def served() -> Iterator[str]:
 
 @pytest.fixture
 def endpoint(served: str) -> Iterator[str]:
-    """The server, with the policy data as shipped before and after."""
+    """Return the server, with the shipped policy data before and after the test."""
     yield served
     assert call(served, "PUT", CONTRACTORS, SHIPPED["contractors"], OPERATOR) == 204
     assert call(served, "PUT", CREDENTIALS, SHIPPED["credentials"], OPERATOR) == 204
@@ -102,7 +102,7 @@ async def decider(endpoint: str) -> AsyncIterator[OpaDecider]:
 
 
 def call(endpoint: str, method: str, path: str, body: Any = None, token: str | None = None) -> int:
-    """The status of one call past the decider."""
+    """Send one request directly to OPA; return its status."""
     headers = {"Content-Type": "application/json"}
     if path.startswith("/v1/policies"):
         headers["Content-Type"] = "text/plain"
@@ -188,7 +188,7 @@ async def test_credential_rules_become_obligations_of_their_requests(decider: Op
 
 
 async def test_builtin_function_error_fails_the_decision(decider: OpaDecider, endpoint: str) -> None:
-    """Without strict errors the pattern that cannot be read would match nothing, and its obligation be dropped."""
+    """Without strict errors an invalid pattern would match nothing, and its obligation would be dropped."""
     rules = [{"table": "[", "ask": {"no_vending": True}}]
     assert call(endpoint, "PUT", CREDENTIALS, {"rules": rules}, OPERATOR) == 204
     with pytest.raises(DecisionEngineUnavailable, match=r"eval_builtin_error at .*credentials\.rego:\d+"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random worlds, judged by OpenFGA with our model and by a few lines of Python that follow the reference's formulas.
+"""Random worlds, evaluated by OpenFGA with the model and by a short Python version of the reference's formulas.
 
-The formulas here are written as the reference states them (a privilege is its grant, or what implies it, or the same
-privilege on the parent), not as the model does, which walks each way once. Both must say the same about everybody.
+The formulas are written as the reference states them: a privilege is its grant, or a privilege that implies it, or the
+same privilege on the parent. The model follows each path once instead. Both must agree for every user.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GRANTABLE = {
 
 
 class World:
-    """A random tree with random grants, and what the reference says about it."""
+    """A random tree with random grants, and the reference's evaluation of it."""
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
@@ -71,7 +71,7 @@ class World:
             object_ = chance.choice(self.objects)
             relation = chance.choice(GRANTABLE[object_.split(":")[0]])
             subject = chance.choice(subjects)
-            if subject != f"{object_}#assignee":  # OpenFGA refuses what says nothing
+            if subject != f"{object_}#assignee":  # OpenFGA rejects this self-reference
                 self.grants.add((subject, relation, object_))
         self.managed = {each for each in spaces if chance.random() < 0.25}
 
@@ -85,7 +85,7 @@ class World:
         return [*edges, *flags, *[FgaTuple(*grant) for grant in self.grants]]
 
     def subjects_of(self, user: str) -> set[str]:
-        """The user and every role he is in, however deep."""
+        """Return the user and every role that contains the user, directly or indirectly."""
         found = {user}
         while True:
             more = {f"{o}#assignee" for s, _, o in self.grants if s in found and o.startswith("role:")}
@@ -98,14 +98,14 @@ class World:
 
 
 class Judge:
-    """What one user may do, by the formulas of the reference."""
+    """The rights of one user by the formulas of the reference."""
 
     def __init__(self, world: World, subjects: set[str]) -> None:
         self.world = world
         self.held = {(relation, object_) for subject, relation, object_ in world.grants if subject in subjects}
 
     def has(self, relation: str, object_: str) -> bool:
-        """Granted, implied by something on the object itself, or come down from the parent."""
+        """Return True if the relation is granted, implied by another on the object, or inherited from the parent."""
         if (relation, object_) in self.held:
             return True
         kind, parent = object_.split(":")[0], self.world.parents.get(object_, "")
@@ -145,7 +145,7 @@ class Judge:
         return relation in inherited and self.has(relation, parent)
 
     def bound(self, container: str) -> bool:
-        """Managed access is on here or above."""
+        """Return True if managed access is on for the container or one above it."""
         while container.startswith(("warehouse", "namespace")):
             if container in self.world.managed:
                 return True
@@ -153,7 +153,7 @@ class Judge:
         return False
 
     def may(self, object_: str) -> dict[str, bool]:
-        """The actions that show every privilege and every grant right of the type."""
+        """Return the decisions for actions that together cover every privilege and grant right of the type."""
         kind = object_.split(":")[0]
         has = {relation: self.has(relation, object_) for relation in GRANTABLE[kind]}
         if kind == "server":
@@ -186,7 +186,7 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """A server that keeps its tuples in memory and forgets them at the end."""
+    """Run a server with in-memory storage."""
     kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
@@ -201,7 +201,7 @@ def endpoint() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
-        # What is compared here is the answers, on however busy a machine.
+        # Long, because the machine may be busy; the test compares only the answers.
         "OPENFGA_REQUEST_TIMEOUT": "30s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }

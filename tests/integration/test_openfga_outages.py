@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenFGA that is slow, broken or half there: never an allow, always the typed error, and the key in no message."""
+"""An OpenFGA that is slow, broken or incomplete.
+
+It allows no request, each failure raises the typed error, and no message contains the key.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def check(number: int) -> FgaTuple:
 
 @asynccontextmanager
 async def openfga(handler: Handler, **options: Any) -> AsyncIterator[FgaClient]:
-    """A client of a server that answers every request by `handler`."""
+    """Yield a client whose OpenFGA is a server that answers every request with `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with TestServer(app) as server:
@@ -57,7 +60,7 @@ def answering(body: Any, status: int = 200) -> Handler:
 
 
 async def echoing(request: web.Request) -> web.StreamResponse:
-    """Allows the users with an even number."""
+    """Allow the users with an even number."""
     asked = await request.json()
     result = {
         each["correlation_id"]: {"allowed": int(each["tuple_key"]["user"].removeprefix("user:u")) % 2 == 0}
@@ -67,7 +70,7 @@ async def echoing(request: web.Request) -> web.StreamResponse:
 
 
 async def outage(client: FgaClient, number: int = 1) -> DecisionEngineUnavailable:
-    """The outage that checking raises."""
+    """Return the error that a check raises."""
     with pytest.raises(DecisionEngineUnavailable) as raised:
         await client.batch_check([check(n) for n in range(number)], context=CONTEXT)
     assert KEY not in repr(raised.value)
@@ -181,7 +184,7 @@ async def test_unreachable_server_is_an_outage() -> None:
 
 @asynccontextmanager
 async def dropping(times: int) -> AsyncIterator[tuple[FgaClient, list[int]]]:
-    """A client of a server that takes a whole request and drops the connection, `times` times, then answers."""
+    """Yield a client of a server that reads a request and drops the connection, `times` times, and then answers."""
     seen: list[int] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -267,7 +270,7 @@ async def test_chunks_are_checked_concurrently_and_results_keep_their_order() ->
         first = int(asked["checks"][0]["tuple_key"]["user"].removeprefix("user:u"))
         if len(sizes) == 3:
             several.set()
-        await several.wait()  # none is answered before so many are asked
+        await several.wait()  # no check is answered before this number of them has arrived
         await asyncio.sleep(0.3 - first / 1000)
         return await echoing(request)
 

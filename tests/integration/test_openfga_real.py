@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model and the client against a real OpenFGA with its tuples in memory."""
+"""The model and the client against a real OpenFGA with in-memory storage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONTEXT = {"current_time": rfc3339(NOW)}
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """A server that keeps its tuples in memory and forgets them at the end."""
+    """Run a server with in-memory storage."""
     kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     if not binary.is_file():
@@ -59,7 +59,7 @@ def endpoint() -> Iterator[str]:
         "OPENFGA_PLAYGROUND_ENABLED": "false",
         "OPENFGA_METRICS_ENABLED": "false",
         "OPENFGA_LOG_LEVEL": "error",
-        # However busy the machine is.
+        # Long, because the machine may be busy.
         "OPENFGA_REQUEST_TIMEOUT": "30s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
     }
@@ -86,7 +86,7 @@ def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 async def pushed(endpoint: str) -> StoreAndModel:
-    """A store of its own for each test."""
+    """Create a separate store for each test."""
     return await push_model(endpoint, KEY, f"test-{uuid4()}")
 
 
@@ -260,11 +260,11 @@ async def test_unusual_user_ids_are_ordinary_users(client: FgaClient) -> None:
         assert answers == [other == number for other in range(len(checks))]
 
 
-# ---- what the model means, end to end ----
+# ---- effects of the model ----
 
 
 def _tree(depth: int) -> list[FgaTuple]:
-    """server:s - project:p - warehouse:w - namespace:n1 - … - namespace:n<depth> - table:t"""
+    """Return the tuples of server:s - project:p - warehouse:w - namespace:n1 - … - namespace:n<depth> - table:t"""
     tuples = [
         FgaTuple("server:s", "server", "project:p"),
         FgaTuple("project:p", "project", "warehouse:w"),
@@ -290,7 +290,8 @@ async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided
         async def ask(checks: list[FgaTuple] = checks, expected: bool = expected) -> None:
             assert await client.batch_check(checks, context=CONTEXT) == [expected] * len(relations)
 
-        # A few hundredths of a second; a model that walks a path once per way of reaching it takes more than five.
+        # The normal time is a few hundredths of a second; a model that walks a path once per way of reaching it takes
+        # more than five seconds.
         assert await quickest(ask) < 1.5
 
 
@@ -357,7 +358,7 @@ async def _listed(endpoint: str, pushed: StoreAndModel, user: str, relations: Se
 
 
 async def _call(endpoint: str, method: str, path: str, body: Any) -> Any:
-    """One call past the client under test."""
+    """Send one request directly to OpenFGA."""
     headers = {"Authorization": f"Bearer {KEY}"}
     async with (
         aiohttp.ClientSession(headers=headers) as session,
@@ -369,7 +370,9 @@ async def _call(endpoint: str, method: str, path: str, body: Any) -> Any:
 
 @pytest.mark.parametrize("assumed", [False, True])
 async def test_hinted_list_equals_single_checks(client: FgaClient, assumed: bool) -> None:
-    """Some are had by the hint, some until a moment ago, some in another way, some not; others are in nobody's list."""
+    """The tables are granted by the hinted relation, by an expired grant, by other relations, or not at all. Granted
+    tables outside the list must not matter.
+    """
     role, who = uuid4(), f"oidc~{uuid4()}"
     holder = role_members(role) if assumed else user_object(who)
     namespace = uuid4()
@@ -409,7 +412,7 @@ async def test_list_ends_when_complete_or_over_its_limit(client: FgaClient) -> N
 
 @pytest.mark.parametrize("managed", [False, True])
 async def test_grouped_checks_equal_single_checks(client: FgaClient, managed: bool) -> None:
-    """For whatever is given on a namespace, and rights of each kind in it: one question says what each says."""
+    """With every privilege granted on the namespace, a grouped check gives the same decisions as single checks."""
     space = ObjectKey(ObjectType.NAMESPACE, str(uuid4()))
     tables = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(8)]
     given = ("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify")
@@ -422,7 +425,7 @@ async def test_grouped_checks_equal_single_checks(client: FgaClient, managed: bo
     rights = (Can.GET_METADATA, Can.READ_DATA, Can.DROP, Can.MANAGE_TAGS, Can.READ_ASSIGNMENTS, Can.CHANGE_OWNERSHIP)
     asking = FgaRelationships(client, FollowedReaches(client))
     for who in (*holders.values(), "oidc~nobody"):
-        # All tables are alike, so one of them tells what each of them would be told.
+        # All tables have the same grants, so one of them represents all.
         apart = [Question(right, tables[0]) for right in rights for _ in tables]
         together = [Question(right, key, inside=space) for right in rights for key in tables]
         answers = [await asking.check(Actor.user(who), asked, now=NOW) for asked in (apart, together)]

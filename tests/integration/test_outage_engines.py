@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each part of a stack stops answering and comes back: nothing is allowed meanwhile, and nobody restarts anything.
+"""Each server of a stack stops answering and resumes: no request is allowed meanwhile, and recovery needs no restart.
 
-A part is stopped with SIGSTOP, which is the worse outage: connections stay open and nothing answers. The stack is this
-module's own.
+A server is stopped with SIGSTOP, which is harder to detect than a crash: its connections stay open and nothing answers.
+The module has its own stack.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SOON = 60.0
 
 @pytest.fixture(scope="module")
 def outage_stack() -> Iterator[Ready]:
-    """A stack to break."""
+    """Start a stack whose servers the tests stop."""
     with _up() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def world(outage_stack: Ready) -> Iterator[World]:
-    """Its people and things."""
+    """Return the users and objects of the stack."""
     world = World(outage_stack)
     yield world
     world.close()
@@ -45,13 +45,13 @@ def world(outage_stack: Ready) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def ns(world: World) -> str:
-    """A namespace made while all was well."""
+    """Create a namespace before the outage."""
     return world.namespace()
 
 
 @pytest.fixture(scope="module")
 def table(world: World, ns: str) -> Table:
-    """A table made while all was well; who may see it has."""
+    """Create a table and load it as alice before the outage."""
     made = world.table(ns)
     assert world.alice.get(made.path).status_code == 200
     return made
@@ -59,7 +59,7 @@ def table(world: World, ns: str) -> Table:
 
 @contextmanager
 def _stopped(world: World, part: str) -> Iterator[None]:
-    """All processes of a part stand still."""
+    """Suspend all processes of a server until the block ends."""
     processes = [each for pid in world.ready.pids[part] for each in family(psutil.Process(pid))]
     told(psutil.Process.suspend, processes)
     try:
@@ -76,7 +76,7 @@ def _soon(true: Callable[[], bool], what: str) -> None:
 
 
 def _well(world: World, table: Table) -> None:
-    """The stack serves again."""
+    """Wait until the stack serves again."""
     _soon(lambda: world.alice.get(table.path).status_code == 200, "it did not recover")
     _soon(lambda: world.nobody.get("/health").status_code == 200, "health did not recover")
 
@@ -88,14 +88,14 @@ def _refused_read(answer: httpx.Response) -> None:
 
 
 def _refused_change(answer: httpx.Response) -> None:
-    """429 and never 5xx: clients read 5xx of a commit as "state unknown"."""
+    """Check for 429 and never 5xx: clients read a 5xx of a commit as "state unknown"."""
     assert answer.status_code == 429, answer.text
     error_of(answer)
     assert int(answer.headers["retry-after"]) >= 1
 
 
 def _at_once(asked: list[Callable[[], httpx.Response]]) -> list[httpx.Response]:
-    """All answers; each waits for a time limit, so they wait together."""
+    """Send all requests concurrently, since each waits for a timeout; return the answers."""
     with ThreadPoolExecutor(len(asked)) as pool:
         return list(pool.map(lambda ask: ask(), asked))
 
@@ -130,7 +130,7 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
 
 @pytest.mark.parametrize("part", ["openfga", "opa"])
 def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: str, table: Table, part: str) -> None:
-    # Nothing that is remembered counts any more; that it does otherwise is a matter of `test_failing_parts.py`.
+    # Invalidate every cached decision; `test_failing_parts.py` tests the decisions that are cached.
     world.sql("update server set revision = gen_random_uuid()")
     before = world.rows(), world.objects()
     with _stopped(world, part):
@@ -154,14 +154,14 @@ def test_revocation_during_an_openfga_stall_fails_and_can_be_retried(world: Worl
         _refused_read(world.revoke("select", world.analyst, "table", table.uuid, expect=503))
         assert world.analyst.get(table.path).status_code == 503
     _soon(lambda: world.analyst.get(table.path).status_code in (200, 404), "it did not recover")
-    # What was answered with 503 may be asked for again, whatever became of the first request.
+    # A request that was answered with 503 may be sent again, whatever its outcome was.
     entry = {"deletes": [{"type": "select", "user": world.analyst.id}]}
     assert world.admin.post(world.grants_path("table", table.uuid), entry).status_code in (204, 404)
     assert world.analyst.get(table.path).status_code == 404
 
 
 def test_undelivered_tuples_of_a_killed_gateway_are_delivered_later(world: World, ns: str) -> None:
-    """A crash after T1, made by hand: rows and outbox row are there, OpenFGA knows nothing of it yet."""
+    """Simulate a crash after T1: the rows and the outbox row exist, and OpenFGA has no tuple yet."""
     id = world.namespace_id(ns)
     world.sql(
         "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "
@@ -209,7 +209,8 @@ def test_database_outage_denies_all(world: World, ns: str, table: Table) -> None
 
 def test_store_outage_serves_metadata_and_refuses_changes(world: World, ns: str, table: Table) -> None:
     before = world.rows()
-    # Noted before a file is written, and swept with it after an hour: the store was asked and nobody knows if it heard.
+    # A row is added before a file is written and deleted with the file after an hour, since the outcome of the write is
+    # unknown.
     del before["pending_files"]
     with _stopped(world, "object-store"):
         managed = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"})
@@ -225,7 +226,7 @@ def test_store_outage_serves_metadata_and_refuses_changes(world: World, ns: str,
 
 
 def test_table_creation_succeeds_if_only_vending_fails(world: World, ns: str) -> None:
-    """Its row is committed by then: any error would be read as "nothing happened"."""
+    """The table's row is committed by then; a client would read any error as "nothing happened"."""
     (row,) = world.sql("select profile from warehouses where id = $1::text::uuid", world.warehouse)
     profile = msgspec.json.decode(row["profile"])
     profile["sts-endpoint"] = "http://127.0.0.1:9/"
@@ -252,7 +253,7 @@ def test_provider_outage_keeps_known_keys_and_refuses_unknown_tokens(world: Worl
 
 
 def test_crashed_decision_engine_is_an_outage_and_no_permission(world: World, ns: str, table: Table) -> None:
-    """Last: nobody starts it again here."""
+    """This must be the last test: nothing restarts OPA in this stack."""
     psutil.Process(world.ready.pids["opa"][0]).kill()
     for answer in _reads(world, ns, table):
         _refused_read(answer)

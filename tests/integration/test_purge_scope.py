@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a purge can reach on a real store that enforces session policies, and a store that goes silent in its middle."""
+"""The reach of a purge on a real store that enforces session policies, and a purge whose store stops answering."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SIBLINGS = ["base/ns/purged2/data/a.parquet", "base/ns/purged.bak", "base/ns/oth
 
 
 def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:  # noqa: F811 - the fixtures' values
-    """A purge of a warehouse on this store; nothing of it asks a database."""
+    """Return a purge of a warehouse on this store; it does not use a database."""
     storage = SimpleNamespace(of=AsyncMock(return_value=store.credential))
     return Purge(
         database=cast(Any, None),
@@ -116,7 +116,7 @@ async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts)
 
 @pytest.fixture
 def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
-    """Stands before the store."""
+    """Run a proxy between the purge and the store."""
     toxic = Toxic(urlsplit(store.url).port or 0)
     yield toxic
     toxic.close()
@@ -149,7 +149,7 @@ async def test_purge_interrupted_by_a_store_stall_completes_in_the_next_run(
     assert 0 < len(left) < 1500, "some were deleted and some were not"
     proxy.become(WELL)
     again = _purge(store, sts)
-    # The store may still have been at work on what it was told before it went silent.
+    # The store may have continued to process requests from before it stopped answering.
     assert 0 < await again._delete(cast(Any, permit), PLACE, cast(Any, None)) <= len(left)
     assert _there(store, "base/ns/purged/") == set()
     assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == 0, "doing it again does nothing"

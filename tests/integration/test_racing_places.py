@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred who want overlapping places at once: one has it, the others are told so, and nothing of theirs stays."""
+"""Concurrent claims of overlapping locations: one of a hundred succeeds; the rest leaves no row and no file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, World, error_of, unique
 from tests.integration.appends import client
 
-# The stack that the contract tests use: nothing here breaks it.
+# These are the stack and users of the contract tests: no test here damages them.
 stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -39,12 +39,12 @@ _TABLE_CREATION = [
 
 @pytest.fixture(scope="module")
 def adopters(world: World) -> None:
-    """A file that no table owned is adopted, and both callers have to be able to."""
+    """Grant both callers the right to adopt a file that no table owns."""
     world.grant("manage_storage", world.bob, "warehouse", world.warehouse)
 
 
 def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
-    """All requests, in an order nobody chose, sixteen at a time, by two people."""
+    """Send all requests in random order, sixteen at a time, as two users."""
     clients = [client(world.base, person.token) for person in (world.admin, world.bob) for _ in range(8)]
     random.shuffle(asks)
 
@@ -56,7 +56,9 @@ def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
 
 
 def _creations(world: World, ns: str, place: str) -> list[Ask]:
-    """Every way to take a new place: a table, a staged one, one committed at once, a view."""
+    """Return a request for each way to claim a location: table, staged table, created by a commit,
+    transaction, view.
+    """
     root, at = world.root, f"{world.root}/namespaces/{ns}"
     table = {"schema": SCHEMA, "location": place}
     commit = {
@@ -78,7 +80,7 @@ def _creations(world: World, ns: str, place: str) -> list[Ask]:
 
 
 def _document(location: str) -> bytes:
-    """The metadata file of a table that somebody brings along."""
+    """Return the metadata file of a table from another catalog."""
     metadata = {
         "format-version": 2,
         "table-uuid": str(uuid.uuid4()),
@@ -99,10 +101,10 @@ def _document(location: str) -> bytes:
 
 
 def _won(answers: list[httpx.Response]) -> int:
-    """How many got the place; everybody else was refused as what it is."""
+    """Return the number of successful claims; check that each other claim was refused with a matching error."""
     lost = [answer for answer in answers if answer.status_code not in (200, 204)]
     for answer in lost:
-        # 400: the winner's file was there already; 409: its row; 429: a busy machine, and nothing happened.
+        # 400: the winner's file exists already; 409: its row exists; 429: the machine is busy, and nothing was changed.
         assert answer.status_code in (400, 409, 429), answer.text
         if answer.status_code != 429:
             assert error_of(answer)["type"] in ("LocationAlreadyTaken", "UnexpectedFilesInLocation"), answer.text
@@ -110,7 +112,7 @@ def _won(answers: list[httpx.Response]) -> int:
 
 
 def _rows(world: World, base: str) -> list[Any]:
-    """Who lies at the place, in it or in its twins by letter case."""
+    """Return the rows with a location below `base`, regardless of letter case."""
     return world.sql("select * from tables where lower(location) like lower($1) || '%'", base)
 
 
@@ -160,7 +162,7 @@ def test_racing_registration_and_creation_at_one_location_give_one_winner(
 
 
 def test_one_of_many_warehouses_with_overlapping_bases_is_created(world: World) -> None:
-    """What overlaps across warehouses overlaps for their tables: it is refused where the warehouse is made."""
+    """Warehouses with overlapping locations would have overlapping tables, so the second warehouse is refused."""
     project = world.admin.post("/management/v1/project", {"project-name": unique("other")}).json()["project-id"]
     prefix = unique("bases")
     prefixes = [prefix, f"{prefix}/a", prefix.upper(), f"{prefix}/a/b"]
@@ -189,7 +191,7 @@ def test_one_of_many_warehouses_with_overlapping_bases_is_created(world: World) 
         answers = list(pool.map(lambda number: create(clients[number % 8], number), range(16)))
     codes = Counter(answer.status_code for answer in answers)
     assert codes.pop(201) == 1, codes
-    # 503: a machine that is too busy to decide.
+    # 503: the machine is too busy to decide.
     lost = [each for each in answers if each.status_code not in (201, 503)]
     assert {error_of(each)["type"] for each in lost} == {"CreateWarehouseStorageProfileOverlap"}
     rows = world.sql(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sixteen writers at once on both workers of a gateway lose nothing and duplicate nothing."""
+"""Sixteen concurrent writers on both workers of a gateway lose no commit and apply none twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.integration.appends import (
     send,
 )
 
-# The stack that the contract tests use: nothing here breaks it.
+# These are the stack and users of the contract tests: no test here damages them.
 stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people
 
 WRITERS = 16
@@ -47,9 +47,10 @@ _SHORT_AND_LONG = [
 
 
 def _refusals(ledger: Ledger) -> Counter[str]:
-    """Kinds of refusals by conflict; every one must be the client's own requirement, which only the client can mend.
+    """Return the number of conflicts by kind. A failed requirement of the client counts as "requirement"; only the
+    client can resolve it.
 
-    A machine with too much to do answers 429, which says that nothing happened and nothing about conflicts.
+    An overloaded machine answers 429, which means that nothing was changed; it is no conflict.
     """
     assert {status for _, status, _ in ledger.refused} <= {409, 429}
     conflicts = [text for _, status, text in ledger.refused if status == 409]
@@ -57,7 +58,7 @@ def _refusals(ledger: Ledger) -> Counter[str]:
 
 
 def _now(world: World, path: str) -> dict[str, Any]:
-    """The metadata, when the machine gets to it."""
+    """Return the table's metadata; retry while the machine is busy."""
     found = load(world.admin.http, path, time.monotonic() + 60)
     assert found is not None
     return found
@@ -76,16 +77,16 @@ def test_sixteen_writers_append_without_loss_or_duplicates(world: World, ns: str
     assert sorted(chain) == sorted(ledger.snapshots())
     kinds = _refusals(ledger)
     print(f"v{version}: {len(chain)} appends in {seconds:.0f} s, refused: {dict(kinds)}")
-    # One whose parent is not current any more failed its own requirement; any other is the gateway's to deconflict.
+    # A writer whose parent snapshot is outdated fails its own requirement; the gateway must resolve any other conflict.
     assert set(kinds) <= {"requirement"}
-    # Of sixteen that build on one state fifteen lose: how many get through is a matter of the machine, not of luck.
-    # They go on until so many did.
+    # Of sixteen commits on one state fifteen lose, so the number of successes depends on the machine. The writers
+    # continue until this number is reached.
     assert len(chain) >= 3
 
 
 @pytest.mark.parametrize("seconds", _SHORT_AND_LONG)
 def test_nonconflicting_commits_all_succeed(world: World, ns: str, seconds: float) -> None:
-    """Server-side deconflicting: with nothing required, each is made to fit, and none waits for long."""
+    """Server-side conflict resolution: commits without requirements are rebased, and none waits for long."""
     table = world.table(ns)
     until = time.monotonic() + seconds
     statuses: list[int] = []
@@ -119,7 +120,7 @@ def test_transactions_over_two_tables_are_atomic(world: World, ns: str, seconds:
     def write(number: int) -> None:
         http = client(world.base, world.admin.token)
         while goes_on(until, len(ledger.acknowledged), 2):
-            # Every other writer names them the other way round: nobody may wait for each other in a circle.
+            # Every other writer names the tables in reverse order: this must not deadlock.
             pair = (one, other) if number % 2 else (other, one)
             states = [load(http, table.path, until + 60) for table in pair]
             snapshot = new_snapshot_id()

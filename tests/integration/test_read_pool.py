@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica on a real PostgreSQL: lists, searches, statistics and histories for people are read there, nothing else is,
-and the primary answers when the replica cannot.
+"""A read replica on a real PostgreSQL: lists, searches, statistics and histories for users are read from it, nothing
+else is, and the primary answers when the replica cannot.
 
-The replica is a copy of the database that lags for ever: rows that only the copy has show where a read went.
+The replica is a copy of the database that never catches up: rows that exist only in the copy show where a read was
+sent.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ONLY_THERE = "Onlyinthereplica"
 
 @dataclass
 class Replica:
-    """A copy of the stack's database, reached by a proxy that keeps what is sent to it."""
+    """A copy of the stack's database, reached through a proxy that records what is sent to it."""
 
     url: str
     direct: str
@@ -74,7 +75,7 @@ def _program(name: str, url: str, *arguments: str, given: bytes = b"") -> bytes:
 
 @dataclass(frozen=True)
 class Site:
-    """A stack and the place of its data."""
+    """A stack and its data directory."""
 
     ready: Ready
     data: Path
@@ -102,7 +103,7 @@ def table(world: World) -> Table:
 
 @pytest.fixture(scope="module")
 def lost(world: World, table: Table) -> Person:
-    """A user whose grant on the table is revoked after the copy was made."""
+    """Create a user with a grant on the table, which is revoked after the copy was made."""
     person = world.stranger()
     world.grant("select", person, "table", table.uuid)
     return person
@@ -110,7 +111,7 @@ def lost(world: World, table: Table) -> Person:
 
 @pytest.fixture(scope="module")
 def replica(site: Site, world: World, table: Table, lost: Person) -> Iterator[Replica]:
-    """A copy of the database, in which things have other names than on the primary."""
+    """Create a copy of the database in which objects have other names than on the primary."""
     at = urlsplit(site.ready.postgres)
     password = json.loads((site.data / "secrets.json").read_text())["postgres_superuser"]
     superuser = f"postgresql://postgres:{password}@{at.hostname}:{at.port}/postgres"
@@ -138,7 +139,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def admin(site: Site, world: World, replica: Replica, log: Path) -> Iterator[httpx.Client]:
-    """The administrator at a second gateway, which reads from the copy; the stack's own gateway has no replica."""
+    """Yield the administrator's client at a second gateway, which reads from the copy.
+
+    The stack's own gateway has no replica.
+    """
     settings = {"PG_DATABASE_URL_READ": replica.url, "PG_READ_POOL_CONNECTIONS": "2", "PG_ACQUIRE_TIMEOUT": "2s"}
     with (
         second_gateway(site.ready, log, **settings) as (base, _),
@@ -169,7 +173,7 @@ def _for_people(world: World, table: Table) -> list[tuple[str, str, object]]:
 
 
 def _exact(world: World, table: Table) -> list[tuple[str, str, object]]:
-    """Requests whose answer a client may act on: what it may do, what holds now, and what it just did."""
+    """Return the requests that the primary must answer: permissions, current state, and results of own changes."""
     warehouse = world.warehouse
     return [
         ("GET", table.path, None),
@@ -251,7 +255,7 @@ async def _bob(connection: Connection) -> str:
 
 @dataclass
 class Pool:
-    """A pool in this process, with a clock that the test moves."""
+    """A pool in this process, with a clock that the test advances."""
 
     reads: ReadPool
     server_id: UUID

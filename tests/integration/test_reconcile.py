@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing everything: rows and tuples that disagree in many ways at once, restored databases, emptied stores.
+"""The full comparison of rows and tuples: many kinds of differences at once, restored databases, emptied stores.
 
-On the shared stack. Where a test needs the differences to last, nobody watches the feed meanwhile.
+The tests use the shared stack. Where the differences must last, the drift watch is suspended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def relations(world: World) -> Iterator[Relations]:
 
 @pytest.fixture
 def unwatched(world: World, relations: Relations) -> Iterator[None]:
-    """Both agree, nothing is under way, and nobody watches; afterwards both agree again."""
+    """Suspend the drift watch; check that rows and tuples agree before and after the test."""
     soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     assert relations.reconcile().returncode == 0
     with relations.unwatched():
@@ -134,7 +134,7 @@ def test_an_emptied_store_is_filled_again_from_the_rows(world: World, relations:
 
 @pytest.mark.usefixtures("unwatched")
 def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, relations: Relations) -> None:
-    """The rows of grants are those of an hour ago: what was given since goes, what was taken since is back."""
+    """The rows of grants are an hour old: grants made since then end, and revocations since then are undone."""
     name = world.namespace()
     table = world.table(name)
     world.grant("select", world.analyst, "table", table.uuid)
@@ -168,7 +168,7 @@ def test_grant_undelivered_at_backup_and_revoked_since_stays_revoked(world: Worl
     held = ("user:oidc~steward", "select", f"table:{table.uuid}")
     world.grant("select", world.steward, "table", table.uuid)
     soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
-    # What the dump says: the row, and its key on the way. What OpenFGA says: revoked.
+    # The restored dump has the row, and its key in the outbox; in OpenFGA the grant is revoked.
     relations.delete(held)
     world.sql(_WAITS, table.uuid)
     try:
@@ -186,7 +186,7 @@ _STEWARDS = "object_id = $1 and principal_id = 'oidc~steward'"
 
 @pytest.mark.usefixtures("unwatched")
 def test_earlier_expiry_applies_after_a_revoking_restore(world: World, relations: Relations) -> None:
-    """Limited since the backup, limited to a time that is over, and prolonged since."""
+    """Three grants: shortened after the backup, shortened to a time in the past, and extended after it."""
     tables = [world.table(world.namespace()) for _ in range(3)]
     held: list[Tuple] = [("user:oidc~steward", "select", f"table:{table.uuid}") for table in tables]
     for table in tables:
@@ -302,7 +302,7 @@ def test_expired_grants_are_removed_and_are_no_drift(world: World, relations: Re
 
 @pytest.mark.usefixtures("unwatched")
 def test_types_of_another_model_are_reported_and_kept(world: World, relations: Relations) -> None:
-    """A newer version's migration writes such tuples while this one still serves."""
+    """The migration of a newer version writes such tuples while this version still serves."""
     model = json.loads(resources.files("gateway.fga").joinpath("model.json").read_text())
     extra = {
         "type": "glossary",
@@ -324,7 +324,7 @@ def test_types_of_another_model_are_reported_and_kept(world: World, relations: R
 def test_replaced_or_rewound_store_triggers_a_full_comparison(
     world: World, relations: Relations, forgotten: str
 ) -> None:
-    """What the feed cannot tell, because it begins after it: a tuple that went with the old store."""
+    """The change feed begins after the change: it cannot show a tuple that was lost with the old store."""
     table = world.table(world.namespace())
     world.grant("select", world.analyst, "table", table.uuid)
     lost = ("user:oidc~analyst", "select", f"table:{table.uuid}")
@@ -332,7 +332,7 @@ def test_replaced_or_rewound_store_triggers_a_full_comparison(
     began = world.sql("select clock_timestamp() as now")[0]["now"]
     with relations.unwatched():
         relations.delete(lost)
-        # As if the feed had been read past the deletion: only a full comparison can find it.
+        # Pretend that the feed was read past the deletion: only a full comparison can find it.
         world.sql(f"update drift_watch set seen_until = now() + interval '1 minute', {forgotten}")
     soon(lambda: relations.there(lost), seconds=60)
     compared = "select 1 from audit_log where operation = 'compare_tuples' and at > $1"

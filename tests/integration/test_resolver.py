@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many references in one request on a real PostgreSQL: the same rows as one by one, in one statement for each kind."""
+"""Resolution of many references in one request on a real PostgreSQL.
+
+It returns the same rows as one by one, with one statement for each kind.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ async def database(url: str) -> AsyncIterator[Database]:
 
 
 def _asked(rows: Rows, generic: UUID) -> list[refs.Ref]:
-    """Two or more of each kind, there and not there, and in a place where they are not."""
+    """Return at least two references of each kind: existing, missing, and with a parent that is not theirs."""
     first, second = rows.warehouses
     outer, other = Namespace((str(rows.outer),)), Namespace((str(rows.other),))
     asked: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
@@ -128,7 +131,7 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     event.listen(database._engine.sync_engine, "before_cursor_execute", count)
     found = await resolver.resolve(asked, caller)
     assert found.rows == singly
-    # The server is one reference of its kind and goes another way.
+    # The server is the only reference of its kind and is resolved in another way.
     sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
     named = {lookup_of(ref) for ref in asked if says_where(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "and one for where what is named by path would lie"
@@ -155,7 +158,7 @@ async def test_stale_pool_connections_after_a_restart_fail_no_request(url: str) 
 
 
 async def _both_sleep(url: str) -> None:
-    """Return once two statements of others are sleeping at the database."""
+    """Wait until two other connections execute `pg_sleep`."""
     asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
     connection = await asyncpg.connect(url.replace("+asyncpg", ""))
     try:
@@ -169,9 +172,9 @@ async def _both_sleep(url: str) -> None:
 async def test_pool_keeps_only_connections_of_completed_reads(
     url: str, end: str, kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that nobody keeps and nobody closed would stay open at the database, in the way of others."""
+    """A connection that is neither kept nor closed would stay open at the database and use up its limit."""
     small = Database(url, pool_size=1, acquire_timeout=30)
-    # The one that is cancelled has surely not been answered by then.
+    # The cancelled read must not be complete by then.
     seconds = 3 if end == "cancelled" else 0.3
     slow = DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
     others = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")

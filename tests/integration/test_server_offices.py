@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last two ways to an office on the server, taken in two transactions at the same moment: one is refused."""
+"""Two concurrent transactions remove the last two administrators of the server: one of them is refused."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ON_ROLE = ObjectKey(ObjectType.ROLE, ROLE.id)
 
 
 class Ground:
-    """Tables of its own, so that what is committed is seen by nobody else: a server whose only administrator is DIRECT,
-    and a role that leads nowhere yet, with MEMBER in it.
+    """Separate tables, so that no other test sees what is committed: a server whose only administrator is DIRECT, and a
+    role without a grant on the server, with MEMBER in it.
     """
 
     def __init__(self, database: Database, schema: str) -> None:
@@ -57,7 +57,7 @@ class Ground:
             await give(connection, Privilege.ASSIGNEE, MEMBER, ON_ROLE)
 
     async def swap(self, connection: AsyncConnection) -> None:
-        """The role gets an office in place of the administrator."""
+        """Grant the role `operator` on the server and revoke the administrator's right."""
         async with somebody_stays(connection):
             await give(connection, Privilege.OPERATOR, ROLE, self.server)
             await take(connection, Privilege.ADMIN, DIRECT, self.server)
@@ -76,7 +76,7 @@ async def take(connection: AsyncConnection, privilege: Privilege, of: Principal,
 
 
 def leaving(connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
-    """Around taking somebody out of the role."""
+    """Return the guard for removing a member of the role."""
     return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, ROLE.id))
 
 

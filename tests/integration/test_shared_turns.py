@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns between processes and the rows of files that nothing names, on a real PostgreSQL."""
+"""Advisory locks between processes, and the rows of files that nothing references, on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ stack = shared.stack
 
 @asynccontextmanager
 async def _process(stack: Ready) -> AsyncIterator[Database]:
-    """The database as one process has it."""
+    """Yield a database with a connection pool of its own, as a separate process has."""
     url = stack.postgres.replace("postgresql://", "postgresql+asyncpg://", 1)
     database = Database(url, pool_size=3, acquire_timeout=30)
     try:
@@ -45,7 +45,7 @@ async def there(stack: Ready) -> AsyncIterator[Database]:
         yield database
 
 
-# ---- turns -----------------------------------------------------------------------------------------------------------
+# ---- advisory locks --------------------------------------------------------------------------------------------------
 
 
 async def test_two_processes_share_a_lock_and_skip_it_after_the_timeout(here: Database, there: Database) -> None:
@@ -89,7 +89,7 @@ async def test_dying_process_releases_its_lock(here: Database, there: Database) 
             await connection.execute(text(dead), {"class": 0x1A4E})
         async with SharedTurns(there, wait=60).taken([id]) as came:
             assert came
-    # What the holder did meanwhile is not told as failed only because its turn was lost.
+    # The loss of the lock alone does not make the holder's work fail.
 
 
 async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None:
@@ -101,7 +101,7 @@ async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None
 
 
 async def test_lock_order_of_several_tables_prevents_deadlocks(here: Database, there: Database) -> None:
-    # Their last bytes decide the order; both processes must agree on it.
+    # Locks are ordered by the last bytes of the ids; both processes must use the same order.
     ids = [UUID(int=number) for number in (1, 2, 3)]
 
     async def again_and_again(turns: SharedTurns, named: list[UUID]) -> None:
@@ -163,7 +163,7 @@ async def test_change_waits_for_file_cleanup_and_then_fails(here: Database, ther
 
 
 async def test_many_files_of_one_warehouse_delay_no_other_warehouse(here: Database) -> None:
-    """Of each warehouse some are taken, so that one whose store is away does not fill the list for ever."""
+    """A limited number of each warehouse is returned, so that an unreachable store does not fill the list forever."""
     locations = await _noted(here, 3)
     try:
         async with here.transaction() as connection:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway goes on serving while the database gets what the next version adds (docs/operator.md, "Upgrades"), and none
-starts on a database that is another version's.
+"""A gateway keeps serving while the database gets the additions of the next version (docs/operator.md, "Upgrades"). A
+gateway does not start on a database of another version.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.contract.world import SCHEMA, World, unique
 
 pytestmark = pytest.mark.chaos
 
-#: Several at once and more than once: many connections of the pool are met that prepared their statements before.
+#: Several at once and more than once, to reach many pool connections whose statements were prepared before.
 AT_ONCE, TIMES = 4, 3
 
 
@@ -35,17 +35,17 @@ def world(stack: Ready) -> Iterator[World]:
 
 
 class Stopped(Exception):
-    """A request was not answered with success; `status` and `text` of the answer."""
+    """A request failed; the message has the status and the text of the answer."""
 
     def __init__(self, asked: str, answer: httpx.Response) -> None:
         super().__init__(f"{asked}: {answer.status_code} {answer.text[:300]}")
-        #: A part that does not keep up says nothing about the schema.
+        #: An overloaded server says nothing about the schema.
         self.busy = answer.status_code in (429, 503)
 
 
 @dataclass(frozen=True)
 class Day:
-    """A day of everybody's work."""
+    """The usual requests of all kinds, in one sequence."""
 
     world: World
     client: httpx.Client
@@ -57,7 +57,7 @@ class Day:
         return answer
 
     def catalog(self, ns: str, table: str) -> str:
-        """Things are made and changed; the id of the table."""
+        """Create and change catalog objects; return the id of the table."""
         root = self.world.root
         space = f"{root}/namespaces/{ns}"
         self.ask("POST", f"{root}/namespaces", {"namespace": [ns]})
@@ -71,7 +71,7 @@ class Day:
         return str(made.json()["metadata"]["table-uuid"])
 
     def grants(self, id: str) -> None:
-        """Given, listed, taken."""
+        """Create, list and revoke grants."""
         carol, at = self.world.carol.id, f"warehouse/{self.world.warehouse}/table/{id}"
         assignments = f"/management/v1/permissions/{at}/assignments"
         self.ask("POST", assignments, {"writes": [{"type": "select", "user": carol}]})
@@ -82,7 +82,7 @@ class Day:
         self.ask("POST", f"/management/v1/{at}/protection", {"protected": False})
 
     def roles(self, name: str) -> None:
-        """Made, filled, found, deleted."""
+        """Create, fill, search and delete a role."""
         at = f"/management/v1/role/{self.ask('POST', '/management/v1/role', {'name': name}).json()['id']}"
         self.ask("POST", at, {"name": name, "description": "d"})
         self.ask("POST", f"{at}/members", {"members": [{"type": "user", "id": self.world.carol.id}]})
@@ -93,7 +93,7 @@ class Day:
         self.ask("DELETE", at)
 
     def looks(self, ns: str, table: str, id: str) -> None:
-        """Searches, questions, lists."""
+        """Send searches, permission checks and lists."""
         management = f"/management/v1/warehouse/{self.world.warehouse}"
         for text in (table, f"{ns}.{table}"):
             self.ask("POST", f"{management}/search-tabular", {"search": text})
@@ -109,7 +109,7 @@ class Day:
         self.ask("POST", f"{management}/task/list", {})
 
     def ends(self, ns: str) -> None:
-        """Moved and dropped."""
+        """Move and drop the objects."""
         root, moved = self.world.root, f"{ns}_moved"
         id = self.ask("GET", f"{root}/namespaces/{ns}").json()["properties"]["namespace_id"]
         at = f"/management/v1/warehouse/{self.world.warehouse}/namespace/{id}"
@@ -119,7 +119,7 @@ class Day:
 
 
 def _work(world: World) -> str | None:
-    """What was answered otherwise than with success, an empty text when nothing; None when a part did not keep up."""
+    """Run the sequence. Return "" for success, the first failed answer as text, or None if a server was overloaded."""
     token = {"Authorization": f"Bearer {world.admin.token}"}
     ns, table = unique("ns"), unique("t")
     with httpx.Client(base_url=world.base, headers=token, timeout=60, trust_env=False) as client:
@@ -144,7 +144,7 @@ def _require_served(world: World) -> None:
 
 @contextmanager
 def _ahead(world: World) -> Iterator[None]:
-    """What a migration may add: columns that may be left out, in every table, and a table."""
+    """Apply what a migration may add: columns with a default or without a value, in every table, and a new table."""
     version = world.sql("select version_num from alembic_version")[0]["version_num"]
     tables = [
         row["tablename"]
@@ -184,7 +184,7 @@ def test_gateway_keeps_serving_after_a_newer_migration_but_cannot_restart(world:
         refused = _serve(world)
         assert refused.returncode == 1
         assert "cannot serve: the database has schema 9999, which a newer version made" in refused.stderr
-    # And again when a column is gone: what a version no longer needs is taken away by the one after.
+    # Serve again with the columns removed: a version removes only what the previous version no longer uses.
     _require_served(world)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several processes sum up how many tables there are, at once and while tables come. PostgreSQL is real."""
+"""Several processes aggregate the number of tables concurrently, while tables are created. PostgreSQL is real."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who sweeps files that nothing names, and who is about to name one of them at that moment. PostgreSQL is real."""
+"""Races between the cleanup of unreferenced files and a change that is about to reference one. PostgreSQL is real."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def running() -> Iterator[Parts]:
 
 @pytest.fixture
 async def database(running: Parts) -> AsyncIterator[Database]:
-    """With one file that was noted two hours ago."""
+    """Yield a database with one pending file that is two hours old."""
     made, rows = Database(running.database_url, pool_size=4, acquire_timeout=30), Rows()
     async with made.transaction() as connection:
         await connection.execute(text("truncate pending_files"))
@@ -67,7 +67,7 @@ async def test_change_waits_for_a_file_deletion_and_finds_no_file(database: Data
         async with asyncio.timeout(60):
             while not (await connection.execute(waits)).all():
                 await asyncio.sleep(0.02)
-                # Else this transaction goes on seeing what it saw first of who is active.
+                # Otherwise this transaction keeps its first snapshot of `pg_stat_activity`.
                 await connection.execute(text("select pg_stat_clear_snapshot()"))
         assert not keeping.done()
         await pending_files.forget(connection, [FILE])

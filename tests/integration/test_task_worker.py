@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers on a real PostgreSQL that fail, are stopped, are killed, and whose database goes away."""
+"""Task workers on a real PostgreSQL: failing tasks, shutdown, killed workers, and lost database connections."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parts() -> Iterator[Parts]:
 
 
 class Told:
-    """What the worker tells for metrics."""
+    """Metrics observer that records the outcomes."""
 
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, str]] = []
@@ -59,7 +59,7 @@ class Told:
 
 
 class Place:
-    """A database with a few rows, and tasks in it."""
+    """A database with a few rows and tasks."""
 
     def __init__(self, database: Database, rows: Rows) -> None:
         self.database = database
@@ -125,7 +125,7 @@ async def until(true: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> N
 
 
 async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) -> None:
-    """The broken task ends as failed after five attempts; its log has all of them."""
+    """The failing task gets the status `failed` after five attempts, each with an entry in its log."""
     at_once, most = 0, 0
     two = asyncio.Event()
 
@@ -150,7 +150,7 @@ async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) 
     swift = await place.add(Queue.SOFT_DELETION)
 
     async def all_over() -> bool:
-        # The pauses between the attempts are minutes; the test has no patience.
+        # The delays between attempts are minutes, so make the next attempt due now.
         await place.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled' and attempt > 0")
         return str((await place.row(broken)).status) == "failed"
 
@@ -168,7 +168,7 @@ async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) 
 
 
 async def _told(place: Place, attempts: int) -> bool:
-    """Whether the worker has told of so many attempts: it tells of one a moment after its row says how it ended."""
+    """Return True if the metrics show this number of attempts; they are updated shortly after the task's row."""
     return len(place.told.outcomes) >= attempts
 
 
@@ -265,7 +265,7 @@ async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Plac
 
 
 async def test_ending_process_releases_its_tasks_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # on a machine that stands still at times
+    monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # for a machine that stalls at times
     begun = asyncio.Event()
 
     async def endless(task: Task) -> None:
@@ -283,7 +283,7 @@ async def test_ending_process_releases_its_tasks_at_once(place: Place, monkeypat
 
 
 async def test_lost_connections_do_not_prevent_task_completion(place: Place) -> None:
-    """Every connection of the worker ends while the task is under way and while its end is written."""
+    """All of the worker's connections are closed while the task runs and while its outcome is written."""
     begun = []
 
     async def flaky(task: Task) -> None:
@@ -403,8 +403,8 @@ async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: 
     children = [await asyncio.to_thread(_spawn, parts.database_url) for _ in range(2)]
     deaths = "select 1 from task_log where message = 'its worker died'"
     try:
-        # As often as was asked for, and on until one was killed with a task under way: how many a worker ends before it
-        # dies, and before the next one lives, is a matter of the machine.
+        # Continue past `kills` until one worker was killed during a task. How many tasks a worker completes before it
+        # dies depends on the machine.
         for number in range(10 * kills):
             if number >= kills and await place.sql(deaths):
                 break
@@ -436,7 +436,7 @@ async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: 
 
 
 async def test_tasks_continue_after_a_database_restart() -> None:
-    """A real PostgreSQL ends and starts again while a task is under way and others wait."""
+    """A real PostgreSQL stops and starts again while one task runs and further tasks wait."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "logs").mkdir()
         data = Path(scratch) / "postgres"

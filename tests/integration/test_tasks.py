@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on a real PostgreSQL: who takes them, how they end, and what is written down about each attempt."""
+"""Tasks on a real PostgreSQL: how workers take them, how they end, and the log of each attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parts() -> Iterator[Parts]:
 
 
 class Tasks:
-    """A database with a few rows in it and the statements on tasks, each in a transaction of its own."""
+    """A database with a few rows, and the statements on tasks, each in a separate transaction."""
 
     def __init__(self, url: str) -> None:
         self.loop = Loop()

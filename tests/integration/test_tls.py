@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of outgoing connection trusts a private authority when it is told to, and nobody else's.
+"""Every kind of outgoing connection trusts a configured private authority, and no other private authority.
 
-The servers are real TLS servers; whether one was trusted is seen by what it is told after the handshake.
+The servers are real TLS servers. A client has trusted one if it sends data after the handshake.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 async def _trusts(kind: str, server: Authority, trust: Trust, host: str = "127.0.0.1") -> bool:
     async with listening(server.server(host), postgres=kind in POSTGRES) as listener:
         with contextlib.suppress(Exception):
-            # The server says nothing useful, so every one of them fails in the end; what counts is how far it came.
+            # The server's answer has no useful content, so each request fails in the end; only the handshake matters.
             await ALL[kind](f"https://127.0.0.1:{listener.port}", trust)
         return bool(listener.trusted_by)
 

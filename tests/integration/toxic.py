@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that behaves as badly as networks and servers do, and a gateway that reaches all its parts by such ones.
+"""A TCP proxy that simulates failures of networks and servers, and a gateway behind such proxies.
 
-Each proxy stands before one part. What it does to new and to open connections is changed at any time; the part itself
-goes on undisturbed, so a stack can be shared with tests that need it well.
+Each proxy forwards to one server. Its failure mode can change at any time, for new and for open connections. The server
+itself is not disturbed, so tests that need it intact can share the stack.
 """
 
 from __future__ import annotations
@@ -41,23 +41,26 @@ RESET = "reset"
 GONE = "gone"
 
 TOXICS = (DELAYED, TRICKLING, SILENT, HALF_OPEN, RESET, GONE)
-"""Answers come late; byte by byte; never, on connections that are accepted; never, while what is sent is carried out;
-cut off in their middle; connections are refused and those that are open end, as in a restart."""
+"""Failure modes, in this order: late answers; answers byte by byte; connections accepted but never answered; requests
+executed but never answered; answers cut off in the middle; connections refused and closed, as in a restart.
+"""
 
 Cut = Callable[[int, bytes], "str | None"]
-"""Given a connection's number and what its client is about to send: None to pass it on, or how the connection ends:
-`before` loses what is sent, `after` its answer."""
+"""Receives a connection's number and the data that its client sends. Returns None to forward the data, or how the
+connection ends: `before` drops the data, `after` forwards it and drops the answer.
+"""
 
 BEFORE = "before"
 AFTER = "after"
 
 
 class Toxic:
-    """One proxy on a port of its own, in a thread of its own."""
+    """One proxy with its own port and thread."""
 
     def __init__(self, target: int, *, same_length: bool = False) -> None:
         self.target = target
-        # Kept for the whole life of the proxy, so that nobody takes the port while the proxy is gone.
+        # Bound for the whole life of the proxy, so that no other process takes the port while the proxy refuses
+        # connections.
         self._place = socket.socket()
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._place.bind(("127.0.0.1", 0))
@@ -65,9 +68,9 @@ class Toxic:
         self.mode = WELL
         self.delay = 1.0
         self.cut: Cut | None = None
-        """Looks at all that is sent to the part."""
+        """Inspects all data that is sent to the server."""
         self.afterwards = WELL
-        """What the proxy becomes after `cut` ended a connection."""
+        """The mode of the proxy after `cut` ended a connection."""
         self.cuts = 0
         self.open = 0
         self._served = 0
@@ -84,7 +87,7 @@ class Toxic:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def become(self, mode: str) -> None:
-        """From now on be like this, to open connections too."""
+        """Set the failure mode, for open connections too."""
         self._on_loop(self._become(mode))
 
     async def _become(self, mode: str) -> None:
@@ -95,7 +98,7 @@ class Toxic:
         elif self._server is None:
             await self._listen()
         if mode == WELL:
-            # What was stalled stays stalled for ever: the other side is a server that lost the connection.
+            # Stalled connections stay stalled: they simulate a server that lost the connection.
             self.cut, self.afterwards = None, WELL
 
     async def _listen(self) -> None:
@@ -111,11 +114,11 @@ class Toxic:
             _reset(writer)
 
     def sever(self) -> None:
-        """End every open connection, and take new ones."""
+        """Reset every open connection, and accept new ones."""
         self._loop.call_soon_threadsafe(self._drop)
 
     def close(self) -> None:
-        """End it."""
+        """Stop the proxy and its thread."""
 
         async def end() -> None:
             await self._deafen()
@@ -203,7 +206,7 @@ class Toxic:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection with RST, not FIN: as a kernel does for a process that is gone."""
+    """End a connection with RST instead of FIN, as a kernel does for a killed process."""
     raw: socket.socket | None = writer.get_extra_info("socket")
     if raw is not None and not writer.is_closing():
         with contextlib.suppress(OSError):
@@ -213,7 +216,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 @dataclass
 class Shaky:
-    """A gateway of the stack's that reaches every part by a proxy."""
+    """A gateway on the stack that reaches every server through a proxy."""
 
     base: str
     process: psutil.Process
@@ -221,25 +224,25 @@ class Shaky:
     parts: dict[str, Toxic] = field(default_factory=dict)
 
     def well(self) -> None:
-        """All proxies pass everything on."""
+        """Make all proxies forward everything."""
         for part in self.parts.values():
             part.become(WELL)
 
     def descriptors(self) -> int:
-        """Open files and connections of all its processes."""
+        """Return the number of open files and connections of all its processes."""
         return sum(told(psutil.Process.num_fds, family(self.process)))
 
     def pids(self) -> set[int]:
-        """Its processes: nobody may restart one."""
+        """Return the ids of its processes, to prove that none was restarted."""
         return {each.pid for each in family(self.process)}
 
 
 @contextmanager
 def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
-    """Start another gateway on the same stack, on ports of its own; yield its address and its main process.
+    """Start another gateway on the same stack with free ports; yield its address and its main process.
 
-    It has a single worker process unless `WORKERS` says otherwise: each one costs seconds to start. Another stack may
-    take a port between the choice and the start; then other ports are chosen.
+    It has one worker process unless `WORKERS` is set: each worker takes seconds to start. Another stack may take a port
+    between the choice and the start; then other ports are chosen.
     """
     for _ in range(_PORT_CHOICES):
         with contextlib.suppress(_PortTaken), _second_gateway(ready, log, settings) as started:
@@ -248,12 +251,12 @@ def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[s
     pytest.fail(f"no port was free to start a gateway:\n{log.read_text()[-3000:]}", pytrace=False)
 
 
-#: Times that ports are chosen for one gateway.
+#: Number of attempts to choose free ports for one gateway.
 _PORT_CHOICES = 4
 
 
 class _PortTaken(Exception):
-    """Another process listens on the chosen port by now."""
+    """Another process listens on the chosen port."""
 
 
 @contextmanager
@@ -299,7 +302,7 @@ def _second_gateway(ready: Ready, log: Path, settings: dict[str, str]) -> Iterat
 
 @contextmanager
 def shaky_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[Shaky]:
-    """A gateway behind proxies. The store's proxy is reached by warehouses whose profile names its port."""
+    """Start a gateway behind proxies. Warehouses whose profile names the proxy's port reach the store through it."""
     with ExitStack() as held:
 
         def before(url: str, *, same_length: bool = False) -> Toxic:
@@ -315,7 +318,7 @@ def shaky_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[Shaky]:
             "openfga": before(ready.openfga.url),
             "opa": before(ready.opa.url),
             "object-store": before(ready.s3.endpoint),
-            # Its documents name its own address, which must be the one it is configured by.
+            # The provider's documents contain its own address, which must equal the configured one.
             "identity-provider": before(ready.issuer, same_length=True),
         }
         moved = {
