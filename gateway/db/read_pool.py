@@ -54,7 +54,9 @@ class ReadPool:
         self._verified = False
 
     async def run(self, query: Callable[[Connection], Awaitable[Answer]], *, in_transaction: bool = False) -> Answer:
-        """Run a read-only query on the replica, else on the primary; on both if it fails on the replica.
+        """Run a read-only query on the replica if it is in use, else on the primary.
+
+        If the replica fails, the query runs again on the primary.
 
         Raises DatabaseUnavailable if the primary is not available either, and the errors of `query`.
         """

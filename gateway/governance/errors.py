@@ -164,7 +164,7 @@ class RevocationPending(CatalogError, code=503):
 
 @contextmanager
 def pending_when_out(message: str) -> Iterator[None]:
-    """Convert an outage during a revocation to RevocationPending: it is recorded and delivered later."""
+    """Context manager. Raise RevocationPending for an outage; the recorded revocation is delivered later."""
     try:
         yield
     except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:

@@ -229,7 +229,7 @@ async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> An
 
 
 def display_name(actor: Actor) -> str:
-    """Return the caller's name in the token, or a generic name with its id."""
+    """Return the caller's name in the token, or a generic name that contains the user's id."""
     return actor.name or f"Nameless App with ID {actor.id.partition('~')[2]}"
 
 

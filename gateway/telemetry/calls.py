@@ -23,7 +23,7 @@ class Call:
 
 
 class Calls:
-    """The counters of one process. Clients cannot increase their number beyond the routes, statuses and warehouses."""
+    """The counters of one process, keyed by warehouse, route and status. Clients cannot create other keys."""
 
     def __init__(self) -> None:
         self._counts: Counter[Call] = Counter()
