@@ -154,7 +154,7 @@ def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAn
 
 
 def closed(decision: Decision, demand: Demand) -> Decision:
-    """Return the decision on an object in an inactive warehouse: hidden.
+    """Return the decision on an object in an inactive warehouse: hidden; a caller that sees it gets WarehouseNotActive.
 
     The audit receives a failure of its own, unless the object is hidden from the caller anyway. A decision that no
     engine could make stays unavailable.
