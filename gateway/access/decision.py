@@ -92,7 +92,7 @@ class Decision:
 
 
 def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
-    """Return the decision: allowed if every required demand holds and the policies allow.
+    """Return the decision: allowed if every required demand holds, or holds in part, and the policies allow.
 
     The first required demand that fails determines the answer, in the order of the operation. An absent or invisible
     object is hidden, whatever else holds. Only callers that see the object receive the reasons of policies.

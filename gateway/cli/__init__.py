@@ -103,6 +103,7 @@ def demo() -> None:
 @click.option("--with-spark", is_flag=True, help="Also fetch the archives that Spark needs (120 MB).")
 def setup(with_spark: bool) -> None:
     """Install the programs that `lakegate up` runs, once: the missing ones are fetched or built."""
+    _require_extra()
     from rich.console import Console
 
     from gateway.embedded.errors import StackError

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import httpx2
-import psutil
 
 from gateway.embedded.children import Child, failure_of, log_tail
 from gateway.embedded.errors import ChildFailed
@@ -45,6 +44,9 @@ async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], 
 
 
 def _holds(pid: int, port: int) -> bool:
+    # Commands that start no child, such as `lakegate policy check`, work without the extra `embedded`.
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return any(

@@ -28,8 +28,8 @@ class LivingWorkers:
         """Yield the metrics of all worker processes."""
         for pid in {file.stem.rpartition("_")[2] for file in Path(self._directory).glob("gauge_live*_*.db")}:
             if pid.isdecimal() and not _runs(int(pid)):
-                mark_process_dead(int(pid), path=self._directory)  # type: ignore[no-untyped-call]  # as above
-        yield from self._everyone.collect()  # type: ignore[no-untyped-call]  # as above
+                mark_process_dead(int(pid), path=self._directory)  # type: ignore[no-untyped-call]  # the library has no types
+        yield from self._everyone.collect()  # type: ignore[no-untyped-call]  # the library has no types
 
 
 def _runs(pid: int) -> bool:

@@ -199,7 +199,8 @@ class _Module:
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
     for path in sorted(_API.rglob("*.py")):
-        if path.stem not in ("binding", "context"):  # values that they read end in fields of operations
+        # Values that these two read end in fields of operations. Modules of the same name in a folder are no exception.
+        if path not in (_API / "binding.py", _API / "context.py"):
             listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
             yield path.stem, _Module(path.read_text(), frozenset(listed))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole pipeline runs on small deliveries: which tables change, which stay the same, and which deliveries are refused.
+"""Test whole pipeline runs on small deliveries: changed tables, unchanged tables and refused deliveries.
 
 The tables are in a local directory here. The test of the demonstration checks the real data through the gateway.
 """

@@ -82,6 +82,11 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
     assert {f"gateway/bundled/{name}" for name in bundled} <= names
     assert {"gateway/fga/model.json", "gateway/cli/__init__.py"} <= names
     assert not [name for name in names if not name.startswith(("gateway/", "lakegate-"))]
+    tracked = subprocess.run(
+        ["git", "ls-files", "policies", "fga_model"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    packed = {name.removeprefix("gateway/bundled/") for name in names if name.startswith("gateway/bundled/")}
+    assert packed == {*tracked.stdout.split(), "requirements-idp.lock", "requirements-go.lock"}
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         tops = {name.split("/")[1] for name in source.getnames() if "/" in name}

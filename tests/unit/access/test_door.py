@@ -188,7 +188,7 @@ async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> No
 
 async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
     house = House()
-    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # as above
+    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # what a broken adapter gives
     at = request_context()
     with pytest.raises(BaseExceptionGroup) as raised:
         await house.door.admit(at, LOAD)
@@ -199,7 +199,7 @@ async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
 async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
     """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     house = House()
-    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # as above
+    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
     told = await refusal(house, LOAD)
     assert (told.code, told.message) == (400, "The id is too long.")
 
@@ -226,8 +226,8 @@ async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) ->
         check = decide = __call__
 
     house = House()
-    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # as above
-    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # as above
+    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
+    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
     async with asyncio.timeout(30):
         assert (await refusal(house, LOAD)).code == 503
     assert gone.is_set()

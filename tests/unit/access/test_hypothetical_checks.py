@@ -127,7 +127,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
 
     house = House()
     permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
-    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # as above
+    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # the same port with rules of its own
     with pytest.raises(DecisionUnavailable):
         await house.door.hypothetical_checks.would(permit, [READ, DROP])
 

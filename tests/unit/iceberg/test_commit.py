@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole commits: creation, no-ops, logs, times and cost."""
+"""Test whole commits: creation, no-ops, logs, times and cost."""
 
 import json
 import time
