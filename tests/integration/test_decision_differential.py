@@ -33,6 +33,8 @@ from gateway.fga.wire import Condition, FgaTuple
 from tests.integration.naive import Naive, Tuple, the_model
 from tests.integration.test_openfga_differential import KEY, endpoint
 
+pytestmark = pytest.mark.generated
+
 __all__ = ["endpoint"]  # a fixture
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

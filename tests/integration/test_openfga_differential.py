@@ -23,7 +23,7 @@ from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
 from tests.integration.parts import free_port
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.generated, pytest.mark.integration]
 
 KEY = "key-of-the-test"
 WORLDS = 6
