@@ -50,8 +50,8 @@ _ON_A_STACK = ("tests/contract", "tests/security", "tests/integration")
 STAGES: Mapping[str, Stage] = {
     "unit": Stage(("tests/unit", "tests/access", "tests/policies"), "not long"),
     "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated"),
-    "generated": Stage(_ON_A_STACK, "not long and generated"),
-    "servers": Stage(_ON_A_STACK, "not long and servers"),
+    "generated": Stage(_ON_A_STACK, "not long and generated and not servers and not chaos"),
+    "servers": Stage(_ON_A_STACK, "not long and servers and not chaos"),
     "engines": Stage(("tests/e2e",), "not long"),
     "chaos": Stage(_ON_A_STACK, "not long and chaos"),
 }
