@@ -37,18 +37,18 @@ from gateway.db import servers
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
-from gateway.opa.cache import RememberedPolicies
+from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
-from gateway.tasks.reconcile import Comparison, Tell
+from gateway.tasks.reconcile import Comparison, ReportFinding
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
@@ -102,7 +102,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
     identity = await open_identity(settings, trust, metrics, stack)
-    policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
+    policies = CachedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
@@ -139,11 +139,11 @@ async def _health(
 
 
 async def reconcile(
-    settings: Settings, *, repair: bool, tell: Tell, restored: Literal["revoke", "give-back"] | None = None
+    settings: Settings, *, repair: bool, report: ReportFinding, restored: Literal["revoke", "give-back"] | None = None
 ) -> Comparison:
     """Compare all tuples with all rows once, and with `repair` repair drift: `lakegate authz reconcile`.
 
-    `tell` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
+    `report` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
     revoked (`revoke`) or written to OpenFGA again (`give-back`). Together with `repair` it also records the database as
     the current one, so that gateways start. Raises EmptyStore, the errors of starting a gateway, and those of the door.
     """
@@ -158,7 +158,7 @@ async def reconcile(
             await comparing.require_some_grants()
         settles = restored is not None and repair
         put_off = await comparing.discard_pending_work() if settles else 0
-        compared = await comparing.run(repair=repair, tell=tell)
+        compared = await comparing.run(repair=repair, report=report)
         compared.put_off = put_off
         if settles:
             async with database.transaction() as connection:
@@ -188,14 +188,14 @@ async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
         return await bootstrap.reopen(database=database, door=door, user_id=user_id)
 
 
-async def withdraw_signing_keys(settings: Settings) -> int:
+async def revoke_own_signing_keys(settings: Settings) -> int:
     """Revoke the signing keys of the gateway's own tokens: `lakegate secrets withdraw-signing-keys`.
 
     Return the number of revoked keys. Raises the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await revoke_signing_keys.withdraw(database=database, door=door)
+        return await revoke_signing_keys.revoke(database=database, door=door)
 
 
 async def issue_scim_token(
@@ -217,7 +217,10 @@ async def issue_scim_token(
 
 
 async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
-    """Revoke a SCIM provisioning token. Return False if no valid one has this id. Raises as `withdraw_signing_keys`."""
+    """Revoke a SCIM provisioning token. Return False if no valid one has this id.
+
+    Raises as `revoke_own_signing_keys`.
+    """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await provisioning_tokens.revoke(database=database, door=door, id=id)
@@ -255,7 +258,7 @@ def _door(
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
-        relationships=RememberedRelationships(
+        relationships=CachedRelationships(
             FgaRelationships(fga, reaches),
             model_id=lambda: fga.model_id,
             entries=settings.memory.allows,

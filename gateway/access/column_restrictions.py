@@ -74,13 +74,13 @@ class ColumnRestrictions:
         self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
     ) -> dict[Ref, ResolvedTable]:
         """Return the tables on which the engine is an enforcer."""
-        asked = {ref: enforcing(row) for ref, row in rows.items()}
-        ordered = list(dict.fromkeys(asked.values()))
+        questions_by_ref = {ref: enforcing(row) for ref, row in rows.items()}
+        ordered = list(dict.fromkeys(questions_by_ref.values()))
         if not ordered:
             return {}
         answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return {ref: rows[ref] for ref, question in asked.items() if question in yes}
+        return {ref: rows[ref] for ref, question in questions_by_ref.items() if question in yes}
 
 
 def enforcing(row: ResolvedTable) -> Question:

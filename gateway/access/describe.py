@@ -24,7 +24,7 @@ from gateway.access.resolved import (
     warehouse_of,
 )
 
-_LONGEST_TOLD = 2048
+_MAX_NAME_CHARACTERS = 2048
 
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
@@ -73,9 +73,9 @@ def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
 
 def _cut(name: str | None) -> str | None:
     """Return the beginning of a name: the caller determines its length, and the record must stay small."""
-    if name is None or len(name) <= _LONGEST_TOLD:
+    if name is None or len(name) <= _MAX_NAME_CHARACTERS:
         return name
-    return name[:_LONGEST_TOLD] + "…"
+    return name[:_MAX_NAME_CHARACTERS] + "…"
 
 
 def _stored_name(row: Resolved | None) -> str | None:

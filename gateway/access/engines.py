@@ -54,7 +54,7 @@ class Engines:
     async def ask(
         self,
         context: RequestContext,
-        asked: Sequence[Operation],
+        operations: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
@@ -69,8 +69,8 @@ class Engines:
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
-                delegating = both.create_task(self._delegated(context.actor, asked, resolution))
-                allowing = both.create_task(self._allowed(context, asked, resolution))
+                delegating = both.create_task(self._delegated(context.actor, operations, resolution))
+                allowing = both.create_task(self._allowed(context, operations, resolution))
         except* DecisionEngineUnavailable as outage:
             down = first_of(outage)
         except* CatalogError as refused:
@@ -81,7 +81,7 @@ class Engines:
             raise down
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
 
-    async def _delegated(self, actor: Actor, asked: Sequence[Operation], resolution: Resolution) -> list[bool]:
+    async def _delegated(self, actor: Actor, operations: Sequence[Operation], resolution: Resolution) -> list[bool]:
         """Return, for each operation, True if the engine that acts for `actor` holds `delegate` there, or no engine
         acts.
 
@@ -89,15 +89,15 @@ class Engines:
         """
         engine = actor.engine_itself()
         if engine is None:
-            return [True] * len(asked)
-        needed = [questions_to_engine(operation, resolution) for operation in asked]
+            return [True] * len(operations)
+        needed = [questions_to_engine(operation, resolution) for operation in operations]
         ordered = list(dict.fromkeys(question for some in needed if some is not None for question in some))
         answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [
             # Assuming a role and repeating a recorded success give no access by themselves.
             not isinstance(operation, HttpOperation | ReadThroughView) or (some is not None and yes.issuperset(some))
-            for operation, some in zip(asked, needed, strict=True)
+            for operation, some in zip(operations, needed, strict=True)
         ]
 
     async def _related(
@@ -115,7 +115,7 @@ class Engines:
         return [[answer_of(demand, resolution, yes) for demand in some] for some in demands]
 
     async def _allowed(
-        self, context: RequestContext, asked: Sequence[Operation], resolution: Resolution
+        self, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
     ) -> tuple[PolicyAnswer, ...]:
         request = PolicyRequest(
             actor=PolicyActor.of(context.actor, resolution.caller_roles),
@@ -131,7 +131,7 @@ class Engines:
                     resource=describe_for_policy(operation, resolution),
                     facts=dict(operation.facts()),
                 )
-                for operation in asked
+                for operation in operations
             ),
         )
         started = time.perf_counter()

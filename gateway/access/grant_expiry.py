@@ -51,7 +51,7 @@ class GrantExpiry:
         questions += [
             Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
         ]
-        found = await self._of_passages(permit, until)
+        found = await self._expiry_below_views(permit, until)
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
             found.append(await self._first_loss(actor, questions, resolution.now, until))
         found.append(await self._of_membership(actor, resolution.now, until))
@@ -81,15 +81,15 @@ class GrantExpiry:
         question = Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role_id))
         return await self._first_loss(member, [question], permit.resolution.now, until)
 
-    async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
+    async def _expiry_below_views(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
         """Return two times for each definer view: the reader's loss of the view, and the end of its role membership."""
         found = []
-        for passage in permit.passages:
-            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
+        for definer_view in permit.definer_views:
+            resolution = await self._resolver.resolve(refs_of((definer_view.operation,)), definer_view.actor)
             questions = [
-                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
+                Question(demand.relation, key_of(demand.on, resolution)) for demand in definer_view.operation.demands()
             ]
-            reader = resolution.acting(passage.actor)
+            reader = resolution.acting(definer_view.actor)
             found.append(await self._first_loss(reader, questions, resolution.now, until))
             found.append(await self._of_membership(reader, resolution.now, until))
         return found
@@ -110,7 +110,7 @@ class GrantExpiry:
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
     ) -> datetime | None:
         """Return the first expiry of a grant to `actor`, up to `until`, from which on not all `questions` are True."""
-        ends = await self._resolver.endings(actor, after=now, until=until)
+        ends = await self._resolver.grant_expiries(actor, after=now, until=until)
         first, last = 0, len(ends)
         while first < last:
             middle = (first + last) // 2

@@ -67,13 +67,13 @@ class HypotheticalChecks:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
-    async def holds(self, permit: Permit[Operation], asked: Sequence[tuple[Can, Ref]]) -> list[bool]:
+    async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
         """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
 
         A yes allows nothing, because the policies are not evaluated.
         """
         resolution = permit.resolution
-        supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in asked]
+        supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
         try:
             async with self._room(permit)():
                 answers = await self._engines.check(
@@ -85,7 +85,7 @@ class HypotheticalChecks:
                 )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
-        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, asked, strict=True)]
+        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
 
     def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return the function that makes a context manager for one slot of this request's lane."""
@@ -99,8 +99,8 @@ class HypotheticalChecks:
         try:
             return await weigh(
                 supposed,
-                asked_by=permit.actor,
-                record=permit.trail.record,
+                requester=permit.actor,
+                record=permit.pending_audit.record,
                 resolution=permit.resolution,
                 resolver=self._resolver,
                 engines=self._engines,
@@ -113,7 +113,7 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def readable_columns(
-        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
+        self, permit: Permit[Operation], pairs: Sequence[tuple[Actor, Ref]]
     ) -> list[frozenset[int]]:
         """Return the readable columns, by field id, of each (actor, table) in order.
 
@@ -122,8 +122,8 @@ class HypotheticalChecks:
         Tables without granted columns cost no check.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}
-        for actor in dict.fromkeys(actor for actor, _ in asked):
-            refs = dict.fromkeys(ref for other, ref in asked if other == actor)
+        for actor in dict.fromkeys(actor for actor, _ in pairs):
+            refs = dict.fromkeys(ref for other, ref in pairs if other == actor)
             rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
             recorded = await self._columns.recorded(actor, rows)
             supposed = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
@@ -136,7 +136,7 @@ class HypotheticalChecks:
             except DecisionEngineUnavailable as outage:
                 raise unavailable(permit.operation.is_catalog_mutation()) from outage
             found |= {(actor, ref): fields for ref, fields in confirmed.items()}
-        return [found.get(each, frozenset()) for each in asked]
+        return [found.get(each, frozenset()) for each in pairs]
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).

@@ -26,7 +26,7 @@ from gateway.access.questions import above_of, inside_of, key_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
-from gateway.obligations.application import Place, unenforced
+from gateway.obligations.application import EnforcementPoint, unenforced
 
 #: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
 #: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
@@ -70,7 +70,7 @@ class HypotheticalCheck:
 async def weigh(
     supposed: Sequence[HypotheticalCheck],
     *,
-    asked_by: Actor,
+    requester: Actor,
     record: AuditRecord,
     resolution: Resolution,
     resolver: Resolver,
@@ -82,7 +82,7 @@ async def weigh(
     """Return one answer for each check, in order; False for a check on an absent object.
 
     Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
-    `asked_by`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
+    `requester`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
     DecisionEngineUnavailable if an answer is missing.
     """
     answers = [False] * len(supposed)
@@ -92,10 +92,10 @@ async def weigh(
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room():
-            same = actor == asked_by
+            same = actor == requester
             known = resolution if same else await resolver.resolve((), actor)
             some = [supposed[index] for index in indexes]
-            request = _policy_request(some, actor, known.caller_roles, record, resolution, visiting=same)
+            request = _policy_request(some, actor, known.caller_roles, record, resolution, is_caller=same)
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
@@ -108,13 +108,13 @@ async def weigh(
             there = there and not _shut(supposed[index], resolution)
             # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
             # enforces at a scan is a no, because a yes would disclose all of the data.
-            allowed = policy.allow and unenforced(policy.obligations, Place.SCAN) is None
+            allowed = policy.allow and unenforced(policy.obligations, EnforcementPoint.SCAN) is None
             answers[index] = there and holds and allowed and not known.deactivated
 
     try:
-        async with asyncio.TaskGroup() as everybody:
+        async with asyncio.TaskGroup() as group:
             for actor, indexes in of_actor.items():
-                everybody.create_task(about(actor, indexes))
+                group.create_task(about(actor, indexes))
     except ExceptionGroup as failed:
         raise first_of(failed) from None
     return answers
@@ -152,15 +152,15 @@ def _policy_request(
     record: AuditRecord,
     resolution: Resolution,
     *,
-    visiting: bool,
+    is_caller: bool,
 ) -> PolicyRequest:
     return PolicyRequest(
         actor=PolicyActor.of(actor, roles),
         context=PolicyContext.at(
             resolution.now,
             request_id=record.request_id,
-            user_agent=record.user_agent if visiting else None,
-            client_address=record.client_address if visiting else None,
+            user_agent=record.user_agent if is_caller else None,
+            client_address=record.client_address if is_caller else None,
         ),
         questions=tuple(
             PolicyQuestion(

@@ -48,7 +48,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RecordedSuccess:
     """An earlier, committed success: its status, the details of its audit record, and its transaction."""
 
     status: int
@@ -72,7 +72,7 @@ class Remembered:
 class Repetitions(Protocol):
     """Stores the successes of requests with idempotency keys."""
 
-    async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
+    async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
         """Claim the key, or return the recorded success.
 
         Raises RequestInProgress (409), and UnprocessableEntityException (422) if the key was used with another body.
@@ -83,6 +83,6 @@ class Repetitions(Protocol):
         """Release the key of a failed attempt. If that fails, nothing is raised, and the claim expires."""
         ...
 
-    async def finish(self, remembered: Remembered) -> None:
+    async def finish(self, recorded_success: RecordedSuccess) -> None:
         """Deliver the tuples that the change enqueued. Raises DecisionEngineUnavailable or DatabaseUnavailable."""
         ...

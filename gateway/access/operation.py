@@ -25,7 +25,7 @@ from gateway.access.authz_errors import not_found
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
 from gateway.iceberg.errors import CatalogError
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 OPERATIONS: dict[str, type[HttpOperation]] = {}
 """Every HTTP operation by class name. Class creation fills it, and nothing changes it afterwards."""
@@ -77,7 +77,7 @@ class Operation:
 
     durability: ClassVar[Durability] = Durability.BUFFERED
     open_to: ClassVar[OpenTo | None] = None
-    place: ClassVar[Place | None] = None
+    place: ClassVar[EnforcementPoint | None] = None
     """The place where obligations on a table's data apply, if any. The door refuses the operation if it carries an
     obligation that nothing enforces at this place.
     """
@@ -115,7 +115,7 @@ class Operation:
         """Return the facts that policies receive beside the operation's name and resource."""
         return {}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         """Return the details that the audit records beside the resources: limited in size, and never secret."""
         return NO_DETAILS
 
@@ -270,15 +270,15 @@ class ReadOperation(HttpOperation, abstract=True):
 class QuestionOperation(HttpOperation, abstract=True):
     """A request with another method that changes nothing, and is served in read-only maintenance.
 
-    `pauses_because` is the reason why maintenance nevertheless refuses it; empty if it does not.
+    `pause_reason` is the reason why maintenance nevertheless refuses it; empty if it does not.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
-    pauses_because: ClassVar[str] = ""
+    pause_reason: ClassVar[str] = ""
 
     @classmethod
     def pauses(cls) -> bool:
-        return bool(cls.pauses_because)
+        return bool(cls.pause_reason)
 
 
 class VendingOperation(HttpOperation, abstract=True):
@@ -304,16 +304,16 @@ class ChangeOperation(HttpOperation, abstract=True):
 class SystemTask(Operation, abstract=True):
     """Work of the gateway itself. The door admits it for the background tasks in `system_tasks` and for no caller.
 
-    It demands no relation; policies decide. `goes_on_because` is the reason why it continues in read-only maintenance.
+    It demands no relation; policies decide. `continue_reason` is the reason why it continues in read-only maintenance.
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset()
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    goes_on_because: ClassVar[str] = ""
+    continue_reason: ClassVar[str] = ""
 
     @classmethod
     def pauses(cls) -> bool:
-        return cls.changes() and not cls.goes_on_because
+        return cls.changes() and not cls.continue_reason
 
     @classmethod
     def _require_declared(cls) -> None:
@@ -321,7 +321,7 @@ class SystemTask(Operation, abstract=True):
             raise TypeError(f"operation {cls.__name__}: a system task names its system_tasks")
         if cls._demands_something() or cls.open_to is not None:
             raise TypeError(f"operation {cls.__name__} is a system task: it is never open and demands no relation")
-        if cls.goes_on_because and not cls.changes():
+        if cls.continue_reason and not cls.changes():
             raise TypeError(f"operation {cls.__name__} changes nothing, so it goes on in maintenance anyway")
 
 

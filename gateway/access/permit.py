@@ -55,22 +55,22 @@ class Permit(Generic[OpCo]):
         "_decide_again",
         "_decision",
         "_operation",
-        "_passages",
+        "_definer_views",
         "_request_id",
         "_resolution",
-        "_trail",
+        "_pending_audit",
     )
 
     _operation: OpCo
     _actor: Actor
     _decision: Decision
     _resolution: resolved.Resolution
-    _trail: PendingAudit
+    _pending_audit: PendingAudit
     _request_id: str
     _claim: Claim | None
     _decide_again: DecideAgain | None
     _deadline: Deadline
-    _passages: tuple[DefinerView, ...]
+    _definer_views: tuple[DefinerView, ...]
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -101,14 +101,14 @@ class Permit(Generic[OpCo]):
         return self._claim
 
     @property
-    def passages(self) -> tuple[DefinerView, ...]:
+    def definer_views(self) -> tuple[DefinerView, ...]:
         """The definer views that were read through before this operation, the outermost first."""
-        return self._passages
+        return self._definer_views
 
     @property
-    def trail(self) -> PendingAudit:
+    def pending_audit(self) -> PendingAudit:
         """The audit record that must be durable before the answer is sent."""
-        return self._trail
+        return self._pending_audit
 
     @property
     def obligations(self) -> Obligations:

@@ -60,7 +60,7 @@ def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitab
     """Return a replay that reads `operation` from the same request, admits it and returns its result."""
     handler = _handler(operation, use_case)
 
-    async def replay(ctx: Any, remembered: object) -> Any:
+    async def replay(ctx: Any, recorded_success: object) -> Any:
         return await handler(ctx)
 
     return replay

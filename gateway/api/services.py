@@ -64,7 +64,7 @@ class Services:
     exchanges: TokenExchange
     health: HealthMonitor
     page_size_max: int
-    passages_max: int
+    max_view_depth: int
     """The largest number of views in `referenced-by`."""
     default_project_id: str | None
     limits: Limits

@@ -30,7 +30,7 @@ from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import DocumentCache, Documents
 from gateway.db.engine import Database
@@ -107,13 +107,13 @@ def build_services(
         lists=lists,
         documents=documents,
     )
-    turns = SharedTurns(database)
+    locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
     views = Views(
         database=database,
         delivery=delivery,
         files=metadata_files,
-        turns=turns,
+        locks=locks,
         lists=lists,
         owners=ViewOwners(
             sole_provider=providers[0] if len(providers) == 1 else None,
@@ -168,7 +168,7 @@ def build_services(
         ui=settings.ui.enabled,
         sign_in=identity.sign_in,
         page_size_max=settings.pagination_size_max,
-        passages_max=settings.referenced_by.max_nesting_depth,
+        max_view_depth=settings.referenced_by.max_nesting_depth,
         limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
@@ -184,7 +184,7 @@ def build_services(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, turns=turns, documents=documents),
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, locks=locks, documents=documents),
         views=views,
         renames=Renames(database=database, door=door, delivery=delivery),
         generic_tables=GenericTables(

@@ -16,7 +16,7 @@ from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.db import tables
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
@@ -50,7 +50,7 @@ class CommitQueue:
     on the comparison of the pointer's version.
     """
 
-    def __init__(self, shared: SharedTurns | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
+    def __init__(self, shared: AdvisoryLocks | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._shared = shared
         self._timeout = timeout_seconds
@@ -132,7 +132,7 @@ async def determine_outcome(
     except (DatabaseUnavailable, CommitUnknown):
         raise _unknown_outcome() from unknown
     if now is not None and (now.metadata_location == written or written.encode() in (now.metadata or b"")):
-        permit.trail.settle()
+        permit.pending_audit.settle()
         return
     if now is None or now.version > from_version:
         raise _unknown_outcome() from unknown

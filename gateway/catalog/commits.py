@@ -32,7 +32,7 @@ from gateway.catalog.tabular_creation import (
     refuse_taken_location,
 )
 from gateway.db import pending_files, tables
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Document, Documents
 from gateway.db.engine import Database
@@ -63,11 +63,11 @@ class Commits:
         database: Database,
         delivery: TupleDelivery,
         files: MetadataFiles,
-        turns: SharedTurns,
+        locks: AdvisoryLocks,
         documents: Documents,
     ) -> None:
         self._documents = documents
-        self._queue = CommitQueue(turns)
+        self._queue = CommitQueue(locks)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -84,7 +84,7 @@ class Commits:
         identifier = operation.table.identifier
         _require_same_identifier(operation.request, identifier)
         change = TableChange(table=permit.table(operation.table), identifier=identifier, request=operation.request)
-        permit.trail.tell(table_id=str(change.table.id))
+        permit.pending_audit.add_details(table_id=str(change.table.id))
         [done] = await self._commit(permit, [change])
         return done
 
@@ -116,7 +116,9 @@ class Commits:
 
     async def _commit(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
-        permit.trail.tell(updates=",".join(sorted({_kind(update) for updates in requests for update in updates})))
+        permit.pending_audit.add_details(
+            updates=",".join(sorted({_kind(update) for updates in requests for update in updates}))
+        )
 
         async def attempt(must_reread: bool) -> list[CommitTableResponse]:
             return await self._attempt(permit, await self._reread(changes) if must_reread else changes)
@@ -202,7 +204,7 @@ class Commits:
             if expired := _expired_files(changed):
                 await pending_files.add(connection, changed[0][0].warehouse.id, expired)
             if created:
-                permit.trail.tell(
+                permit.pending_audit.add_details(
                     table_id=",".join(id for _, id in created),
                     location=",".join(change.location.text for change, _ in created),
                 )

@@ -64,7 +64,7 @@ class DeletedTables:
                 dropped = [row.id for row in held.values() if row.deleted_at is not None]
                 await _refuse_taken_names(connection, dropped)
                 await deleted.bring_back(connection, dropped)
-                permit.trail.tell(brought_back=" ".join(str(id) for id in dropped))
+                permit.pending_audit.add_details(brought_back=" ".join(str(id) for id in dropped))
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
         except tables.Clash as clash:

@@ -81,7 +81,7 @@ async def drop_tabular(
         if task is None:
             # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
             raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
-        permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
+        permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return []
     await deleted.leave_files(
         connection,
@@ -94,7 +94,7 @@ async def drop_tabular(
     )
     await tables.drop(connection, dropped.id, by=permit.actor.id)
     if files is Files.PURGE:
-        permit.trail.tell(purge="scheduled", location=now.location)
+        permit.pending_audit.add_details(purge="scheduled", location=now.location)
     return await record_gone(
         connection,
         dropped.key,

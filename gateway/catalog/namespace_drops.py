@@ -74,7 +74,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
                 "can come back: drop its tables and views first, or say force=true to lose them for good"
             )
     purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
-    permit.trail.tell(
+    permit.pending_audit.add_details(
         namespaces=" ".join(str(each.id) for each in tree.namespaces),
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
         purged=str(len(purged)),

@@ -131,7 +131,7 @@ class Registrations:
         location = parse_location(found.location)
         claim.require_same(location)
         id = uuid7()
-        permit.trail.tell(view_id=str(id), location=location.text)
+        permit.pending_audit.add_details(view_id=str(id), location=location.text)
         written = (file.text, found.document)
 
         async def take(connection: Connection) -> Principal:
@@ -249,7 +249,7 @@ class Registrations:
         owner: Principal,
     ) -> list[Pending]:
         id = uuid7()
-        permit.trail.tell(table_id=str(id), location=location.text)
+        permit.pending_audit.add_details(table_id=str(id), location=location.text)
         await tables.create(
             connection,
             id=id,

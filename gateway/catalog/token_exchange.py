@@ -60,11 +60,11 @@ class TokenExchange:
         if issued.seconds == 0:
             raise UnfitSubject("the subject token has expired")
         ends = datetime.now(UTC).timestamp() + issued.seconds
-        permit.trail.tell(
+        permit.pending_audit.add_details(
             subject=subject.user_id,
             proven="yes" if permit.operation.proven else "no",
             token_id=issued.token_id,
             expires_at=datetime.fromtimestamp(ends, UTC).isoformat(timespec="seconds"),
         )
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         return issued

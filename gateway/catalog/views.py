@@ -37,7 +37,7 @@ from gateway.catalog.tabular_creation import (
 )
 from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired_locations, tables, views
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
@@ -68,7 +68,7 @@ class Views:
         database: Database,
         delivery: TupleDelivery,
         files: MetadataFiles,
-        turns: SharedTurns,
+        locks: AdvisoryLocks,
         lists: Lists,
         owners: ViewOwners,
         documents: Documents,
@@ -76,7 +76,7 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._queue = CommitQueue(turns)
+        self._queue = CommitQueue(locks)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -108,7 +108,7 @@ class Views:
         if request.location is not None:
             refuse_chosen_location(profile, location)
             await self._refuse_taken_location_and_empty(namespace, location)
-        permit.trail.tell(view_id=str(id), location=location.text)
+        permit.pending_audit.add_details(view_id=str(id), location=location.text)
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
 
             async def take(connection: Connection) -> None:
@@ -141,7 +141,7 @@ class Views:
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
         first = permit.view(operation.view)
-        permit.trail.tell(view_id=str(first.id))
+        permit.pending_audit.add_details(view_id=str(first.id))
 
         async def attempt(must_reread: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
@@ -238,7 +238,7 @@ class Views:
         async with self._database.change(permit) as connection:
             await pending_files.hold(connection, [written[0]])
             if location.text != view.location:
-                permit.trail.tell(location=location.text)
+                permit.pending_audit.add_details(location=location.text)
                 await claim_location(connection, location, explicit=True)
             if not await views.swap(
                 connection,
@@ -295,7 +295,7 @@ def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExis
     if kind == "view":
         return AlreadyExistsException.view(identifier)
     if kind == "table":
-        return AlreadyExistsException.table_where_view_wanted(identifier)
+        return AlreadyExistsException.table_instead_of_view(identifier)
     return name_taken_error(kind, identifier)
 
 

@@ -16,7 +16,7 @@ from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.identity.device import DeviceCode, DeviceLogin
-    from gateway.identity.kept_tokens import KeptLogin, Keyring
+    from gateway.identity.kept_tokens import Keyring, StoredLogin
     from gateway.identity.oauth_client import Tokens
 
 Answer = TypeVar("Answer")
@@ -53,9 +53,9 @@ def login(issuer: str | None, client_id: str | None) -> None:
             click.echo(f"or open {code.verification_uri_complete}")
 
     tokens = _at(issuer, client_id, scope, lambda flow: flow.run(show))
-    login = _kept_login(issuer, client_id)
+    login = _stored_login(issuer, client_id)
     # Without the lock, a running renewal of an older login would replace this one.
-    with _told(), login.turn(seconds=_WAIT):
+    with _exit_on_token_errors(), login.locked(seconds=_WAIT):
         login.keep(tokens)
     click.echo("You are logged in; `lakegate token` prints your token for clients.")
 
@@ -65,8 +65,8 @@ def login(issuer: str | None, client_id: str | None) -> None:
 def logout(issuer: str | None, client_id: str | None) -> None:
     """Delete the stored tokens of the login. They stay valid until they expire: the provider does not revoke them."""
     issuer, client_id, _ = _provider(issuer, client_id)
-    login = _kept_login(issuer, client_id)
-    with _told(), login.turn(seconds=_WAIT):
+    login = _stored_login(issuer, client_id)
+    with _exit_on_token_errors(), login.locked(seconds=_WAIT):
         gone = login.forget()
     click.echo("You are logged out." if gone else "You were not logged in.")
 
@@ -76,11 +76,11 @@ def logout(issuer: str | None, client_id: str | None) -> None:
 def token(issuer: str | None, client_id: str | None) -> None:
     """Print only the token of the login. A token that expires soon is renewed first."""
     issuer, client_id, scope = _provider(issuer, client_id)
-    login = _kept_login(issuer, client_id)
-    with _told():
+    login = _stored_login(issuer, client_id)
+    with _exit_on_token_errors():
         tokens = _tokens_of(login)
         if _ends(tokens):
-            with login.turn(seconds=_WAIT):
+            with login.locked(seconds=_WAIT):
                 # The previous holder of the lock has probably renewed the tokens, and its refresh token is used up.
                 tokens = _tokens_of(login)
                 if _ends(tokens):
@@ -89,7 +89,7 @@ def token(issuer: str | None, client_id: str | None) -> None:
     click.echo(tokens.access_token)
 
 
-def _tokens_of(login: KeptLogin) -> Tokens:
+def _tokens_of(login: StoredLogin) -> Tokens:
     tokens = login.kept()
     if tokens is None:
         raise click.ClickException("you are not logged in; `lakegate login` does it")
@@ -116,11 +116,11 @@ def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]
     return issuer, client_id, settings.ui.openid_scope
 
 
-def _kept_login(issuer: str, client_id: str) -> KeptLogin:
-    from gateway.identity.kept_tokens import KeptLogin
+def _stored_login(issuer: str, client_id: str) -> StoredLogin:
+    from gateway.identity.kept_tokens import StoredLogin
     from gateway.settings import state_directory
 
-    return KeptLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), tell=_say)
+    return StoredLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), warn=_say)
 
 
 def _say(sentence: str) -> None:
@@ -147,7 +147,7 @@ def _keyring() -> Keyring | None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _exit_on_token_errors() -> Iterator[None]:
     """Context manager. End the command with a message if the tokens cannot be read or stored."""
     from gateway.identity.file_lock import StillBusy
     from gateway.identity.kept_tokens import KeyringRefused
@@ -168,11 +168,11 @@ def _at(
     issuer: str,
     client_id: str,
     scope: str,
-    ask: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]],
+    login_flow: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]],
     *,
     seconds: float | None = None,
 ) -> Answer:
-    """Return the result of `ask`, which calls the provider.
+    """Return the result of `login_flow`, which calls the provider.
 
     An error, or no result within `seconds`, ends the command.
     """
@@ -184,7 +184,7 @@ def _at(
             asyncio.timeout(seconds),
             OAuthClient(client_id, tls=trust().context) as oauth,
         ):
-            return await ask(DeviceLogin(oauth, issuer=issuer, scope=scope))
+            return await login_flow(DeviceLogin(oauth, issuer=issuer, scope=scope))
 
     try:
         return asyncio.run(run())

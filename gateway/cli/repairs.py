@@ -45,12 +45,12 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
 
-    def tell(finding: Finding) -> None:
+    def report(finding: Finding) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")
 
     try:
         compared = asyncio.run(
-            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, tell=tell, restored=restored)
+            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, report=report, restored=restored)
         )
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
@@ -104,7 +104,7 @@ def withdraw_signing_keys(yes: bool) -> None:
         raise click.UsageError("every token that engines hold for their users ends; say --yes to let it be so")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
-        ended = asyncio.run(app.withdraw_signing_keys(settings_for(Settings.write_url)))
+        ended = asyncio.run(app.revoke_own_signing_keys(settings_for(Settings.write_url)))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"signing keys that ended: {ended}")

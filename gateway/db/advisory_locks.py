@@ -31,7 +31,7 @@ _WAIT = text("select set_config('lock_timeout', :wait, true)")
 _TAKE = text("select pg_advisory_xact_lock(:class, :number)")
 
 
-class SharedTurns:
+class AdvisoryLocks:
     """Advisory locks on objects by their ids, for all processes that use one database.
 
     A lock that is held or waited for occupies a connection. `most` limits these connections, so that the holder of a

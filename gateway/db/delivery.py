@@ -32,7 +32,7 @@ from gateway.access.dependency_errors import (
 from gateway.access.refs import IN_A_WAREHOUSE, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
-from gateway.db.desired_tuples import wanted
+from gateway.db.desired_tuples import desired_tuples
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import STRUCTURAL, Pending
 from gateway.db.schema.servers import server
@@ -169,7 +169,7 @@ class TupleDelivery:
         await self._deliver(due)
         return len(due)
 
-    def tell_pending(self, count: int) -> None:
+    def report_pending(self, count: int) -> None:
         """Report the number of pending keys to the metrics."""
         self._observer.outbox_counted(count)
 
@@ -178,7 +178,7 @@ class TupleDelivery:
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
-            exist = await wanted(connection, keys)
+            exist = await desired_tuples(connection, keys)
             sending = _Sending(connection, [row.id for row in batch], self._write)
             await sending.note()
             # Another process delivered a row that is gone, after its change; so its key is delivered.

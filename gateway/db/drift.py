@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that find and repair differences between the rows and OpenFGA.
 
-`wanted` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find missing
-tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
+`desired_tuples` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find
+missing tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Page:
 
 
 async def candidates(connection: AsyncConnection, source: Source, *, after: str | None, limit: int) -> Page:
-    """Return the keys that the next `limit` rows of `source` may require. It is a superset; `wanted` decides."""
+    """Return the keys that the next `limit` rows of `source` may require. A superset: `desired_tuples` decides."""
     rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
     if source is Source.GRANTS:
         granted = [grants.tuple_of(row) for row in rows]

@@ -152,17 +152,17 @@ class Database:
                 await connection.begin()
                 yield connection
                 await revalidate_decision(connection, permit)
-                await audit_log.insert(connection, [permit.trail.record])
+                await audit_log.insert(connection, [permit.pending_audit.record])
                 if permit.claim is not None and isinstance(operation, HttpOperation):
                     await idempotency_claims.fulfil(
                         connection,
                         permit.claim,
                         status=operation.returns,
-                        detail=permit.trail.record.detail,
+                        detail=permit.pending_audit.record.detail,
                     )
                 permit.deadline.let_go()
                 await commit(connection)
-                permit.trail.settle()
+                permit.pending_audit.settle()
                 if permit.claim is not None:
                     permit.claim.fulfilled = True
 

@@ -38,11 +38,11 @@ async def end(
     statements cannot deadlock.
     """
     values = {**values, "because": because.value, "ended_by": by}
-    return (await connection.execute(_ending(where), values)).all()
+    return (await connection.execute(_end_grants(where), values)).all()
 
 
 @cache
-def _ending(where: str) -> TextClause:
+def _end_grants(where: str) -> TextClause:
     return text(
         f"""
         with held as materialized (select g.id from grants g where {where} order by g.id for update),

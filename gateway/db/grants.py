@@ -233,19 +233,19 @@ async def on_object(
 
 
 async def held_of(
-    connection: AsyncConnection, on: ObjectKey, wanted: Sequence[tuple[Privilege, Principal]]
+    connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Return those of `wanted` that are held on the object, whoever granted them."""
-    if not wanted:
+    """Return those of `entries` that are held on the object, whoever granted them."""
+    if not entries:
         return set()
-    asked = {
-        "privileges": [privilege.value for privilege, _ in wanted],
-        "principal_types": [principal.type.value for _, principal in wanted],
-        "principal_ids": [principal.id for _, principal in wanted],
+    parameters = {
+        "privileges": [privilege.value for privilege, _ in entries],
+        "principal_types": [principal.type.value for _, principal in entries],
+        "principal_ids": [principal.id for _, principal in entries],
         "object_type": on.type.value,
         "object_id": on.id,
     }
-    return {wanted[row.ord - 1] for row in await connection.execute(_HELD, asked)}
+    return {entries[row.ord - 1] for row in await connection.execute(_HELD, parameters)}
 
 
 _HELD = text(

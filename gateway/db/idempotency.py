@@ -7,7 +7,7 @@ import structlog
 from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
+from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
 from gateway.db import idempotency_claims, outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -32,7 +32,7 @@ class Idempotency:
         self._keep_seconds = keep_seconds
         self._lease_seconds = lease_seconds
 
-    async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
+    async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
         """Claim the key, or return the stored result.
 
         Raises RequestInProgress if another attempt holds it, UnprocessableEntityException if its request body was
@@ -49,7 +49,7 @@ class Idempotency:
             raise RequestInProgress(
                 "A request with this idempotency key is being carried out; ask again when it is done."
             )
-        return Remembered(row.status, row.detail or {}, row.written_in)
+        return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 
     async def give_up(self, claim: Claim) -> None:
         """Release the key. If the database does not answer, the key is released when the lease ends."""
@@ -59,8 +59,8 @@ class Idempotency:
         except (DatabaseUnavailable, CommitUnknown) as left:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 
-    async def finish(self, remembered: Remembered) -> None:
+    async def finish(self, recorded_success: RecordedSuccess) -> None:
         """Deliver the keys that the stored change left in the outbox."""
         async with self._database.read() as connection:
-            pending = await outbox.written_in(connection, remembered.transaction)
+            pending = await outbox.written_in(connection, recorded_success.transaction)
         await self._delivery.deliver(pending)

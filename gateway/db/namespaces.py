@@ -81,10 +81,10 @@ async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
     that they move (`namespace_move.py`). The locks are taken from the top down, in the order of moves. Raises
     NamespaceGone if a namespace is not where it was resolved.
     """
-    wanted = {each.id: each for each in at}
-    rows = await connection.execute(_HOLD, {"ids": list(wanted)})
-    still = {row.id for row in rows if is_still(row, wanted[row.id])}
-    for id in wanted:
+    by_id = {each.id: each for each in at}
+    rows = await connection.execute(_HOLD, {"ids": list(by_id)})
+    still = {row.id for row in rows if is_still(row, by_id[row.id])}
+    for id in by_id:
         if id not in still:
             raise NamespaceGone(id)
 

@@ -87,7 +87,7 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
 
     Call it after the row of the user or role is deleted: then no new grant can be made.
     """
-    keys = await _wanted_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
+    keys = await _required_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
@@ -95,7 +95,7 @@ async def record_own_grants_gone(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
     """As `record_principal_gone`, for the grants that the user got by creating objects up to the time `until`."""
-    keys = await _wanted_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
+    keys = await _required_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
@@ -107,7 +107,7 @@ async def record_held_back(
     The grants stay. Call it with the user's row locked and its new state written. `own` limits it to grants that the
     user got by creating objects, which the lock does not prevent.
     """
-    keys = await _wanted_by(connection, await grants.of_user(connection, user_id, own=own))
+    keys = await _required_by(connection, await grants.of_user(connection, user_id, own=own))
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
@@ -116,11 +116,11 @@ async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pen
 
     It revokes nothing: the rights and cached decisions ended with the expiry.
     """
-    keys = await _wanted_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
+    keys = await _required_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
     return await outbox.enqueue_each(connection, keys, takes_away=False)
 
 
-async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
+async def _required_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
     """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
     lies = await places(connection, [key.object for key in own])

@@ -112,9 +112,11 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
     At most `limit` files of each warehouse, ordered by warehouse: a warehouse with an unavailable store blocks no
     other.
     """
-    turn = func.row_number().over(partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at)
+    queue_position = func.row_number().over(
+        partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at
+    )
     old = (
-        select(pending_files.c.location, pending_files.c.warehouse_id, turn.label("turn"))
+        select(pending_files.c.location, pending_files.c.warehouse_id, queue_position.label("turn"))
         .where(_over(seconds), ~_named())
         .subquery()
     )
@@ -127,8 +129,8 @@ async def claim(connection: AsyncConnection, locations: Sequence[str], *, second
 
     They are still overdue: `PendingFiles.keep` may have restarted the cleanup window of others.
     """
-    asked = pending_files.c.location.in_(list(locations))
-    statement = select(pending_files.c.location).where(asked, _over(seconds), ~_named())
+    is_requested = pending_files.c.location.in_(list(locations))
+    statement = select(pending_files.c.location).where(is_requested, _over(seconds), ~_named())
     held = statement.order_by(pending_files.c.location).with_for_update(skip_locked=True)
     return list((await connection.execute(held)).scalars())
 

@@ -172,8 +172,8 @@ async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: 
     """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
     if not ids:
         return ()
-    wanted = roles.c.id.in_({UUID(each) for each in ids})
-    statement = select(roles).where(wanted).order_by(roles.c.name_key, roles.c.id)
+    is_requested = roles.c.id.in_({UUID(each) for each in ids})
+    statement = select(roles).where(is_requested).order_by(roles.c.name_key, roles.c.id)
     if project_id is not None:
         statement = statement.where(roles.c.project_id == project_id)
     return (await connection.execute(statement)).all()

@@ -89,12 +89,12 @@ async def page(
 
     The keys of `conditions` are attributes in lower case.
     """
-    asked = _GROUPS.where(
+    statement = _GROUPS.where(
         scim_groups.c.provider_id == provider_id,
         roles.c.project_id == project_id,
         *(_condition(*each) for each in conditions.items()),
     )
-    return await count_and_some(connection, asked.order_by(roles.c.id), offset=offset, limit=limit)
+    return await count_and_some(connection, statement.order_by(roles.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

@@ -101,10 +101,10 @@ async def page(
 
     The keys of `conditions` are attributes in lower case.
     """
-    asked = select(scim_users).where(
+    statement = select(scim_users).where(
         scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
     )
-    return await count_and_some(connection, asked.order_by(scim_users.c.id), offset=offset, limit=limit)
+    return await count_and_some(connection, statement.order_by(scim_users.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

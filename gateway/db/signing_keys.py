@@ -87,7 +87,7 @@ async def _published(connection: AsyncConnection) -> Sequence[PublishedKey]:
     ]
 
 
-async def withdraw(connection: AsyncConnection) -> int:
+async def revoke(connection: AsyncConnection) -> int:
     """Revoke all keys, and with them every token that they signed. Return the number of keys that verified
     until now.
     """

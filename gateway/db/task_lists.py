@@ -40,7 +40,7 @@ class AlreadyActive(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TaskFilter:
     """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
 
     `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_what_exists` excludes tasks
@@ -60,25 +60,25 @@ class Wanted:
 
 
 async def page(
-    connection: AsyncConnection, wanted: Wanted, *, after: tuple[datetime, UUID] | None, limit: int
+    connection: AsyncConnection, filter: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[AnyRow]:
     """Return tasks from the newest to the oldest, starting after `after`."""
-    conditions = [_owned(wanted.warehouse_id, wanted.project_id)]
-    if wanted.queues is not None:
-        conditions.append(tasks.c.queue.in_(wanted.queues))
-    if wanted.statuses is not None:
-        conditions.append(tasks.c.status.in_([status.value for status in wanted.statuses]))
-    if wanted.created_after is not None:
-        conditions.append(tasks.c.created_at > wanted.created_after)
-    if wanted.created_before is not None:
-        conditions.append(tasks.c.created_at < wanted.created_before)
-    if wanted.entities is not None:
-        conditions.append(_about(wanted.entities))
-    if wanted.of_what_exists:
+    conditions = [_owned(filter.warehouse_id, filter.project_id)]
+    if filter.queues is not None:
+        conditions.append(tasks.c.queue.in_(filter.queues))
+    if filter.statuses is not None:
+        conditions.append(tasks.c.status.in_([status.value for status in filter.statuses]))
+    if filter.created_after is not None:
+        conditions.append(tasks.c.created_at > filter.created_after)
+    if filter.created_before is not None:
+        conditions.append(tasks.c.created_at < filter.created_before)
+    if filter.entities is not None:
+        conditions.append(_about(filter.entities))
+    if filter.of_what_exists:
         # Deleted entities have no grants, so no grant makes their tasks visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
-    if wanted.holders is not None:
-        conditions.append(_spoken_for(wanted.holders))
+    if filter.holders is not None:
+        conditions.append(_spoken_for(filter.holders))
     if after is not None:
         position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
         conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)

@@ -26,7 +26,7 @@ from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_held_back, record_own_grants_gone, record_principal_gone
 from gateway.db.schema.outbox import outbox as outbox_table
-from gateway.db.schema.pending_user_deletions import departures
+from gateway.db.schema.pending_user_deletions import pending_user_deletions
 
 _log = structlog.get_logger("db.latecomers")
 
@@ -38,33 +38,35 @@ _AT_ONCE: Final = 100
 _IN_FORCE: Final = ~exists().where(
     outbox_table.c.takes_away,
     outbox_table.c.subject_type == PrincipalType.USER.value,
-    outbox_table.c.subject_id == departures.c.user_id,
+    outbox_table.c.subject_id == pending_user_deletions.c.user_id,
 )
 _NEXT: Final = text("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
 _OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
 
 
-async def record_departure(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
+async def record_deletion(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
     """End all grants of a deleted user and record the pending cleanup. Return the revocations that are to be delivered.
 
     They include those of an earlier deletion. Call it after the user's row is deleted.
     """
     await record_principal_gone(connection, user, by=by)
     values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
-    noted = insert(departures).values(user_id=user.id, **values)
+    noted = insert(pending_user_deletions).values(user_id=user.id, **values)
     await connection.execute(noted.on_conflict_do_update(index_elements=["user_id"], set_=values))
     return await outbox.left_of_user(connection, user.id)
 
 
 async def expected(connection: AsyncConnection, user_id: str) -> bool:
     """Return True if the user was deleted and the cleanup is pending."""
-    return (await connection.execute(select(departures.c.user_id).where(_named([user_id])))).one_or_none() is not None
+    return (
+        await connection.execute(select(pending_user_deletions.c.user_id).where(_named([user_id])))
+    ).one_or_none() is not None
 
 
 async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
     """Return the users of a provider whose deletion is in force and whose cleanup is pending."""
-    theirs = departures.c.user_id.startswith(f"{provider_id}~", autoescape=True)
-    return (await connection.execute(select(departures.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
+    theirs = pending_user_deletions.c.user_id.startswith(f"{provider_id}~", autoescape=True)
+    return (await connection.execute(select(pending_user_deletions.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
 
 
 async def take_away(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
@@ -77,20 +79,20 @@ async def take_away(database: Database, delivery: TupleDelivery, users: Sequence
     """
     if not users:
         return
-    in_force = {"in_force_at": func.coalesce(departures.c.in_force_at, func.clock_timestamp())}
+    in_force = {"in_force_at": func.coalesce(pending_user_deletions.c.in_force_at, func.clock_timestamp())}
     async with database.transaction() as connection:
-        await connection.execute(update(departures).where(_named(users)).values(in_force))
+        await connection.execute(update(pending_user_deletions).where(_named(users)).values(in_force))
     all_ended = await _earlier_ones_ended(database)
     if not all_ended:
         _log.warning("latecomers.not_waited_for", users=len(users))
     async with database.transaction() as connection:
         pending: list[Pending] = []
-        held = select(departures).where(_named(users), departures.c.in_force_at.is_not(None))
-        for row in (await connection.execute(held.order_by(departures.c.user_id).with_for_update())).all():
+        held = select(pending_user_deletions).where(_named(users), pending_user_deletions.c.in_force_at.is_not(None))
+        for row in (await connection.execute(held.order_by(pending_user_deletions.c.user_id).with_for_update())).all():
             user = Principal(PrincipalType.USER, row.user_id)
             pending += await record_own_grants_gone(connection, user, until=row.in_force_at, by=row.deleted_by)
             if all_ended:
-                await connection.execute(delete(departures).where(_named([row.user_id])))
+                await connection.execute(delete(pending_user_deletions).where(_named([row.user_id])))
     await delivery.deliver(pending)
 
 
@@ -99,10 +101,15 @@ async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
 
     Deletions that are not yet in force are left for later. Raises the same errors.
     """
-    ended = departures.c.deleted_at < func.clock_timestamp() - func.make_interval(
+    ended = pending_user_deletions.c.deleted_at < func.clock_timestamp() - func.make_interval(
         0, 0, 0, 0, 0, 0, _LEFT_TO_ITS_REQUEST_SECONDS
     )
-    due = select(departures.c.user_id).where(ended, _IN_FORCE).order_by(departures.c.deleted_at).limit(_AT_ONCE)
+    due = (
+        select(pending_user_deletions.c.user_id)
+        .where(ended, _IN_FORCE)
+        .order_by(pending_user_deletions.c.deleted_at)
+        .limit(_AT_ONCE)
+    )
     async with database.read() as connection:
         users = (await connection.execute(due)).scalars().all()
     await take_away(database, delivery, users)
@@ -121,7 +128,7 @@ async def hold_back(database: Database, delivery: TupleDelivery, user_id: str) -
 
 
 def _named(users: Sequence[str]) -> ColumnElement[bool]:
-    return departures.c.user_id.in_(users)
+    return pending_user_deletions.c.user_id.in_(users)
 
 
 async def _earlier_ones_ended(database: Database) -> bool:

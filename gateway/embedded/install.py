@@ -28,7 +28,7 @@ from gateway.embedded.toolchain import GO_TOOLS, OLDEST_GO, Cache, GoTool, cache
 from gateway.settings import Settings, java_home, search_path, tool_environment
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
-_SAID_LINES = 12
+_OUTPUT_LINES = 12
 
 Say = Callable[[str], None]
 
@@ -50,7 +50,7 @@ def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> N
     Raises:
         StackError: the program failed. The message contains its last lines and ``mend``, the remedy.
     """
-    said: list[str] = []
+    output: list[str] = []
     try:
         with subprocess.Popen(
             argv,
@@ -62,13 +62,13 @@ def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> N
             errors="replace",
         ) as process:
             for line in process.stdout or ():
-                said = [*said[1 - _SAID_LINES :], line.rstrip()]
+                output = [*output[1 - _OUTPUT_LINES :], line.rstrip()]
                 say(line.strip())
             code = process.wait()
     except OSError as error:
         raise StackError(f"{argv[0]} cannot be run: {error}\n{mend}") from error
     if code != 0:
-        raise StackError("\n".join([f"{Path(argv[0]).name} failed with exit code {code}:", *said, mend]))
+        raise StackError("\n".join([f"{Path(argv[0]).name} failed with exit code {code}:", *output, mend]))
 
 
 def locked_environment(kept: Cache, name: str, say: Say) -> Path:
@@ -93,12 +93,12 @@ def locked_environment(kept: Cache, name: str, say: Say) -> Path:
 def go_version(program: str) -> tuple[int, int] | None:
     """Return the version of a Go program as (major, minor), or None if its output contains none."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "version"], env=tool_environment(GOTOOLCHAIN="local"), capture_output=True, text=True, timeout=30
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _GO_VERSION.search(said)
+    found = _GO_VERSION.search(output)
     return (int(found[1]), int(found[2])) if found else None
 
 

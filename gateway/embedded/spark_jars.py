@@ -128,8 +128,8 @@ def _run(argv: list[str], environment: dict[str, str]) -> str | None:
         return str(error)
     if done.returncode == 0:
         return None
-    said = (done.stdout + done.stderr).strip().splitlines()
-    return " / ".join(line.strip() for line in said[-3:])[:600] or f"exit code {done.returncode}"
+    output = (done.stdout + done.stderr).strip().splitlines()
+    return " / ".join(line.strip() for line in output[-3:])[:600] or f"exit code {done.returncode}"
 
 
 def _with_maven(archive: Archive, part: Path, java_home: str | None, environment: dict[str, str]) -> str | None:

@@ -57,12 +57,12 @@ class _Allow:
 class MemoryObserver(Protocol):
     """Receives cache hits and misses, for metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count the hits and misses of the cache named `memory`."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Count the hits and misses of the cache named `cache`."""
         ...
 
 
-class RememberedRelationships:
+class CachedRelationships:
     """Implementation of `gateway.access.ports.Relationships` that caches the allows of another implementation.
 
     `model_id` returns the id of the model that checks use now. `entries` is the maximum number of entries, of about 0.5
@@ -104,7 +104,7 @@ class RememberedRelationships:
         )
         known = {question for question in questions if self._knows(circle, question, now)}
         unknown = [question for question in questions if question not in known]
-        self._observer.remembered("relationships", hits=len(known), misses=len(unknown))
+        self._observer.count_lookups("relationships", hits=len(known), misses=len(unknown))
         if not unknown:
             return [True] * len(questions)
         answers = await self._relationships.check(actor, unknown, now=now, paced=paced)
@@ -115,12 +115,12 @@ class RememberedRelationships:
         allow = _Allow(pin.next_expiry, self._clock() + self._seconds)
         if circle.model_id == self._model_id():
             for question in allowed:
-                if _may_be_remembered(question):
+                if _is_cacheable(question):
                     self._allows[circle, question.within, question.relation, question.object] = allow
         return [question in known or question in allowed for question in questions]
 
     def _knows(self, circle: _Circle, question: Question, now: datetime) -> bool:
-        if not _may_be_remembered(question):
+        if not _is_cacheable(question):
             return False
         allow = self._allows.get((circle, question.within, question.relation, question.object))
         if allow is None:
@@ -128,5 +128,5 @@ class RememberedRelationships:
         return self._clock() < allow.forgotten_at and (allow.until is None or now < allow.until)
 
 
-def _may_be_remembered(question: Question) -> bool:
+def _is_cacheable(question: Question) -> bool:
     return question.within is not None or question.object.type in _OUTSIDE

@@ -35,7 +35,7 @@ _LISTED: Final = (
 )
 _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # Lists of the contents of these types are read by grants only after `can_list_everything` on the container was denied.
-_ASKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+_CHECKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # Lists consider the grants on objects of these types together with the grants on their contents.
 _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
 _PRINCIPALS: Final = ({"type": "user"}, {"type": "role", "relation": "assignee"})
@@ -206,7 +206,7 @@ class _Model:
                 parent = ObjectType(subject["type"])
             except ValueError:
                 return None
-            if parent in _ASKED_FIRST and relation in self.implying(parent, Can.LIST_EVERYTHING.value):
+            if parent in _CHECKED_FIRST and relation in self.implying(parent, Can.LIST_EVERYTHING.value):
                 continue
             ways.append(self.walk((parent, relation), above) if parent in _LOOKED_AT else None)
         return _all_of(ways)

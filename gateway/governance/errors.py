@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db.last_admin_guard import NobodyLeft
+from gateway.db.last_admin_guard import LastAdminRemoved
 from gateway.iceberg.errors import CatalogError
 
 
@@ -57,10 +57,10 @@ class UserSynchronized(CatalogError, code=409):
 
 @contextmanager
 def last_admin_kept() -> Iterator[None]:
-    """Convert NobodyLeft in the block to LastServerAdmin."""
+    """Convert LastAdminRemoved in the block to LastServerAdmin."""
     try:
         yield
-    except NobodyLeft as nobody:
+    except LastAdminRemoved as nobody:
         raise LastServerAdmin(
             "Nobody would be left who has admin or operator on the server for good. Give it to somebody else first."
         ) from nobody

@@ -38,7 +38,7 @@ from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
-from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
 from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
@@ -54,7 +54,7 @@ from gateway.governance.errors import (
     pending_when_out,
 )
 from gateway.governance.grant_requests import LAST_END, require_to_come
-from gateway.governance.role_escalation_guard import refuse_higher_office
+from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.obligations.columns import Columns
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
 from gateway.protocol.roles import OWN_PROVIDER
@@ -76,7 +76,7 @@ class Grants:
             columns = await columns_for(connection, operation, row)
             key = object_of(operation, row, columns, dropped=True)
             found = await grants.on_object(connection, key)
-        told = dict.fromkeys(
+        distinct = dict.fromkeys(
             (each.privilege, each.principal_type, each.principal_id)
             for each in found
             if not operation.privileges or each.privilege in operation.privileges
@@ -86,7 +86,7 @@ class Grants:
                 AssignmentEntry(type=privilege, user=id)
                 if type == PrincipalType.USER
                 else AssignmentEntry(type=privilege, role=UUID(id))
-                for privilege, type, id in told
+                for privilege, type, id in distinct
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
             column=columns.name_of(field_of(key))[0] if columns is not None else None,
@@ -158,7 +158,7 @@ class Grants:
         shortened: list[Assignment] = []
         async with (
             self._database.change(permit) as connection,
-            _offices_kept(connection, key, change),
+            _guard_last_admin(connection, key, change),
         ):
             # Serialize changes of one object's grants. Two requests that list the same grants in another order would
             # deadlock.
@@ -172,7 +172,7 @@ class Grants:
             await _refuse_circles(connection, key, change.writes)
             await _refuse_members_of_others(connection, key, change.writes)
             if change.writes and key.type is ObjectType.ROLE:
-                await refuse_higher_office(connection, key.id, partial(self._door.visible, permit))
+                await refuse_escalation(connection, key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
                 taken = await grants.take(
                     connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
@@ -211,7 +211,7 @@ class Grants:
         own = [entry for entry in writes if _is_own(permit, entry)]
         if not own:
             return
-        ends = await self._door.held_until(permit, max(entry.expires_at or LAST_END for entry in own))
+        ends = await self._door.first_expiry(permit, max(entry.expires_at or LAST_END for entry in own))
         if ends is not None and any(entry.expires_at is None or entry.expires_at > ends for entry in own):
             raise InvalidGrantExpiry(
                 f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
@@ -233,15 +233,17 @@ def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
     return entry.principal.id == permit.actor.id
 
 
-def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) -> AbstractAsyncContextManager[None]:
+def _guard_last_admin(
+    connection: Connection, on: ObjectKey, change: WritingGrants
+) -> AbstractAsyncContextManager[None]:
     """Return a guard that keeps the last server administrator, if the change can end a privilege on the server.
 
     It can do so directly, or by removing members from a role. Any other change gets a null context.
     """
     takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
     if takes and on.type is ObjectType.ROLE:
-        return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, on.id))
-    return somebody_stays(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
+        return guard_last_admin(connection, concerned=partial(leads_to_the_server, connection, on.id))
+    return guard_last_admin(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
@@ -257,10 +259,10 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
 
     Such a grant is usually a mistyped id, and a later user with that id would receive it.
     """
-    wanted_users = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
-    wanted_roles = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
-    missing = sorted(wanted_users - await users.exist(connection, sorted(wanted_users)))
-    missing += sorted(wanted_roles - await roles.exist(connection, sorted(wanted_roles)))
+    user_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
+    role_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
+    missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
+    missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
     if missing:
         raise GrantPrincipalUnknown(f"Not known here: {', '.join(missing)}")
 

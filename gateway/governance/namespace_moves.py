@@ -100,8 +100,8 @@ class NamespaceMoves:
         """
         operation = permit.operation
         row = permit.namespace(operation.namespace)
-        permit.trail.tell(repeated="true")
-        await permit.trail.commit()
+        permit.pending_audit.add_details(repeated="true")
+        await permit.pending_audit.commit()
         there = row.namespace.key == operation.destination.key
         return MovedNamespace(
             namespace=operation.destination.levels if there else row.namespace.levels,
@@ -121,7 +121,9 @@ class NamespaceMoves:
             if subtree is None:
                 raise not_found(permit.operation.namespace)
             self._refuse(permit.operation, subtree)
-            permit.trail.tell(**{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))})
+            permit.pending_audit.add_details(
+                **{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))}
+            )
             return await namespace_move.move(connection, subtree, project_id=warehouse.project_id, to=to)
 
     def _refuse(self, operation: MoveNamespace, subtree: Subtree) -> None:

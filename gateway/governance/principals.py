@@ -47,6 +47,6 @@ def actor_of(principal: Principal) -> Actor:
     return Actor.user(principal.id)
 
 
-def told_principal(type: str, id: str) -> GrantedTo:
+def principal_answer(type: str, id: str) -> GrantedTo:
     """Return the principal of a row in wire form."""
     return GrantedTo(role=UUID(id)) if type == PrincipalType.ROLE else GrantedTo(user=id)

@@ -49,7 +49,7 @@ class Projects:
         """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
-        permit.trail.tell(project_id=id)
+        permit.pending_audit.add_details(project_id=id)
         async with self._database.change(permit) as connection:
             keys = await create_project(
                 connection, id, operation.project_name, self._server, owner_of_new(permit.actor), by=permit.actor.id

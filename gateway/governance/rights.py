@@ -57,7 +57,9 @@ class Rights:
         """Return the names of the allowed actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
-        actions = sorted(each for each in ACTIONS[operation.on.type] if _told(each, operation.authorizer_only))
+        actions = sorted(
+            each for each in ACTIONS[operation.on.type] if _is_listed_action(each, operation.authorizer_only)
+        )
         answers = await self._door.hypothetical_checks.would(
             permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
         )
@@ -83,8 +85,8 @@ class Rights:
         operation = permit.operation
         if permit.resolution.get(operation.user) is None:
             raise not_found(operation.user)
-        asking = operation.principal or own_principal(permit.actor)
-        own = asking == Principal(PrincipalType.USER, operation.user.user_id)
+        subject = operation.principal or own_principal(permit.actor)
+        own = subject == Principal(PrincipalType.USER, operation.user.user_id)
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         needed = [right for right in _OF_USERS.values() if right is not None]
         answers = await self._door.hypothetical_checks.would(
@@ -99,8 +101,10 @@ class Rights:
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     """Return the actions of this type that clients of the reference system know."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
-    return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in own)
+    return frozenset(
+        each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own
+    )
 
 
-def _told(action: Can, authorizer_only: bool) -> bool:
+def _is_listed_action(action: Can, authorizer_only: bool) -> bool:
     return not authorizer_only or action in _AUTHORIZER_ONLY or action.value.startswith("can_grant_")

@@ -106,7 +106,7 @@ class StorageValidator:
             tried = _skipped("A check before it failed.")
         else:
             tried = await self.tried(*subject())
-        checks += [_told(check) for check in tried.checks]
+        checks += [_check_answer(check) for check in tried.checks]
         return ValidationAnswer(valid=all(check.status != CheckStatus.FAILED for check in checks), checks=checks)
 
 
@@ -145,7 +145,7 @@ def _skipped(reason: str) -> ValidationReport:
     return ValidationReport(valid=True, checks=checks)
 
 
-def _told(check: Check) -> ValidationCheck:
+def _check_answer(check: Check) -> ValidationCheck:
     error = None
     if check.error is not None:
         error = CheckError(message=check.error, type=check.error_type, code=check.error_code)

@@ -116,7 +116,7 @@ class WarehouseChanges:
                 raise WarehouseNotEmpty("Namespaces are in the warehouse.")
             if operation.abandon_files:
                 places, files = await warehouses.give_up_unfinished(connection, row.id)
-                permit.trail.tell(places_left=_listed(places), files_left=_listed(files))
+                permit.pending_audit.add_details(places_left=_listed(places), files_left=_listed(files))
             elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
                     "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "

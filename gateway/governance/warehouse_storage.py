@@ -64,7 +64,9 @@ class WarehouseStorage:
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             before = stored_profile(row.profile)
-            permit.trail.tell(**_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced")
+            permit.pending_audit.add_details(
+                **_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced"
+            )
             # Another update may have replaced the profile since it was read. The location is the same.
             changed = await self._replace(connection, row, profile, credential)
         return warehouse_answer(changed)
@@ -82,7 +84,7 @@ class WarehouseStorage:
         require_valid(await self._trials.tried(profile, credential))
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
-            permit.trail.tell(**_endpoints(stored_profile(row.profile)), credential="replaced")
+            permit.pending_audit.add_details(**_endpoints(stored_profile(row.profile)), credential="replaced")
             changed = await self._replace(connection, row, None, credential)
         return warehouse_answer(changed)
 

@@ -78,7 +78,7 @@ class Warehouses:
         id = uuid7()
         warehouse = ObjectKey(ObjectType.WAREHOUSE, str(id))
         owner = owner_of_new(permit.actor)
-        permit.trail.tell(warehouse_id=str(id), base=profile.base_location().prefix_text)
+        permit.pending_audit.add_details(warehouse_id=str(id), base=profile.base_location().prefix_text)
         async with self._database.change(permit) as connection:
             base_key = profile.base_location().overlap_key
             if not await warehouses.claim_base(connection, base_key):

@@ -57,14 +57,14 @@ _LARGEST_COUNT: Final = 2**31 - 1
 IMMUTABLE_PROPERTIES: Final = frozenset({"encryption.key-id"})
 
 
-def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def check_settable(current: Mapping[str, str], requested: Mapping[str, str]) -> None:
     """Raise an error if a table property must not be set. Values that `current` already has are accepted.
 
     Raises FailedToSetProperties (409) for settings that the catalog does not implement. Raises
     ImmutablePropertyModification, BadRequestException or UnsupportedCompressionCodec (400) for a changed immutable
     property and for invalid values of properties that the catalog evaluates.
     """
-    changed = {name: value for name, value in wanted.items() if current.get(name) != value}
+    changed = {name: value for name, value in requested.items() if current.get(name) != value}
     unheeded = sorted(name for name in changed if _is_unheeded(name))
     if unheeded:
         raise FailedToSetProperties(f"These properties are not supported: {', '.join(unheeded)}")
@@ -78,12 +78,12 @@ def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> Non
     uses_gzip(changed)
 
 
-def check_settable_on_view(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def check_settable_on_view(current: Mapping[str, str], requested: Mapping[str, str]) -> None:
     """Raise BadRequestException or UnsupportedCompressionCodec (400) if a view property has an invalid value.
 
     Values that `current` already has are accepted.
     """
-    changed = {name: value for name, value in wanted.items() if current.get(name) != value}
+    changed = {name: value for name, value in requested.items() if current.get(name) != value}
     if _count(changed.get(HISTORY_SIZE, "1")) in (None, 0):
         raise BadRequestException(f"{HISTORY_SIZE} must be positive but was {changed[HISTORY_SIZE][:80]}")
     _require_flag(changed, DROP_DIALECT_ALLOWED, "View property")

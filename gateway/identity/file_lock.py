@@ -24,7 +24,7 @@ class StillBusy(Exception):
 
 
 @contextmanager
-def turn(path: Path, *, seconds: float) -> Iterator[None]:
+def file_lock(path: Path, *, seconds: float) -> Iterator[None]:
     """Context manager. Hold the exclusive lock of the file `path` against other processes and other threads.
 
     The file is created if it is missing, and stays as an empty file. After a removal, two processes could hold locks on

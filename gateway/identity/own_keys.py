@@ -66,7 +66,7 @@ class OwnKeys:
         self._signs: str | None = None
         self._private: dict[str, OKPKey] = {}
         self._read_at: float | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def verifying(self, kid: str) -> OKPKey | None:
         """Return the public key with the id `kid`, or None if it does not exist or no longer verifies."""
@@ -92,14 +92,14 @@ class OwnKeys:
     async def _refresh(self, *, now: bool = False) -> None:
         if not now and self._fresh():
             return
-        async with self._turn:
+        async with self._lock:
             if now or not self._fresh():
                 await self._read()
 
     async def _look_again(self) -> None:
         """Reload the keys at least once after the start of this call. Concurrent calls share one reload."""
         arrived = self._clock()
-        async with self._turn:
+        async with self._lock:
             if self._read_at is not None:
                 if self._read_at > arrived:
                     return

@@ -144,7 +144,7 @@ _REGISTRY = _SignatureRegistry(algorithms=sorted(ALGORITHMS), strict_check_heade
 
 
 class TokenVerifier:
-    """Verifies the tokens of one provider, without a cache. `RememberedTokens` adds a cache.
+    """Verifies the tokens of one provider, without a cache. `CachedTokens` adds a cache.
 
     It runs on the event loop: the slowest accepted signature takes half a millisecond. Under load, a worker thread
     would cost more.

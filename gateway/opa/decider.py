@@ -28,7 +28,7 @@ _PAUSE_S = 0.3
 Answer = TypeVar("Answer")
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _OpaInput(msgspec.Struct, frozen=True):
     input: PolicyRequest | None
 
 
@@ -113,7 +113,7 @@ class OpaDecider:
         """Send a query and return the body of OPA's response. Raises DecisionEngineUnavailable."""
         # The errors of the HTTP client contain the request with its bearer token. None is chained to the error that is
         # raised here, so that no log can print the token.
-        body = msgspec.json.encode(_Asked(question))
+        body = msgspec.json.encode(_OpaInput(question))
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)

@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from gateway.scim.filters import bare
 
-Told = TypeVar("Told", bound=Struct)
+StructT = TypeVar("StructT", bound=Struct)
 
 _ALWAYS = frozenset({"schemas", "id"})
 
@@ -44,11 +44,11 @@ class Selection:
             return False
         return not self.only or name in self.above_only or not self.only.isdisjoint((name, name.partition(".")[0]))
 
-    def narrowed(self, resource: Told) -> Told:
+    def narrowed(self, resource: StructT) -> StructT:
         """Return the resource with its selected attributes. `schemas` and `id` are always included."""
         return self._narrowed(resource, "") if self.only or self.but else resource
 
-    def _narrowed(self, value: Told, above: str) -> Told:
+    def _narrowed(self, value: StructT, above: str) -> StructT:
         changed: dict[str, Any] = {}
         for field in fields(value):
             name, inner = above + field.encode_name.lower(), getattr(value, field.name)

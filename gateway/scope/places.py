@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.iceberg.errors import InvalidLocation
-from gateway.iceberg.locations import Place
+from gateway.iceberg.locations import LocationSource
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
 __all__ = ["place_of_document", "require_inside"]
 
 
-def require_inside(profile: StorageProfile, location: Location, places: Iterable[Place]) -> None:
+def require_inside(profile: StorageProfile, location: Location, places: Iterable[LocationSource]) -> None:
     """Refuse path properties that lead out of the table's own location (LG-LOC-04, LG-LOC-05 in docs/threats.md).
 
     Raises InvalidLocation that names the property.

@@ -27,7 +27,7 @@ from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db import drift, grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import places, wanted
+from gateway.db.desired_tuples import desired_tuples, places
 from gateway.db.engine import Connection, Database
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
@@ -89,7 +89,7 @@ class DriftKeeper:
         found: dict[TupleKey, datetime | None] = {}
         async with self._database.read() as connection:
             for start in range(0, len(keys), BATCH):
-                found.update(await wanted(connection, keys[start : start + BATCH]))
+                found.update(await desired_tuples(connection, keys[start : start + BATCH]))
         return found
 
     async def verify(
@@ -123,7 +123,7 @@ class DriftKeeper:
             await outbox.lock_keys(connection, keys)
             pending_keys = await drift.pending(connection, keys)
             settled_keys = [key for key in keys if key not in pending_keys]
-            desired = await wanted(connection, settled_keys)
+            desired = await desired_tuples(connection, settled_keys)
             present = await self._read(settled_keys)
             moment = await drift.now(connection)
             verified = (
@@ -190,7 +190,9 @@ class DriftKeeper:
                 derived = [key for key in follows if key not in mended]
                 pending = await _enqueue(connection, mended, takes_away=True)
                 pending += await _enqueue(connection, derived, takes_away=False)
-                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified))
+                permit.pending_audit.add_details(
+                    tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified)
+                )
             await self._apply([finding for finding, action in verified if action is not Mended.LEFT], pending)
         return verified
 

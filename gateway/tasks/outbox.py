@@ -25,7 +25,7 @@ async def run_delivery(delivery: TupleDelivery, database: Database, *, every: fl
             while await delivery.deliver_due():
                 pass
             async with database.read() as connection:
-                delivery.tell_pending(await outbox.count(connection))
+                delivery.report_pending(await outbox.count(connection))
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("tuples.delivery_postponed", reason=str(outage))
         except Exception:

@@ -72,7 +72,7 @@ class EmptyStore(Exception):
     """OpenFGA is empty, so it does not show which grants were revoked."""
 
 
-Tell = Callable[[Finding], None]
+ReportFinding = Callable[[Finding], None]
 Beat = Callable[[], Awaitable[None]]
 
 
@@ -110,10 +110,10 @@ class Reconcile:
             await outbox.empty(connection)
             return await tasks.delay(connection, DELETING, seconds=RESTORED_WAIT_SECONDS)
 
-    async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
+    async def run(self, *, repair: bool, report: ReportFinding | None = None, beat: Beat = _no_beat) -> Comparison:
         """Compare everything. With `repair`, repair all drift; all revisions have changed then.
 
-        `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
+        `report` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
         outages.
         """
         run = new_run_id()
@@ -125,8 +125,8 @@ class Reconcile:
             async for findings in self._findings(comparison, repair):
                 for finding in findings:
                     comparison.found[finding.kind] += 1
-                    if tell is not None:
-                        tell(finding)
+                    if report is not None:
+                        report(finding)
                 if repair and findings:
                     for action, count in (await self._keeper.repair(findings, task=TASK, run=run)).items():
                         comparison.mended[action] += count

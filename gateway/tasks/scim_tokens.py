@@ -57,7 +57,7 @@ async def issue(
     ):
         if not await projects.exists_with(connection, project_id):
             raise NoSuchProject(f"There is no project {project_id}.")
-        permit.trail.tell(scim_token=str(id), user_id=user_id)
+        permit.pending_audit.add_details(scim_token=str(id), user_id=user_id)
         await users.upsert(
             connection,
             id=user_id,
@@ -82,7 +82,7 @@ async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
         database.change(permit) as connection,
     ):
         ended = await scim_tokens.revoke(connection, id)
-        permit.trail.tell(revoked=str(ended).lower())
+        permit.pending_audit.add_details(revoked=str(ended).lower())
     return ended
 
 

@@ -58,7 +58,7 @@ class SoftDeletion:
             parent=task.id,
         )
         await deleted.remove(connection, [row.id])
-        permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])
+        permit.pending_audit.add_details(table_id=str(row.id), location=row.location, files=task.payload["files"])
         return await record_gone(
             connection,
             ObjectKey(kind, str(row.id)),

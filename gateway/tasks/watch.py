@@ -174,7 +174,7 @@ class DriftWatch:
         suspects = [
             each.key
             for change, each in stored
-            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, desired))
+            if each.key is not None and not (times[each.key] == 1 and _matches_desired(change, each, desired))
         ]
         unmapped = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
         present: list[StoredTuple] = []
@@ -209,7 +209,7 @@ class DriftWatch:
             _log.info("drift.watch_kept", reason=str(outage))
 
 
-def _as_wanted(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
+def _matches_desired(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
     if not change.written:
         return stored.key not in desired
     if stored.key is None or stored.key not in desired:

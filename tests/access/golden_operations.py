@@ -18,7 +18,7 @@ import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
@@ -120,10 +120,10 @@ async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> 
     """Admit an operation at the door, and record the policy input and the audit record."""
     for actor in _actors(operation):
         house = House()
-        context = RequestContext(actor=actor, request_id="request-1", remembered=_remembered(operation))
+        context = RequestContext(actor=actor, request_id="request-1", recorded_success=_recorded_success(operation))
         permit = await house.door.admit(context, operation)
         questions = [question for request in house.rules.asked for question in request.questions]
-        record = permit.trail.record
+        record = permit.pending_audit.record
         own, *parts = record.decisions
         for about in {question.resource.type for question in questions} or {"no question to policies"}:
             line = by_type.setdefault(about, {}).setdefault(own.operation, _Line(operation))
@@ -149,8 +149,8 @@ def _actors(operation: Operation) -> list[Actor]:
     return [world.ALICE]
 
 
-def _remembered(operation: Operation) -> Remembered | None:
-    return Remembered(204, {}, 1) if isinstance(operation, RepeatAnswer) else None
+def _recorded_success(operation: Operation) -> RecordedSuccess | None:
+    return RecordedSuccess(204, {}, 1) if isinstance(operation, RepeatAnswer) else None
 
 
 def _demand(demand: Demand) -> str:

@@ -147,7 +147,7 @@ async def test_one_unsettled_audit_record_withholds_the_response() -> None:
     async def half(ctx: Ctx) -> str:
         await ctx.admit(LOAD)
         permit = await ctx.admit(VEND)
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         await ctx.admit(DROP)
         return SECRET
 
@@ -157,8 +157,8 @@ async def test_one_unsettled_audit_record_withholds_the_response() -> None:
 async def test_a_committed_audit_record_opens_the_latch() -> None:
     async def careful(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
-        permit.trail.tell(vended="read")
-        await permit.trail.commit()
+        permit.pending_audit.add_details(vended="read")
+        await permit.pending_audit.commit()
         return "keys"
 
     house = House()
@@ -187,7 +187,7 @@ async def test_the_audit_records_the_outcome_of_an_admitted_request_that_fails(e
 async def test_a_failed_request_does_not_repeat_settled_audit_records() -> None:
     async def failing(ctx: Ctx) -> None:
         permit = await ctx.admit(DROP)
-        permit.trail.settle()
+        permit.pending_audit.settle()
         raise RuntimeError
 
     house = House()
@@ -199,7 +199,7 @@ async def test_credentials_are_withheld_when_the_audit_cannot_be_written() -> No
     async def vending(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
         ctx_audit.full = True
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         return SECRET
 
     ctx_audit = MemoryAudit()

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
@@ -32,7 +32,7 @@ from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import House, request_context
 
-REMEMBERED = Remembered(204, {}, 1)
+RECORDED_SUCCESS = RecordedSuccess(204, {}, 1)
 
 #: Operations with a response body that is not repeated, and why. A retry gets 422 and has no effect.
 NOT_REPEATED = {
@@ -49,8 +49,8 @@ def registers(registers: None) -> Iterator[None]:
     UNROUTED.update(unrouted)
 
 
-def _context(actor: Actor, remembered: Remembered | None = None) -> RequestContext:
-    return RequestContext(actor=actor, request_id="request-1", remembered=remembered)
+def _context(actor: Actor, recorded_success: RecordedSuccess | None = None) -> RequestContext:
+    return RequestContext(actor=actor, request_id="request-1", recorded_success=recorded_success)
 
 
 def test_no_route_serves_an_unrouted_operation() -> None:
@@ -81,7 +81,7 @@ def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
         type(
             "Watch",
             (SystemTask,),
-            {"system_tasks": frozenset({"x"}), "durability": Durability.BUFFERED, "goes_on_because": "it only looks"},
+            {"system_tasks": frozenset({"x"}), "durability": Durability.BUFFERED, "continue_reason": "it only looks"},
         )
 
     with pytest.raises(TypeError, match="demands no relation"):
@@ -133,7 +133,7 @@ async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
     house = House()
     with pytest.raises(TypeError, match="needs a remembered success"):
         await house.door.admit(request_context(), RepeatAnswer("drop_table"))
-    visit = _context(world.ALICE, REMEMBERED)
+    visit = _context(world.ALICE, RECORDED_SUCCESS)
     await house.door.admit(visit, RepeatAnswer("drop_table"))
     assert visit.may_answer(frozenset({OPERATIONS["DropTable"]}))
     assert visit.may_answer(frozenset({OPERATIONS["DeleteRole"]}))

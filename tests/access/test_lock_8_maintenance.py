@@ -128,7 +128,7 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
     going_on = {
         operation.__name__
         for operation in UNROUTED.values()
-        if issubclass(operation, SystemTask) and operation.changes() and operation.goes_on_because
+        if issubclass(operation, SystemTask) and operation.changes() and operation.continue_reason
     }
     good = {"ChangeEncryptionKey", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
     assert going_on == good, "whatever else is to go on needs as good a reason"

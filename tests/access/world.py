@@ -197,7 +197,7 @@ class TableResolver:
         self.read_documents.append(tuple(ids))
         return {id: Excerpt("file", self.documents[id]) for id in ids if id in self.documents}
 
-    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+    async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:

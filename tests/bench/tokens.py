@@ -47,7 +47,7 @@ class Cost:
 
 
 class _Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 

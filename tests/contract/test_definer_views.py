@@ -104,8 +104,12 @@ def test_view_reader_reads_the_table_with_the_owners_rights(
         "select convert_from(record, 'UTF8') as record from audit_log where operation = 'vend_credentials' "
         "order by at desc limit 1"
     )
-    for told_of in (f'"id":"{world.steward.id}"', f'"asked_by":"{world.carol.id}"', f'"engine":"{engine.id}"'):
-        assert told_of in records[0]["record"]
+    for judged_operations in (
+        f'"id":"{world.steward.id}"',
+        f'"asked_by":"{world.carol.id}"',
+        f'"engine":"{engine.id}"',
+    ):
+        assert judged_operations in records[0]["record"]
 
 
 @pytest.mark.threat("LG-DEC-12")

@@ -63,8 +63,8 @@ def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | N
     if answer.status_code != 200:
         assert answer.status_code in (403, 404), answer.text
         return readable(person, world, table)[0], None
-    told_of = answer.json().get("read-restrictions", {}).get("required-column-projections", [])
-    return readable(person, world, table)[0], [each["field-id"] for each in told_of]
+    judged_operations = answer.json().get("read-restrictions", {}).get("required-column-projections", [])
+    return readable(person, world, table)[0], [each["field-id"] for each in judged_operations]
 
 
 def recorded(world: World, table: Table, column: str | None = None) -> list[tuple[str, int, bool]]:

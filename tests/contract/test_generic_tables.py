@@ -62,15 +62,15 @@ def rename(by: Person, world: World, source: tuple[str, str], destination: tuple
 
 
 def test_generic_table_fields_are_returned_uninterpreted(world: World, ns: str) -> None:
-    told_of: dict[str, Any] = {
+    judged_operations: dict[str, Any] = {
         "doc": "Pictures.",
         "properties": {"owner": "ml"},
         "schema": {"fields": [{"name": "v", "type": ["float", 768]}], "n": 1.50},
         "statistics": [1, None, {"rows": 3}],
     }
-    made = make(world, ns, **told_of)
+    made = make(world, ns, **judged_operations)
     location = made["table"]["base-location"]
-    assert made["table"] == {"name": made["name"], "format": "lance", "base-location": location, **told_of}
+    assert made["table"] == {"name": made["name"], "format": "lance", "base-location": location, **judged_operations}
     assert made["id"] in location
     loaded = world.admin.get(made["path"])
     assert loaded.status_code == 200

@@ -447,11 +447,11 @@ def test_provisioning_token_opens_only_scim_until_revoked(world: World, entra: D
     assert entra.scim.get(USERS).status_code == 200
     unknown = lakegate(entra.gateway, "secrets", "scim-token", "issue", "--provider", "plain", "--project", "x")
     assert unknown.returncode == 1 and "SCIM_SUBJECT" in unknown.stderr
-    told_of = world.sql(
+    judged_operations = world.sql(
         "select convert_from(record, 'UTF8') as text from audit_log "
         "where convert_from(record, 'UTF8') like '%issue_scim_token%'"
     )
-    assert told_of and not any(text in row["text"] for row in told_of)
+    assert judged_operations and not any(text in row["text"] for row in judged_operations)
 
 
 # ---- lists, versions, retries, limits -------------------------------------------------------------------------------
@@ -577,9 +577,9 @@ def test_scim_responses_contain_the_requested_attributes(entra: Directory) -> No
     body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "displayName", "value": name}]}
     for _ in range(2):
         asked = f"{path}?attributes=members.value,{CORE_GROUP}:displayName"
-        told_of = entra.scim.ask("PATCH", asked, json=body, headers=key)
-        assert told_of.status_code == 200, told_of.text
-        assert told_of.json() == {
+        judged_operations = entra.scim.ask("PATCH", asked, json=body, headers=key)
+        assert judged_operations.status_code == 200, judged_operations.text
+        assert judged_operations.json() == {
             "schemas": [CORE_GROUP],
             "id": group["id"],
             "displayName": name,

@@ -209,8 +209,8 @@ def test_deleted_list_has_deletion_and_expiry_times(soft: World, place: str) -> 
     id = soft.sql("select id::text from tables where name = $1", view["name"])[0]["id"]
     found = deleted(soft.admin, soft, namespaceId=soft.namespace_id(place))
     assert set(found) == {table.uuid, id}
-    told_of = found[table.uuid]
-    assert set(told_of) == {
+    judged_operations = found[table.uuid]
+    assert set(judged_operations) == {
         "id",
         "name",
         "namespace",
@@ -220,9 +220,15 @@ def test_deleted_list_has_deletion_and_expiry_times(soft: World, place: str) -> 
         "deleted-at",
         "expiration-date",
     }
-    assert (told_of["name"], told_of["namespace"], told_of["typ"]) == (table.name, [place], "table")
+    assert (judged_operations["name"], judged_operations["namespace"], judged_operations["typ"]) == (
+        table.name,
+        [place],
+        "table",
+    )
     assert found[id]["typ"] == "view"
-    kept = datetime.fromisoformat(told_of["expiration-date"]) - datetime.fromisoformat(told_of["deleted-at"])
+    kept = datetime.fromisoformat(judged_operations["expiration-date"]) - datetime.fromisoformat(
+        judged_operations["deleted-at"]
+    )
     assert 3595 < kept.total_seconds() < 3605
     assert deleted(soft.admin, soft, namespaceId=str(uuid4())) == {}
     assert soft.admin.get(deleted_path(soft), params={"namespaceId": "x"}).status_code == 400

@@ -254,10 +254,10 @@ def test_token_with_more_than_100_groups_is_refused(world: World, comes: Comes, 
         ({"groups": [f"group-{number}" for number in range(5_000)]}, "longer"),
     ],
 )
-def test_malformed_groups_claim_is_refused(comes: Comes, claims: dict[str, Any], told_of: str) -> None:
+def test_malformed_groups_claim_is_refused(comes: Comes, claims: dict[str, Any], judged_operations: str) -> None:
     """Otherwise a policy that denies by group would silently not apply."""
     refused = comes(**claims).get("/management/v1/whoami")
-    assert refused.status_code == 401 and told_of in refused.json()["error"]["message"], refused.text
+    assert refused.status_code == 401 and judged_operations in refused.json()["error"]["message"], refused.text
 
 
 def test_groups_without_roles_cost_nothing_and_one_may_be_text(world: World, comes: Comes, table: Table) -> None:

@@ -26,7 +26,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.delivery import TupleDelivery, WriteTuples
-from gateway.db.desired_tuples import TRAVERSE, wanted
+from gateway.db.desired_tuples import TRAVERSE, desired_tuples
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.embedded import account, ports, postgres, secrets
@@ -348,7 +348,7 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
     for row in (await connection.execute(text("select id, namespace_id, kind from tables"))).all():
         above = ObjectKey(ObjectType.NAMESPACE, str(row.namespace_id))
         keys[TupleKey(above, "parent", ObjectKey(ObjectType(row.kind), str(row.id)))] = None
-    exist = await wanted(connection, list(keys))
+    exist = await desired_tuples(connection, list(keys))
     return {seen(to_wire(key, expires_at=end)) for key, end in exist.items()}
 
 

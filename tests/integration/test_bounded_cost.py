@@ -149,7 +149,7 @@ def _numbered(value: Any, n: int) -> Any:
 
 
 async def _survey(
-    stack: Ready, place: Place, *, remembered: bool, numbers: Iterable[int], **settings: str
+    stack: Ready, place: Place, *, with_cache: bool, numbers: Iterable[int], **settings: str
 ) -> dict[str, Cost]:
     """Return the cost of each request when it was last sent, in a separate gateway."""
     token = stack.users["admin"].token
@@ -157,14 +157,14 @@ async def _survey(
     async with metered(stack, **settings) as gateway:
         for n in numbers:
             for name, asked in place.requests().items():
-                if not remembered:
+                if not with_cache:
                     costs[name] = await _ask(gateway, token, asked, n)
                 elif asked.method in ("GET", "HEAD"):
-                    costs[name] = await _ask_remembered(gateway, token, asked, n)
+                    costs[name] = await _send_cached(gateway, token, asked, n)
     return costs
 
 
-async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
+async def _send_cached(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
     """Return the cost of a repeated request. OPA's cached decisions are not used while the policies' revision is more
     than a second old, as after a start or on a stalled machine; then the request is sent again.
     """
@@ -178,7 +178,7 @@ async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) ->
 
 def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready, place: Place) -> None:
     forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0"}
-    costs = asyncio.run(_survey(stack, place, remembered=False, numbers=(0, 1), **forgetful))
+    costs = asyncio.run(_survey(stack, place, with_cache=False, numbers=(0, 1), **forgetful))
     measured = {
         name: [
             len(cost.statements),
@@ -269,7 +269,7 @@ def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place,
                     headers={"Authorization": f"Bearer {engine.token}"},
                 ).raise_for_status()
             token = exchanged.json()["access_token"]
-            costs = [await _ask(gateway, token, table, 4), await _ask_remembered(gateway, token, table, 5)]
+            costs = [await _ask(gateway, token, table, 4), await _send_cached(gateway, token, table, 5)]
             await gateway.ask("POST", grants, user.token, body={"deletes": given})
             taken, _ = await gateway.ask("GET", table.path, token, headers=_PLAIN)
             return costs, [taken.status_code]
@@ -341,13 +341,13 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Pla
             return costs
 
     forgetful = asyncio.run(survey(MEMORY__ALLOW_SECONDS="0", MEMORY__CREDENTIALS="0"))
-    remembered = asyncio.run(survey())
+    with_cache = asyncio.run(survey())
     measured = {
         name: [
             len([each for each in cost.statements if "signing_keys" not in each]),
             cost.openfga["batch-check"],
             cost.opa,
-            remembered[name].openfga["batch-check"],
+            with_cache[name].openfga["batch-check"],
         ]
         for name, cost in forgetful.items()
     }
@@ -409,7 +409,7 @@ def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) ->
 def test_read_with_a_cached_decision_calls_neither_openfga_nor_opa(
     stack: Ready, place: Place, opa_lasting: None
 ) -> None:
-    costs = asyncio.run(_survey(stack, place, remembered=True, numbers=(2, 3)))
+    costs = asyncio.run(_survey(stack, place, with_cache=True, numbers=(2, 3)))
     measured = {name: [len(cost.statements), cost.openfga["batch-check"], cost.opa] for name, cost in costs.items()}
     pages = {"list namespaces": 2, "load namespace": 2, "list tables": 2, "read grants of a table": 2}
     assert measured == {name: [pages.get(name, 1), 0, 0] for name in costs}

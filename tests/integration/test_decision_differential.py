@@ -25,7 +25,7 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
@@ -150,14 +150,14 @@ def _until(end: datetime) -> Condition:
 class Silent:
     """Cache observer that discards everything."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignore it."""
 
 
 async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tuple[int, tuple[Can, Place]]]) -> int:
     """Check all cases in every way; return the number of allowed ones. The user number `USERS` is an assumed role."""
     client = FgaClient(at, KEY, pushed.store_id, pushed.model_id, timeout_s=30)
-    remembering = RememberedRelationships(
+    cached = CachedRelationships(
         FgaRelationships(client), model_id=lambda: client.model_id, entries=1000, seconds=60, observer=Silent()
     )
     pin = Pin(uuid.uuid4(), uuid.uuid4(), None)
@@ -180,12 +180,12 @@ async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tupl
             naive = Naive(MODEL, tuples, NOW)
             expected = [naive.holds(name, can.value, world.on(place)) for can, place in some]
             questions = [Question(can, ObjectKey(ObjectType(p[0]), world.id(p)), pin.revision) for can, p in some]
-            first = await remembering.check(actor, questions, now=NOW, pin=pin)
+            first = await cached.check(actor, questions, now=NOW, pin=pin)
             assert first == expected, _differing(some, expected, world)
             # Again from the cache, mixed with checks that are not cached.
             told = dict(zip(questions, expected, strict=True))
             again = [question for question in questions if told[question]] + questions[:SINGLE]
-            assert await remembering.check(actor, again, now=NOW, pin=pin) == [told[question] for question in again]
+            assert await cached.check(actor, again, now=NOW, pin=pin) == [told[question] for question in again]
             if not assumed:
                 singles = [(name, can.value, world.on(place)) for can, place in some[:SINGLE]]
                 assert await one_by_one(at, pushed, singles) == expected[:SINGLE]

@@ -35,8 +35,8 @@ class Uses:
     misses: int = 0
     kept: list[int] = field(default_factory=list)
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        assert memory == "documents"
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        assert cache == "documents"
         self.hits += hits
         self.misses += misses
 

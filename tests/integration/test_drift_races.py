@@ -112,7 +112,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
 STEPS: dict[str, tuple[tuple[Any, str], bool]] = {
     "before the outbox is read": ((drift_rows, "pending"), False),
     "after the outbox was read": ((drift_rows, "pending"), True),
-    "after the rows were read": ((drift, "wanted"), True),
+    "after the rows were read": ((drift, "desired_tuples"), True),
     "after the tuples were read": ((DriftKeeper, "_read"), True),
 }
 

@@ -19,7 +19,7 @@ from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.db.caller import CLOCK, caller_of
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.chaos
 class Counted:
     """A cache observer that ignores its events."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignore the event."""
 
 
@@ -83,7 +83,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
     async def decide() -> tuple[bool, bool]:
         database, asked = _database(world), Asked(world)
         resolver = DatabaseResolver(database)
-        memory = RememberedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
+        cache = CachedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
         ref, actor = TabularRef(Table, UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
 
         async def once() -> bool:
@@ -94,7 +94,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
             assert found.time_boxes is not None
             pin = Pin(found.revision, found.time_boxes, found.next_expiry)
             question = Question(Can.READ_DATA, ObjectKey(ObjectType.TABLE, row["id"]), held.warehouse.revision)
-            [answer] = await memory.check(actor, [question], now=found.now, pin=pin)
+            [answer] = await cache.check(actor, [question], now=found.now, pin=pin)
             return answer
 
         try:

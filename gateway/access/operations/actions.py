@@ -27,7 +27,7 @@ from gateway.access.relations import Can
 from gateway.access.request import About, InPath
 
 #: The relation that callers need to check themselves. A member of a role may check its actions on the role.
-_ASKED_BY: dict[ObjectType, Can] = {
+_QUERY_RELATION: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.INCLUDE_IN_LIST,
     ObjectType.NAMESPACE: Can.INCLUDE_IN_LIST,
@@ -48,8 +48,8 @@ class AskActions(ReadOperation, abstract=True):
     def demands(self) -> tuple[Demand, ...]:
         if self.principal is not None:
             return (Demand(Can.READ_ASSIGNMENTS, self.on),)
-        asked_by = _ASKED_BY.get(self.on.type)
-        return () if asked_by is None else (Demand(asked_by, self.on),)
+        query_relation = _QUERY_RELATION.get(self.on.type)
+        return () if query_relation is None else (Demand(query_relation, self.on),)
 
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.on,)

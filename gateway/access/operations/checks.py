@@ -84,7 +84,7 @@ class CheckPermission(QuestionOperation):
     def looks_up(self) -> tuple[Ref, ...]:
         return (self.check.on,)
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return _about((self.check,))
 
 
@@ -155,7 +155,7 @@ class BatchCheck(QuestionOperation):
     def facts(self) -> Facts:
         return {"checks": len(self.checks), "delegated": self.delegated}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return _about(self.checks)
 
 

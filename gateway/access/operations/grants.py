@@ -51,7 +51,7 @@ def _to_grant(ref: Ref, entries: Iterable[Assignment]) -> tuple[Demand, ...]:
     return tuple(Demand(right, ref) for right in rights) or (Demand(Can.READ_ASSIGNMENTS, ref),)
 
 
-def _told(entries: Iterable[Assignment]) -> tuple[str, ...]:
+def _assignment_facts(entries: Iterable[Assignment]) -> tuple[str, ...]:
     return tuple(f"{e.privilege}:{e.principal.type}:{e.principal.id}" for e in entries)
 
 
@@ -83,8 +83,8 @@ class WritingGrants:
 
     def facts(self) -> Facts:
         return {
-            "writes": _told(self.writes),
-            "deletes": _told(self.deletes),
+            "writes": _assignment_facts(self.writes),
+            "deletes": _assignment_facts(self.deletes),
             "write_ends": tuple("" if e.expires_at is None else e.expires_at.isoformat() for e in self.writes),
             "all_reasoned": all(e.reason is not None for e in self.writes),
         }

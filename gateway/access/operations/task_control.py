@@ -112,7 +112,7 @@ class FindTasks(QuestionOperation):
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
     # Changes nothing: it only finds the tasks. Controlling them is an operation of its own.
-    pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
+    pause_reason: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
     CreateGenericTable,
@@ -29,7 +29,7 @@ from gateway.iceberg.identifiers import TableIdentifier
 _DELEGATION = Header("x-iceberg-access-delegation")
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadGenericTableResult:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadGenericTableResult:
     """Return the current generic table, with credentials if the caller has the right to them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
     return await _load(

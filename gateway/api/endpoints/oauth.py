@@ -90,7 +90,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
         raise OAuthRefused("invalid_request", "x-assume-role goes with each request that the token is used for")
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
-    await ctx.come_as(engine)
+    await ctx.authenticate_as(engine)
     try:
         issued = await ctx.services.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
         ctx.recognize_engine()

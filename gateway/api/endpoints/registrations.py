@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable, LoadOptions, LoadTable
@@ -24,13 +24,13 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 _ADOPT = Header("x-lakegate-adopt")
 
 
-async def replay_table(ctx: Ctx, remembered: Remembered) -> TableAnswer:
+async def replay_table(ctx: Ctx, recorded_success: RecordedSuccess) -> TableAnswer:
     """Return the current table, with credentials if the caller has the right to them now."""
     table = (await ctx.read(RegisterTable)).table
     return await _load(ctx, table, client_manages_storage(ctx.header("x-iceberg-access-delegation")))
 
 
-async def replay_view(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
+async def replay_view(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadViewResult:
     """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(RegisterViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))

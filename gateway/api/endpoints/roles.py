@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
     AddRoleMembers,
@@ -34,9 +34,9 @@ from gateway.governance.roles import Roles, parse_member
 from gateway.protocol.roles import Role, RoleMembersRequest
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> Role:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Role:
     """Return the current role."""
-    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
+    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(recorded_success.detail["role_id"])))))
 
 
 @serves(AddRoleMembers, reads=(Body(RoleMembersRequest),))

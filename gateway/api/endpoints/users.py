@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from litestar import Response
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
@@ -31,7 +31,7 @@ from gateway.governance.users import Users
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import CreateUserRequest, UpdateUserRequest, User
 
-_REMEMBERED = 100_000
+_MAX_CACHED = 100_000
 
 
 async def meet(ctx: Ctx) -> None:
@@ -44,16 +44,16 @@ async def meet(ctx: Ctx) -> None:
     if ctx.actor.engine is not None or ctx.actor.id in met or ctx.services.door.pauses(RegisterSelf):
         return
     await ctx.services.users.register(await ctx.admit(RegisterSelf()))
-    if len(met) >= _REMEMBERED:
+    if len(met) >= _MAX_CACHED:
         met.clear()
     met.add(ctx.actor.id)
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[User]:
     """Return the current user record, with the status of the first response."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
     user = await ctx.services.users.get(await ctx.admit(GetUser(UserRef(id))))
-    return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
+    return Response(user, status_code=201 if recorded_success.detail["created"] == "true" else 200)
 
 
 @serves(RegisterSelf, ProvisionUser, replay=replay_create, reads=(Body(CreateUserRequest),))
@@ -76,8 +76,8 @@ async def update_user(ctx: Ctx) -> User:
     user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
     if _own(ctx, user):
         return await ctx.services.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
-    asked = UpdateUser(user, request.name, request.user_type, request.email)
-    return await ctx.services.users.update(await ctx.admit(asked))
+    update = UpdateUser(user, request.name, request.user_type, request.email)
+    return await ctx.services.users.update(await ctx.admit(update))
 
 
 @serves(DeleteUser, DeleteSelf)

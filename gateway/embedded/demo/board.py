@@ -70,8 +70,8 @@ class Board:
         line = Line(trial.who, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
         self.lines.append(line)
         mark = "[green]as expected[/]" if line.as_expected else "[bold red]NOT AS EXPECTED[/]"
-        told = f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}"
-        self.console.print(told, soft_wrap=True)
+        board_line = f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}"
+        self.console.print(board_line, soft_wrap=True)
 
     @property
     def failed(self) -> list[Line]:

@@ -22,13 +22,13 @@ SHARED_SILVER = "silver.weather"
 
 @dataclass(slots=True)
 class World:
-    """A running stack after the pipeline. ``handed_out`` contains the storage keys that trials received, by table."""
+    """A running stack after the pipeline. ``vended_keys`` contains the storage keys that trials received, by table."""
 
     ready: Ready
     people: dict[str, Caller]
     lake: Lake
     spark: Worker
-    handed_out: dict[str, VendedKey] = field(default_factory=dict)
+    vended_keys: dict[str, VendedKey] = field(default_factory=dict)
 
     async def load(self, who: str, ident: str, *, vend: bool = False) -> Reply:
         """Load a table as ``who``. ``vend``: request credentials for the storage."""
@@ -40,7 +40,7 @@ class World:
         return str(body["metadata-location"])
 
     async def key_for(self, who: str, ident: str) -> VendedKey:
-        """Return a new storage key for the table, and record it in ``handed_out``.
+        """Return a new storage key for the table, and record it in ``vended_keys``.
 
         Raises:
             SetupRefused: the catalog vended none.
@@ -49,7 +49,7 @@ class World:
         key = vended(reply.body) if reply.status == 200 else None
         if key is None:
             raise SetupRefused(f"{who} was given no key for {ident}: {reply}")
-        self.handed_out[ident] = key
+        self.vended_keys[ident] = key
         return key
 
     async def count(self, who: str, ident: str) -> str | None:

@@ -121,5 +121,5 @@ async def test_rights_of_an_assumed_role_end_with_its_membership() -> None:
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
     permit = await house.door.admit(visit, VendCredentials(world.TABLE))
-    assert await house.door.held_until(permit, world.NOW + timedelta(hours=1)) == leaves
-    assert await house.door.held_until(permit, world.NOW + timedelta(minutes=10)) is None
+    assert await house.door.first_expiry(permit, world.NOW + timedelta(hours=1)) == leaves
+    assert await house.door.first_expiry(permit, world.NOW + timedelta(minutes=10)) is None

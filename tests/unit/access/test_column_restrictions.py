@@ -19,7 +19,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 from gateway.iceberg.errors import CatalogError, ForbiddenException
-from gateway.obligations.application import told_with_load
+from gateway.obligations.application import restrictions_for_load
 from tests.access import world
 from tests.access.world import House, request_context
 
@@ -114,7 +114,7 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     restriction = permit.restriction(world.TABLE)
     assert restriction is not None
     assert restriction.fields == {2}
-    assert json.loads(told_with_load(permit.obligations, str(world.TABLE_ID))) == {
+    assert json.loads(restrictions_for_load(permit.obligations, str(world.TABLE_ID))) == {
         "required-column-projections": [
             {"field-id": 1, "action": "replace-with-null"},
             {"field-id": 3, "action": "mask-to-fixed-value"},
@@ -128,7 +128,7 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     assert judge.calls.count(ENGINE) == 2, "where it acts for others, and where it is trusted"
     assert judge.calls.count("oidc~alice") == 2, "on the table, and on the columns"
     assert house_.resolver.looked_for_columns == [(world.TABLE_ID,)]
-    assert permit.trail.record.decisions[0].obligations == {"readable_columns": 1}
+    assert permit.pending_audit.record.decisions[0].obligations == {"readable_columns": 1}
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ async def test_keys_expire_with_the_first_column_grant() -> None:
     house_.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
     permit = await house_.door.admit(request_context(by_engine()), VEND)
     until = world.NOW + timedelta(hours=1)
-    assert await house_.door.held_until(permit, until) is None
+    assert await house_.door.first_expiry(permit, until) is None
     judge.until = end
-    assert await house_.door.held_until(permit, until) == end
+    assert await house_.door.first_expiry(permit, until) == end
 
 
 async def test_keys_expire_when_the_trust_in_the_engine_ends() -> None:
@@ -203,9 +203,9 @@ async def test_keys_expire_when_the_trust_in_the_engine_ends() -> None:
     house_.resolver.ends = (end,)
     permit = await house_.door.admit(request_context(by_engine()), VEND)
     until = world.NOW + timedelta(hours=1)
-    assert await house_.door.held_until(permit, until) is None
+    assert await house_.door.first_expiry(permit, until) is None
     judge.enforces_until = end
-    assert await house_.door.held_until(permit, until) == end
+    assert await house_.door.first_expiry(permit, until) == end
 
 
 @pytest.mark.threat("LG-DEC-26")

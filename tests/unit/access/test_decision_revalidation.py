@@ -179,12 +179,12 @@ async def test_rights_expire_with_the_first_grant_expiry_that_removes_one(
     permit = await house.door.admit(request_context(), VEND)
     until = world.NOW + timedelta(seconds=horizon)
     expected = next((moment for moment in moments if lost <= moment <= until), None)
-    assert await house.door.held_until(permit, until) == expected
+    assert await house.door.first_expiry(permit, until) == expected
 
 
 async def test_a_permit_without_a_grant_expiry_causes_no_expiry_checks() -> None:
     house = House()
     permit = await house.door.admit(request_context(), VEND)
     before = len(house.judge.asked)
-    assert await house.door.held_until(permit, world.NOW + timedelta(days=1)) is None
+    assert await house.door.first_expiry(permit, world.NOW + timedelta(days=1)) is None
     assert len(house.judge.asked) == before

@@ -177,7 +177,7 @@ async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_ow
     await where.door.pass_through(come, [world.VIEW])
     permit = await where.door.admit(come, VendCredentials(world.TABLE))
     assert permit.actor.assumed_role is None
-    assert await where.door.held_until(permit, NOW + timedelta(hours=1)) == end
+    assert await where.door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
 async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
@@ -248,7 +248,7 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     door = where.door
     await door.pass_through(come, [world.VIEW])
     permit = await door.admit(come, VendCredentials(world.TABLE))
-    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+    assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
 def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:

@@ -111,9 +111,9 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
     where.resolver.ends = (end,)
     door = where.door
     permit = await door.admit(request_context(FOR_ALICE), VendCredentials(world.TABLE))
-    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+    assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
     own = await door.admit(request_context(), VendCredentials(world.TABLE))
-    assert await door.held_until(own, NOW + timedelta(hours=1)) is None
+    assert await door.first_expiry(own, NOW + timedelta(hours=1)) is None
 
 
 async def test_management_and_token_exchange_are_refused_to_a_delegated_engine() -> None:

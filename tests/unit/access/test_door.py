@@ -24,7 +24,7 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
-    NOBODY_HAS_THIS_ID,
+    UNUSED_ID,
     ObjectKey,
     ObjectType,
     Table,
@@ -60,7 +60,7 @@ async def refusal(house: House, operation: Operation) -> CatalogError:
     at = request_context()
     with pytest.raises(CatalogError) as raised:
         await house.door.admit(at, operation)
-    assert (at.admitted, at.trails) == (set(), [])
+    assert (at.admitted, at.pending_audits) == (set(), [])
     return raised.value
 
 
@@ -79,7 +79,7 @@ async def test_absent_and_invisible_objects_give_the_same_response_and_checks(op
     assert first.code == 404
     asked, stood_in = invisible.judge.asked, absent.judge.asked
     assert [[q.relation for q in each] for each in asked] == [[q.relation for q in each] for each in stood_in]
-    assert {q.object.id[:24] for each in stood_in for q in each} == {NOBODY_HAS_THIS_ID[:24]}
+    assert {q.object.id[:24] for each in stood_in for q in each} == {UNUSED_ID[:24]}
     assert len(invisible.rules.asked) == len(absent.rules.asked) == 1
     assert len(invisible.resolver.asked) == len(absent.resolver.asked) == 1
     assert [len(house.audit.buffered) for house in (invisible, absent)] == [1, 1]
@@ -280,7 +280,7 @@ async def test_reads_settle_when_buffered_and_changes_only_when_durable() -> Non
     for operation, settled in ((LOAD, True), (VEND, False), (DROP, False)):
         at = request_context()
         permit = await house.door.admit(at, operation)
-        assert permit.trail.settled is settled
+        assert permit.pending_audit.settled is settled
         assert at.may_answer(frozenset({type(operation)})) is settled
     assert [record.operation for record in house.audit.buffered] == ["load_table"]
 
@@ -289,12 +289,12 @@ async def test_the_strictest_durability_of_the_allowed_operations_applies() -> N
     house = House()
     permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
-    assert permit.trail is keys.trail
-    assert not permit.trail.settled
+    assert permit.pending_audit is keys.pending_audit
+    assert not permit.pending_audit.settled
     refused = House(judge=only(SEES, Can.GET_METADATA))
     permit, keys = await refused.door.admit_with(request_context(), LOAD, VEND)
     assert keys is None
-    assert permit.trail.settled, "no keys, no commit to wait for"
+    assert permit.pending_audit.settled, "no keys, no commit to wait for"
 
 
 # ---- two operations in one round ----

@@ -105,7 +105,7 @@ async def test_one_forbidden_table_refuses_the_transaction_and_is_named() -> Non
     request = request_context()
     with pytest.raises(TableActionForbidden):
         await at.door.admit(request, transaction("a", "b", "c"))
-    assert (request.admitted, request.trails) == (set(), [])
+    assert (request.admitted, request.pending_audits) == (set(), [])
     [record] = at.audit.buffered
     assert [(each.operation, each.outcome) for each in record.decisions] == [
         ("commit_transaction", "forbidden"),
@@ -133,7 +133,7 @@ async def test_an_allowed_transaction_is_audited_with_its_parts() -> None:
     assert request.admitted == {CommitTransaction}
     commits = [part for part in permit.operation.parts() if isinstance(part, CommitTable)]
     assert [permit.table(part.table).identifier.name for part in commits] == ["a", "b"]
-    assert [each.operation for each in permit.trail.record.decisions] == [
+    assert [each.operation for each in permit.pending_audit.record.decisions] == [
         "commit_transaction",
         "commit_table",
         "commit_table",

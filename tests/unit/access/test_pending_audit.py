@@ -19,7 +19,7 @@ async def test_a_failed_change_gets_a_separate_audit_record() -> None:
     permit = await house.door.admit(at, DropTable(world.TABLE))
     at.abandon("answered 500")
     (told,) = house.audit.buffered
-    assert told.id != permit.trail.record.id
+    assert told.id != permit.pending_audit.record.id
     assert told.detail["result"] == "failed"
 
 
@@ -27,7 +27,7 @@ async def test_a_settled_change_is_recorded_once() -> None:
     house = House()
     at = request_context()
     permit = await house.door.admit(at, DropTable(world.TABLE))
-    permit.trail.settle()
+    permit.pending_audit.settle()
     at.abandon("answered 500")
     assert house.audit.buffered == []
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.catalog.commit_retry import CommitQueue, LostRace, retry_lost_races
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.iceberg.errors import CommitFailedException
 
 
@@ -71,7 +71,7 @@ async def test_transactions_over_the_same_tables_in_any_order_do_not_deadlock() 
     await asyncio.wait_for(asyncio.gather(*both), 60)
 
 
-class Recorded(SharedTurns):
+class Recorded(AdvisoryLocks):
     """Advisory locks of other processes that are free or not; records each request for one."""
 
     def __init__(self, had: bool) -> None:

@@ -94,16 +94,16 @@ async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = Fals
 
     monkeypatch.setattr(tables, "wait_for_writers", nobody_writes)
     monkeypatch.setattr(tables, "pointer", pointer)
-    trail = PendingAudit()
+    pending_audit = PendingAudit()
     await determine_outcome(
         cast(Any, Database(away=away)),
-        cast(Any, SimpleNamespace(trail=trail)),
+        cast(Any, SimpleNamespace(pending_audit=pending_audit)),
         ID,
         from_version=4,
         written="mine",
         unknown=CommitUnknown("lost"),
     )
-    return trail.settled
+    return pending_audit.settled
 
 
 @pytest.mark.parametrize(

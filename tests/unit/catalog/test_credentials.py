@@ -42,7 +42,7 @@ class _Part:
         self._maybe("vend")
         return NoCredentials("none here")
 
-    async def held_until(self, *_: Any, **__: Any) -> None:
+    async def first_expiry(self, *_: Any, **__: Any) -> None:
         return None
 
     async def of(self, _: Any) -> None:
@@ -74,7 +74,7 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     vend = SimpleNamespace(
         operation=operation,
         obligations=Obligations(),
-        trail=part,
+        pending_audit=part,
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from gateway.identity.device import DEVICE
-from gateway.identity.kept_tokens import KeptLogin
+from gateway.identity.kept_tokens import StoredLogin
 from gateway.identity.oauth_client import Tokens
 
 _SECONDS = 200.0
@@ -186,7 +186,7 @@ class Terminal:
 
     def keep(self, tokens: Tokens) -> None:
         """As if by a login, in the file."""
-        KeptLogin(self.issuer, "cli", self.logins, keyring=None, tell=print).keep(tokens)
+        StoredLogin(self.issuer, "cli", self.logins, keyring=None, warn=print).keep(tokens)
 
     @property
     def lock(self) -> Path:

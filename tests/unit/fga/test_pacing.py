@@ -39,7 +39,7 @@ async def ask(
     pace = pacing.of(user, longest=longest)
     for _ in range(batches):
         if others is not None:
-            pacing.asked_small(others)
+            pacing.count_small_check(others)
         async with pace.batch():
             clock.at += seconds / batches
 
@@ -81,9 +81,9 @@ async def test_small_checks_of_another_user_count_for_one_second() -> None:
     pacing, clock = paced()
     await ask(pacing, clock, "user:a", 4.0, batches=400, others="user:b")
     before = clock.slept
-    pacing.asked_small("user:b")
-    pacing.asked_small("user:a")
-    pacing.asked_small("user:a")
+    pacing.count_small_check("user:b")
+    pacing.count_small_check("user:a")
+    pacing.count_small_check("user:a")
     await ask(pacing, clock, "user:a", 0.5, batches=1, others=None)
     assert clock.slept > before
     before = clock.slept

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.kept_tokens import FileKeeper, KeptLogin, KeyringRefused
+from gateway.identity.kept_tokens import FileKeeper, KeyringRefused, StoredLogin
 from gateway.identity.oauth_client import Tokens
 
 ISSUER = "https://id.example/realm"
@@ -64,8 +64,8 @@ class Place:
         self.path = path / "state" / "logins"
         self.said: list[str] = []
 
-    def login(self, keyring: Keyring | None, issuer: str = ISSUER, client_id: str = "cli") -> KeptLogin:
-        return KeptLogin(issuer, client_id, self.path, keyring=keyring, tell=self.said.append)
+    def login(self, keyring: Keyring | None, issuer: str = ISSUER, client_id: str = "cli") -> StoredLogin:
+        return StoredLogin(issuer, client_id, self.path, keyring=keyring, warn=self.said.append)
 
     @property
     def files(self) -> list[Path]:

@@ -39,7 +39,7 @@ class Server:
 
 
 class Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, memory: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 

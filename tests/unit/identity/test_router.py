@@ -20,7 +20,7 @@ ONE, OTHER = "https://one.example", "https://other.example/tenant"
 
 
 class Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, memory: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.identity.fetch import FetchFailed
-from gateway.identity.sign_in import SignInPlace, origin_of
+from gateway.identity.sign_in import SignInProvider, origin_of
 
 ISSUER = "https://id.example/realm"
 
@@ -35,8 +35,8 @@ class Provider:
         }
         return json.dumps({**told, **self.changes}).encode()
 
-    def place(self) -> SignInPlace:
-        return SignInPlace(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
+    def place(self) -> SignInProvider:
+        return SignInProvider(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
 
 
 async def test_the_page_may_connect_only_to_the_token_endpoint_origin() -> None:
@@ -92,7 +92,7 @@ async def test_unsafe_sign_in_urls_are_rejected(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("issuer", ["http://id.example", "id.example", "https://user:secret@id.example"])
 def test_a_provider_without_tls_is_refused_at_startup(issuer: str) -> None:
     with pytest.raises(ValueError, match="identity provider"):
-        SignInPlace(Provider(), issuer=issuer, client_id="ui", scope="openid")
+        SignInProvider(Provider(), issuer=issuer, client_id="ui", scope="openid")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Mint:
         )
         return self.made[-1]
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None: ...
 
     def cache(self) -> CachedCredentials:
         return CachedCredentials(entries=10, observer=self, clock=lambda: self.now)
