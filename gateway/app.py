@@ -29,7 +29,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
-from gateway.assembly.background import mending, start_counting, start_tasks, watch_drift
+from gateway.assembly.background import drift_repair, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.use_cases import build_services
 from gateway.audit.sink import BufferedAudit
@@ -110,7 +110,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
-    keeper, reconcile = mending(settings, database, fga, delivery, door, metrics)
+    keeper, reconcile = drift_repair(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
     health = await _health(settings, database, fga, opa, identity, stack)
     stores = open_stores(settings, trust, metrics, database, await open_sealer(settings, database), stack)
@@ -153,7 +153,7 @@ async def reconcile(
         database, fga, door = await _for_a_command(settings, metrics, stack, anywhere=anywhere)
         delivery = tuple_delivery(settings, database, fga, metrics)
         revoke = restored == "revoke"
-        _, comparing = mending(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
+        _, comparing = drift_repair(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
         if revoke and repair:
             await comparing.require_some_grants()
         settles = restored is not None and repair
@@ -229,7 +229,7 @@ async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
 async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
     """Return all issued SCIM provisioning tokens, newest first. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
-        return await provisioning_tokens.every(await open_database(settings, trusted(*certificate_sources()), stack))
+        return await provisioning_tokens.list_all(await open_database(settings, trusted(*certificate_sources()), stack))
 
 
 async def _for_a_command(

@@ -26,7 +26,7 @@ def mint(
     pending_audit: PendingAudit,
     request_id: str,
     claim: Claim | None = None,
-    decide_again: DecideAgain | None = None,
+    revalidate: DecideAgain | None = None,
     deadline: Deadline | None = None,
     definer_views: tuple[DefinerView, ...] = (),
 ) -> Permit[Op]:
@@ -41,7 +41,7 @@ def mint(
     permit._pending_audit = pending_audit
     permit._request_id = request_id
     permit._claim = claim
-    permit._decide_again = decide_again
+    permit._decide_again = revalidate
     permit._definer_views = definer_views
     permit._deadline = deadline or Deadline()
     return permit

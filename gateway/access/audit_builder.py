@@ -61,7 +61,7 @@ def record_of(context: RequestContext, judged: Sequence[Judged], resolution: Res
 def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
     demands = operation.demands()
     resources: dict[AuditedResource, None] = {}
-    for ref in (*(demand.on for demand in demands), *operation.looks_up()):
+    for ref in (*(demand.on for demand in demands), *operation.further_refs()):
         resources[describe_resource(ref, resolution)] = None
     return AuditedDecision(
         operation=operation.name(),

@@ -23,7 +23,7 @@ from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
-from gateway.obligations.columns import Inexpressible, columns_of, held_back
+from gateway.obligations.columns import RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
 
 Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
@@ -108,5 +108,5 @@ def restriction_under(table: UUID, excerpt: Excerpt, granted: frozenset[int]) ->
         if not readable:
             return None
         return ReadableColumns(str(table), readable, held_back(readable, columns), excerpt.metadata_location)
-    except Inexpressible:
+    except RestrictionNotExpressible:
         return None

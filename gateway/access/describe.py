@@ -29,7 +29,7 @@ _MAX_NAME_CHARACTERS = 2048
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
     """Return the operation's first object as policies receive it; the server if the operation has none."""
-    about = (*(demand.on for demand in operation.demands()), *operation.looks_up())
+    about = (*(demand.on for demand in operation.demands()), *operation.further_refs())
     if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
     return describe_target(about[0], resolution)

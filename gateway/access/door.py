@@ -22,9 +22,9 @@ from gateway.access.authz_errors import (
     RoleNotFound,
     WarehouseNotActive,
     audit_unavailable,
+    expiring_right,
     forbidden,
     restricted,
-    right_ends,
     too_many_groups,
     unavailable,
     unenforceable,
@@ -106,9 +106,9 @@ class Door:
         """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""
         return self._threshold.pauses(operation)
 
-    def require_open(self, operation: type[Operation]) -> None:
-        """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_open`)."""
-        self._threshold.require_open(operation)
+    def require_not_paused(self, operation: type[Operation]) -> None:
+        """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_not_paused`)."""
+        self._threshold.require_not_paused(operation)
 
     async def admit(self, context: RequestContext, operation: Op) -> Permit[Op]:
         """Return the permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -224,7 +224,7 @@ class Door:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         if ends is not None:
-            raise right_ends(permit.actor, permit.operation.name(), on, relation, ends)
+            raise expiring_right(permit.actor, permit.operation.name(), on, relation, ends)
 
     async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
         """Raise ForbiddenException on `ref` if the caller's membership of a role expires; see `require_endless`."""
@@ -233,7 +233,7 @@ class Door:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         if ends is not None:
-            raise right_ends(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
+            raise expiring_right(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
 
     async def _judge(
         self, context: RequestContext, operations: Sequence[Operation]
@@ -254,7 +254,7 @@ class Door:
             )
         return resolution, decisions, groups
 
-    async def _judge_again(
+    async def _decide_again(
         self, context: RequestContext, operation: Operation, before: Resolution, decision: Decision
     ) -> Resolution:
         """Decide an admitted operation again, because rights may have been revoked since. Return the new resolution.
@@ -266,7 +266,7 @@ class Door:
         for definer_view in context.definer_views:
             await self._revalidate_view(context, definer_view)
         if context.assumption is not None:
-            await self._assumed_again(context, context.assumption)
+            await self._revalidate_assumption(context, context.assumption)
         resolution, decisions, groups = await self._judge(context, (operation,))
         if not decisions[0].allowed:
             raise self._refuse(
@@ -288,7 +288,7 @@ class Door:
         """
         operations = (definer_view.operation,)
         if definer_view.assumption is not None:
-            await self._assumed_again(context, definer_view.assumption)
+            await self._revalidate_assumption(context, definer_view.assumption)
         before = replace(context, actor=definer_view.actor, assumption=definer_view.assumption, definer_views=[])
         resolution, decisions, groups = await self._judge(before, operations)
         if not decisions[0].allowed:
@@ -305,7 +305,7 @@ class Door:
         if excerpt is None or owner_of(view, excerpt, definer_view.actor) != definer_view.owner:
             raise unavailable(False)
 
-    async def _assumed_again(self, context: RequestContext, assumption: Assumption) -> None:
+    async def _revalidate_assumption(self, context: RequestContext, assumption: Assumption) -> None:
         """Decide again that the caller may act as the role. Raises the refusal."""
         operations = (assumption.operation,)
         before = replace(context, actor=assumption.actor, assumption=None)
@@ -332,7 +332,7 @@ class Door:
             claim=context.claim,
             definer_views=tuple(context.definer_views),
             deadline=context.deadline,
-            decide_again=partial(self._judge_again, context, operation, resolution, decision),
+            revalidate=partial(self._decide_again, context, operation, resolution, decision),
         )
 
     def _refuse(
@@ -381,7 +381,7 @@ class Door:
         if any(demands) and len(resolution.acting(context.actor).group_roles) > MAX_GROUP_ROLES:
             return [refused(Failure.TOO_MANY_GROUPS) for _ in operations]
         try:
-            judged = await self._engines.ask(context, operations, demands, resolution)
+            judged = await self._engines.judge(context, operations, demands, resolution)
             judged = await self._restrictions.settle(context.actor, judged, resolution)
         except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in operations]

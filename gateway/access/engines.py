@@ -51,7 +51,7 @@ class Engines:
             raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
         return answers
 
-    async def ask(
+    async def judge(
         self,
         context: RequestContext,
         operations: Sequence[Operation],

@@ -17,7 +17,13 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.engines import Engines
 from gateway.access.fair_slots import FairSlots
 from gateway.access.granted_columns import GrantedColumns
-from gateway.access.hypothetical_evaluation import AT_ONCE, AT_ONCE_EACH, HypotheticalCheck, questions_about, weigh
+from gateway.access.hypothetical_evaluation import (
+    AT_ONCE,
+    AT_ONCE_EACH,
+    HypotheticalCheck,
+    evaluate_checks,
+    questions_about,
+)
 from gateway.access.operation import Operation
 from gateway.access.operations.checks import BatchCheck
 from gateway.access.permit import Permit
@@ -75,7 +81,7 @@ class HypotheticalChecks:
         resolution = permit.resolution
         supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
         try:
-            async with self._room(permit)():
+            async with self._lane_slot(permit)():
                 answers = await self._engines.check(
                     permit.actor,
                     questions_about(supposed, resolution),
@@ -87,17 +93,17 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
 
-    def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
+    def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return the function that makes a context manager for one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
-    async def would(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
+    async def evaluate(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
         Call it only if the operation was admitted for these checks.
         """
         try:
-            return await weigh(
+            return await evaluate_checks(
                 supposed,
                 requester=permit.actor,
                 record=permit.pending_audit.record,
@@ -105,7 +111,7 @@ class HypotheticalChecks:
                 resolver=self._resolver,
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
-                room=self._room(permit),
+                room=self._lane_slot(permit),
                 # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
             )
@@ -127,7 +133,7 @@ class HypotheticalChecks:
             rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
             recorded = await self._columns.recorded(actor, rows)
             supposed = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
-            partly = await self.would(permit, supposed) if supposed else []
+            partly = await self.evaluate(permit, supposed) if supposed else []
             read = {ref: recorded[ref] for ref, yes in zip(list(recorded), partly, strict=True) if yes}
             try:
                 confirmed = await self._columns.confirmed(

@@ -67,7 +67,7 @@ class HypotheticalCheck:
     facts: Facts = field(default_factory=dict)
 
 
-async def weigh(
+async def evaluate_checks(
     supposed: Sequence[HypotheticalCheck],
     *,
     requester: Actor,
@@ -105,7 +105,7 @@ async def weigh(
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(supposed[index].on) is not None
             # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
-            there = there and not _shut(supposed[index], resolution)
+            there = there and not _is_in_inactive_warehouse(supposed[index], resolution)
             # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
             # enforces at a scan is a no, because a yes would disclose all of the data.
             allowed = policy.allow and unenforced(policy.obligations, EnforcementPoint.SCAN) is None
@@ -120,7 +120,7 @@ async def weigh(
     return answers
 
 
-def _shut(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
+def _is_in_inactive_warehouse(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
     """Return True if the warehouse is inactive and the check is about a catalog action.
 
     Management continues in inactive warehouses: rights can be granted and read.

@@ -33,7 +33,7 @@ class RepeatableRequest:
     @property
     def scope(self) -> bytes:
         """SHA-256 (32 bytes) of the key together with its principal, method and path."""
-        parts = (self.actor.kind.value, self.actor.id, self.actor.guise, self.method, self.path, str(self.key))
+        parts = (self.actor.kind.value, self.actor.id, self.actor.acting_as, self.method, self.path, str(self.key))
         return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
 
 
@@ -69,7 +69,7 @@ class RecordedSuccess:
                 )
 
 
-class Repetitions(Protocol):
+class IdempotencyStore(Protocol):
     """Stores the successes of requests with idempotency keys."""
 
     async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
@@ -79,7 +79,7 @@ class Repetitions(Protocol):
         """
         ...
 
-    async def give_up(self, claim: Claim) -> None:
+    async def release(self, claim: Claim) -> None:
         """Release the key of a failed attempt. If that fails, nothing is raised, and the claim expires."""
         ...
 

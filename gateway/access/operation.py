@@ -62,7 +62,7 @@ class Audience(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTo:
+class PublicAudience:
     """An audience, and the reason why it needs no relation. SECURITY.md lists every use."""
 
     audience: Audience
@@ -76,7 +76,7 @@ class Operation:
     """
 
     durability: ClassVar[Durability] = Durability.BUFFERED
-    open_to: ClassVar[OpenTo | None] = None
+    open_to: ClassVar[PublicAudience | None] = None
     place: ClassVar[EnforcementPoint | None] = None
     """The place where obligations on a table's data apply, if any. The door refuses the operation if it carries an
     obligation that nothing enforces at this place.
@@ -94,11 +94,11 @@ class Operation:
         """
         return ()
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         """Return further references whose rows the use case needs. They are resolved, but not demanded."""
         return ()
 
-    def whose(self) -> str | None:
+    def target_user(self) -> str | None:
         """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
         return None
 
@@ -153,7 +153,7 @@ class Operation:
         return False
 
     @classmethod
-    def heeds_keys(cls) -> bool:
+    def uses_idempotency_keys(cls) -> bool:
         """Return True if it is done once for each idempotency key."""
         return False
 
@@ -218,7 +218,7 @@ class HttpOperation(Operation, abstract=True):
         return path.startswith(("/catalog/", "/lakekeeper/")) and method not in _READING
 
     @classmethod
-    def heeds_keys(cls) -> bool:
+    def uses_idempotency_keys(cls) -> bool:
         """Return True for changes, and for operations that the same request admits before one."""
         return cls.is_catalog_mutation() or cls.pauses()
 

@@ -120,7 +120,7 @@ class Permit(Generic[OpCo]):
         """All rows behind the references of the operation."""
         return self._resolution
 
-    async def decide_again(self) -> resolved.Resolution:
+    async def revalidate(self) -> resolved.Resolution:
         """Decide the operation again for the same caller, and return the new resolution.
 
         Used if the revision changed since the decision, because rights may have been revoked. Raises the refusal.

@@ -37,7 +37,7 @@ class Preconditions:
         """Return True if read-only maintenance refuses the operation."""
         return self._read_only and operation.pauses()
 
-    def require_open(self, operation: type[Operation]) -> None:
+    def require_not_paused(self, operation: type[Operation]) -> None:
         """Raise the error of read-only maintenance if it refuses the operation."""
         if not self.pauses(operation):
             return
@@ -64,7 +64,7 @@ class Preconditions:
             _require_own(context.actor, each)
             _require_token_for(context.actor, each)
             _require_direct_call(context.actor, each)
-            self.require_open(type(each))
+            self.require_not_paused(type(each))
 
 
 def _require_way(context: RequestContext, operation: Operation) -> None:
@@ -105,11 +105,15 @@ def _require_own(actor: Actor, operation: Operation) -> None:
 
     No handler can confuse the two users then. A caller that acts as a role has no user record of its own.
     """
-    whose = operation.whose()
-    if not operation.is_open(Audience.SELF) or whose is None or any(demand.required for demand in operation.demands()):
+    target_user = operation.target_user()
+    if (
+        not operation.is_open(Audience.SELF)
+        or target_user is None
+        or any(demand.required for demand in operation.demands())
+    ):
         return
-    if whose != actor.id or actor.assumed_role is not None:
-        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+    if target_user != actor.id or actor.assumed_role is not None:
+        raise TypeError(f"{type(operation).__name__} is open to {target_user} alone and not to {actor.id}")
 
 
 def _require_direct_call(actor: Actor, operation: Operation) -> None:

@@ -37,17 +37,17 @@ def refs_of(operations: Sequence[Operation]) -> list[Ref]:
     refs: dict[Ref, None] = {}
     for operation in operations:
         refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
-        refs.update(dict.fromkeys(operation.looks_up()))
+        refs.update(dict.fromkeys(operation.further_refs()))
     return list(refs)
 
 
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
     """Return the object to check; for an absent one a stand-in, so that absence costs the same check."""
     row = resolution.get(ref)
-    return stand_in(ref) if row is None else row.key
+    return placeholder_key(ref) if row is None else row.key
 
 
-def stand_in(ref: Ref) -> ObjectKey:
+def placeholder_key(ref: Ref) -> ObjectKey:
     """Return the key of an object that does not exist, a different one for each reference.
 
     Equal questions are sent once. With one key for all, several absent objects would cost less than several invisible
@@ -67,10 +67,10 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
         return ()
     levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
     missing = range(len(levels) - len(where.namespaces), 0, -1)
-    stand_ins = [ObjectKey(ObjectType.NAMESPACE, f"{UNUSED_ID[:-8]}{level:08x}") for level in missing]
+    placeholder_keys = [ObjectKey(ObjectType.NAMESPACE, f"{UNUSED_ID[:-8]}{level:08x}") for level in missing]
     if where.namespaces:
-        return (*stand_ins, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
-    return (*stand_ins, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
+        return (*placeholder_keys, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
+    return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
 
 
 def inside_of(row: Resolved | None) -> ObjectKey | None:

@@ -31,7 +31,7 @@ class Deadline:
     def __init__(self, timer: asyncio.Timeout | None = None) -> None:
         self._timer = timer
 
-    def let_go(self) -> None:
+    def end_time_limit(self) -> None:
         """End the time limit. Later steps have limits of their own, and their outcome is reported unchanged.
 
         Raises OutOfTime if the time limit has passed and the request is being cancelled.
@@ -158,7 +158,7 @@ class RequestContext:
         answers = bool(self.admitted & served) or (
             self.recorded_success is not None
             and RepeatAnswer in self.admitted
-            and all(operation.heeds_keys() for operation in served)
+            and all(operation.uses_idempotency_keys() for operation in served)
         )
         return answers and all(pending_audit.settled for pending_audit in self.pending_audits)
 

@@ -30,7 +30,7 @@ from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing
-from gateway.governance.principals import principal_of, unless_own
+from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
@@ -159,7 +159,7 @@ class Ctx:
         Raises the error of read-only maintenance, because a claim is a change. Raises 400 for a malformed key, 409
         while the first attempt runs, and 422 for a key that was used with another body.
         """
-        self.services.door.require_open(operation)
+        self.services.door.require_not_paused(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
         if key is None or self.services.repetitions is None:
             return None
@@ -278,7 +278,7 @@ class Ctx:
             identity = msgspec.convert(given, Identity)
         except msgspec.ValidationError:
             raise BadRequestException("principalUser is `<provider>~<subject>`, principalRole a UUID.") from None
-        return unless_own(principal_of(identity), self.actor)
+        return other_principal(principal_of(identity), self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
         """Return a boolean query parameter, or `default` if it is absent. Raises 400 for another value."""

@@ -87,7 +87,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             "status": error_answer.code,
             "message": error_answer.message,
         }
-        _log.info("request.refused", **refused, **_outage_behind(error))
+        _log.info("request.refused", **refused, **_outage_reason(error))
     content, media_type = _in_form_of(request.scope["path"], error_answer, error_id)
     return Response(
         content=content, status_code=error_answer.code, media_type=media_type, headers=_headers(error_answer)
@@ -101,7 +101,7 @@ def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, s
     return body_of(error, error_id), MediaType.JSON.value
 
 
-def _outage_behind(error: Exception) -> dict[str, str]:
+def _outage_reason(error: Exception) -> dict[str, str]:
     """Return the reason of an outage, for the log only; empty for other errors. Clients do not see the dependency."""
     for each in (error, error.__cause__):
         if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
@@ -121,7 +121,7 @@ def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
         case DatabaseUnavailable() | DecisionEngineUnavailable():
             error_answer = unavailable(catalog_mutation)
         case OutOfTime():
-            error_answer = overtime()
+            error_answer = request_timeout()
         case CatalogError():
             error_answer = error
         case HTTPException():
@@ -182,7 +182,7 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
     )
 
 
-def overtime() -> CatalogError:
+def request_timeout() -> CatalogError:
     """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `catalog_error`."""
     return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
 

@@ -26,7 +26,7 @@ def client_manages_storage(header: str | None) -> bool:
     return tokens == {"client-managed"}
 
 
-def adopts(header: str | None) -> bool:
+def parse_adopt_header(header: str | None) -> bool:
     """Return True for `true`, and False for `false` or an absent header. Raises 400 for any other value."""
     match (header or "").strip().lower():
         case "true":

@@ -23,7 +23,7 @@ from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.operation import HttpOperation
 from gateway.access.request_context import Deadline, RequestContext, RequestLocation
 from gateway.access.shares import Lease
-from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalog_mutation, overtime, send_error
+from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalog_mutation, request_timeout, send_error
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
 from gateway.telemetry.calls import Call, Calls
@@ -91,12 +91,12 @@ class Latch(ASGIMiddleware):
             begun = True
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if status < 400 and not _may_leave(method, state, operations):
+                if status < 400 and not _may_be_sent(method, state, operations):
                     status, shut = 500, True
                     _log.error("answer.withheld", path=scope["path"], method=method)
                     await _send_withheld(send)
                     return
-                message["headers"] = _with_own(message["headers"], request_id)
+                message["headers"] = _with_request_headers(message["headers"], request_id)
             if not shut:
                 await send(message)
 
@@ -138,7 +138,7 @@ class Latch(ASGIMiddleware):
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
             error = catalog_error(
-                _too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope)
+                _too_slow() if body.waiting else request_timeout(), catalog_mutation=is_catalog_mutation(scope)
             )
             await send_error(scope, send, error)
 
@@ -214,7 +214,7 @@ def _too_slow() -> RequestTooSlow:
     return RequestTooSlow("The request's body did not arrive in time. Nothing was done.")
 
 
-def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+def _with_request_headers(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response with `x-request-id` and, unless the handler set it, `cache-control`.
 
     No shared cache may store a response that was decided for one caller (LG-DIS-09).
@@ -225,7 +225,7 @@ def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[t
     return [*given, (b"x-request-id", request_id.encode())]
 
 
-def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
+def _may_be_sent(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
     if operations is None:
         # Litestar adds an OPTIONS handler to each path. It returns the allowed methods only.
         return method == "OPTIONS"

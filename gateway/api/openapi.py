@@ -149,7 +149,7 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
     """Describe the headers that the handler reads, and those that the layers around it read."""
     around = [
-        *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `idempotency.py`
+        *((_IDEMPOTENCY_KEY,) if operation.uses_idempotency_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
         "x-request-id",  # `Latch`
     ]
@@ -214,7 +214,7 @@ def _refusals(operations: list[type[HttpOperation]]) -> list[str]:
         # 422: another body under a used idempotency key. 429 replaces 503, which clients read as "state unknown".
         return [*statuses, "408", "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
-    repeats = operations[0].heeds_keys()
+    repeats = operations[0].uses_idempotency_keys()
     return [*statuses, "503", *(["408", "409", "413"] if changes else []), *(["422"] if repeats else [])]
 
 

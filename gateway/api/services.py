@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.access.actor import Actor
 from gateway.access.door import Door
-from gateway.access.idempotency import Repetitions
+from gateway.access.idempotency import IdempotencyStore
 from gateway.access.shares import Shares
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -99,7 +99,7 @@ class Services:
     namespace_moves: NamespaceMoves
     protection: Protection
     met: set[str]
-    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.meet`."""
+    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.register_caller`."""
     reports: Reports
     swagger_ui: bool = True
     """True if Swagger UI and the OpenAPI documents are served."""
@@ -107,5 +107,5 @@ class Services:
     """True if the page `/ui` is served."""
     sign_in: Callable[[], Awaitable[SignIn | None]] | None = None
     """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
-    repetitions: Repetitions | None = None
+    repetitions: IdempotencyStore | None = None
     """The store of idempotency keys; None if keys are disabled."""

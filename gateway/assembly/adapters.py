@@ -61,7 +61,7 @@ async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack,
     stack.push_async_callback(database.close)
     if not anywhere:
         async with database.read() as connection:
-            await servers.require_home(connection)
+            await servers.require_same_database(connection)
     return database
 
 

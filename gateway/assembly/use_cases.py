@@ -133,9 +133,9 @@ def build_services(
     engines = EnginesByToken(settings.trusted_engines)
 
     async def verify(token: str) -> VerifiedToken:
-        if provisioning.claims_to_be_one(token):
+        if provisioning.has_token_type(token):
             raise AuthenticationFailed("a token for provisioning opens /scim/v2 and nothing else")
-        return await (delegated if delegated.claims_to_be_one(token) else identity.router).verify(token)
+        return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:
         return _actor_of(token, instance_admins, engines)
@@ -147,7 +147,7 @@ def build_services(
 
     async def authenticate_provisioner(header_values: list[bytes]) -> Actor:
         token = bearer_token(header_values)
-        if not provisioning.claims_to_be_one(token):
+        if not provisioning.has_token_type(token):
             return actor_of(await verify(token))
         return _provisioner(await provisioning.verify(token, provisioning_tokens))
 

@@ -37,7 +37,7 @@ attempt.
 _MOST_CONTENDED = 1000
 
 
-class LostRace(Exception):
+class CommitConflict(Exception):
     """Another commit updated the pointer first. Nothing was changed."""
 
 
@@ -92,7 +92,7 @@ class CommitQueue:
         self._contended.update(dict.fromkeys(ids, time.monotonic()))
 
 
-async def retry_lost_races(
+async def retry_conflicts(
     queue: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]
 ) -> Answer:
     """Return the result of the first attempt that loses no race. `attempt` receives True if it has to read the row
@@ -106,7 +106,7 @@ async def retry_lost_races(
         for number in range(_ATTEMPTS):
             try:
                 return await attempt(reread)
-            except LostRace:
+            except CommitConflict:
                 queue._mark_contended(ids)
                 reread = True
                 if not exclusive:
@@ -122,8 +122,8 @@ async def determine_outcome(
 ) -> None:
     """Return if the change of `id` from version `from_version` to the metadata file `written` was committed.
 
-    Raises LostRace if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the database
-    is unavailable, or the object has changed again and keeps no log of its metadata files.
+    Raises CommitConflict if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the
+    database is unavailable, or the object has changed again and keeps no log of its metadata files.
     """
     try:
         async with database.transaction() as connection:
@@ -136,7 +136,7 @@ async def determine_outcome(
         return
     if now is None or now.version > from_version:
         raise _unknown_outcome() from unknown
-    raise LostRace from unknown
+    raise CommitConflict from unknown
 
 
 def _unknown_outcome() -> CommitStateUnknownException:

@@ -114,7 +114,7 @@ class Credentials:
         return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
-    def without_keys(warehouse: ResolvedWarehouse) -> VendResult:
+    def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:
         """Return the region and endpoint of the store, for a client that has its own keys."""
         return _location_only(stored_profile(warehouse.profile), "the client manages its own credentials")
 
@@ -202,7 +202,7 @@ class Credentials:
                 seconds=seconds,
                 session=SessionIdentity(
                     principal=permit.actor.id,
-                    role=permit.actor.guise or None,
+                    role=permit.actor.acting_as or None,
                     context=permit.actor.groups_digest + permit.obligations.fingerprint.hex(),
                 ),
                 just_before=still_allowed,

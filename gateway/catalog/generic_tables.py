@@ -122,7 +122,7 @@ class GenericTables(TableCollection):
         if vend is not None:
             vended_result = await self._credentials.for_generic_table(vend)
         elif permit.holds(Can.READ_DATA, ref):
-            vended_result = self._credentials.without_keys(row.warehouse)
+            vended_result = self._credentials.without_credentials(row.warehouse)
         else:
             vended_result = VendResult({})
         return _answer(ref.identifier, row.format, row.location, document, vended_result)
@@ -145,7 +145,7 @@ class GenericTables(TableCollection):
             pending = await drop_tabular(
                 connection, permit, row, operation.table.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _document(
         self, permit: Permit[LoadGenericTable] | Permit[DropGenericTable], row: ResolvedGenericTable
@@ -211,7 +211,7 @@ class GenericTables(TableCollection):
                 format=permit.operation.request.format,
             )
             pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
 
 def _name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:

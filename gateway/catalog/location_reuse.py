@@ -91,7 +91,7 @@ async def take_location(
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     await _refuse_folder_of_namespace(connection, permit, location)
-    await retired_locations.taken_in(connection, location.text, location.overlap_key)
+    await retired_locations.remove_reused(connection, location.text, location.overlap_key)
     return claim.owner
 
 
@@ -105,7 +105,7 @@ async def _recorded_claim(
 ) -> Claim | None:
     """Return the claim by the catalog's records, or None if the file is in no location that the caller owned."""
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
-    place = await retired_locations.last_place(connection, above, user=permit.actor.id, replaced=replaced)
+    place = await retired_locations.last_location(connection, above, user=permit.actor.id, replaced=replaced)
     warehouse_id = permit.operation.namespace.warehouse_id
     if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
         return None

@@ -130,7 +130,7 @@ class Namespaces:
                 above=above,
                 warehouse_id=warehouse.id,
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
 
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
@@ -157,7 +157,7 @@ class Namespaces:
                 return await drop_empty(connection, permit)
 
         pending = await retry_serialization(attempt)
-        await self._delivery.deliver_or_leave(_deliver_first(pending))
+        await self._delivery.deliver_or_defer(_deliver_first(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
         """Set and remove properties. A key in both lists is an error of status 422 (REST specification). The location

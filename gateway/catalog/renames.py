@@ -111,7 +111,7 @@ class Renames:
         to: ResolvedNamespace,
         destination: TableIdentifier,
     ) -> Steps:
-        await namespaces.hold(connection, moved.namespace, to)
+        await namespaces.lock_shared(connection, moved.namespace, to)
         now = await tables.lock(connection, moved.id)
         if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
             raise _not_found(moved, source)

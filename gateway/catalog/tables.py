@@ -128,7 +128,7 @@ class Tables(TableCollection):
         if vend is not None:
             vended_result = await self._credentials.for_load(vend)
         elif may_read_data(permit):
-            vended_result = self._credentials.without_keys(table.warehouse)
+            vended_result = self._credentials.without_credentials(table.warehouse)
         else:
             vended_result = VendResult({})
         text = document.text
@@ -151,7 +151,7 @@ class Tables(TableCollection):
             raise permit.operation.hidden(permit.operation.table)
         return document
 
-    async def restage(
+    async def load_staged(
         self,
         permit: Permit[CreateTable],
         vend: Permit[VendCreationCredentials] | None,
@@ -196,7 +196,7 @@ class Tables(TableCollection):
             pending = await drop_tabular(
                 connection, permit, table, operation.table.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
         """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""
@@ -256,7 +256,7 @@ class Tables(TableCollection):
                     payload={},
                     in_seconds=STAGED_SECONDS,
                 )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
 
 def owns_its_files(document: bytes) -> bool:

@@ -14,7 +14,7 @@ from gateway.access.relations import Can
 from gateway.db import delegations
 from gateway.db.engine import Database
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
-from gateway.identity.delegated import DelegatedTokens, IssuedToken, TooMuchToCarry
+from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
 
 _PLACES: Final = 100
 
@@ -55,7 +55,7 @@ class TokenExchange:
                 not_after=subject.not_after,
                 subject_proven=permit.operation.proven,
             )
-        except TooMuchToCarry:
+        except TokenTooLarge:
             raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None
         if issued.seconds == 0:
             raise UnfitSubject("the subject token has expired")

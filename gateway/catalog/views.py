@@ -19,7 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
+from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
@@ -146,7 +146,7 @@ class Views:
         async def attempt(must_reread: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
 
-        return await retry_lost_races(self._queue, [first.id], attempt)
+        return await retry_conflicts(self._queue, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
@@ -162,7 +162,7 @@ class Views:
             pending = await drop_tabular(
                 connection, permit, view, operation.view.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def insert(
         self,
@@ -197,7 +197,7 @@ class Views:
                 staged_by=None,
             )
             pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
         request = permit.operation.request
@@ -205,7 +205,7 @@ class Views:
         if document is None:
             raise NoSuchViewException.of(permit.operation.view.identifier)
         if document.metadata_location != view.metadata_location:
-            raise LostRace
+            raise CommitConflict
 
         def applied() -> ViewCommitOutcome:
             before = decode_stored_view_metadata(document.text)
@@ -249,7 +249,7 @@ class Views:
                 metadata_location=written[0],
                 metadata=written[1],
             ):
-                raise LostRace
+                raise CommitConflict
             await _record_for_cleanup(connection, view)
             if location.text != view.location:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)

@@ -56,7 +56,7 @@ def login(issuer: str | None, client_id: str | None) -> None:
     login = _stored_login(issuer, client_id)
     # Without the lock, a running renewal of an older login would replace this one.
     with _exit_on_token_errors(), login.locked(seconds=_WAIT):
-        login.keep(tokens)
+        login.store(tokens)
     click.echo("You are logged in; `lakegate token` prints your token for clients.")
 
 
@@ -85,12 +85,12 @@ def token(issuer: str | None, client_id: str | None) -> None:
                 tokens = _tokens_of(login)
                 if _ends(tokens):
                     tokens = _renewed(tokens, issuer, client_id, scope)
-                    login.keep(tokens)
+                    login.store(tokens)
     click.echo(tokens.access_token)
 
 
 def _tokens_of(login: StoredLogin) -> Tokens:
-    tokens = login.kept()
+    tokens = login.stored()
     if tokens is None:
         raise click.ClickException("you are not logged in; `lakegate login` does it")
     return tokens
@@ -149,14 +149,14 @@ def _keyring() -> Keyring | None:
 @contextmanager
 def _exit_on_token_errors() -> Iterator[None]:
     """Context manager. End the command with a message if the tokens cannot be read or stored."""
-    from gateway.identity.file_lock import StillBusy
-    from gateway.identity.kept_tokens import KeyringRefused
+    from gateway.identity.file_lock import LockTimeout
+    from gateway.identity.kept_tokens import KeyringError
 
     try:
         yield
-    except KeyringRefused as refused:
+    except KeyringError as refused:
         raise click.ClickException(f"{refused}, and your login may be in it; unlock it, or log in again") from None
-    except StillBusy:
+    except LockTimeout:
         raise click.ClickException(
             f"another lakegate command has been at this login for {_WAIT:.0f} seconds; try again when it has ended"
         ) from None

@@ -142,12 +142,12 @@ def _require_user(user_id: str) -> None:
     """Raise click.UsageError if this is no user id. Such an id would let no user bootstrap the server."""
     import msgspec
 
-    from gateway.access.tuples import require_fitting
+    from gateway.access.tuples import require_valid_in_tuples
     from gateway.iceberg.errors import CatalogError
 
     provider, tilde, subject = user_id.partition("~")
     try:
-        require_fitting(user_id)
+        require_valid_in_tuples(user_id)
     except (CatalogError, msgspec.ValidationError) as unfit:
         raise click.UsageError(str(unfit)) from None
     if not (provider and tilde and subject):

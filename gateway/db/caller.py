@@ -143,7 +143,7 @@ CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(serv
 ONLY_CLOCK = DirectRead(CLOCK)
 
 
-def beside_the_clock(query: Select[Any]) -> Select[Any]:
+def with_database_time(query: Select[Any]) -> Select[Any]:
     """Left-join the query to `CLOCK`, so that the result has a row with the time when the query finds nothing."""
     found = query.subquery("found")
     clock = CLOCK.subquery("clock")

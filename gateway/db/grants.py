@@ -50,14 +50,14 @@ _AT_ONCE = 1_000
 
 
 class Change(IntEnum):
-    """The effect of `give`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
+    """The effect of `grant`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
 
     NOTHING = 0
     GIVEN = 1
     SHORTENED = 2
 
 
-async def give(
+async def grant(
     connection: AsyncConnection,
     *,
     privilege: Privilege,
@@ -109,7 +109,7 @@ async def _move_time_boxes(connection: AsyncConnection) -> None:
     await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
-async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
+async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
     """Lock an object against deletion until this transaction ends. Return False if it does not exist.
 
     With `kept`, a dropped table or view that can be restored counts as existing. A column is locked with its table.
@@ -136,7 +136,7 @@ async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 
 
-async def take(
+async def revoke(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
 ) -> bool:
     """Revoke a grant of all grantors. Return False if none was live."""
@@ -148,10 +148,10 @@ async def take(
     return any(row.live for row in gone)
 
 
-async def give_users(
+async def grant_to_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """Grant a privilege to many users, as `give` does, without expiry and reason.
+    """Grant a privilege to many users, as `grant` does, without expiry and reason.
 
     Rows of the same grantor with an expiry or a reason are replaced.
     """
@@ -172,10 +172,10 @@ async def give_users(
     await _move_time_boxes(connection)
 
 
-async def take_users(
+async def revoke_from_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """Revoke a privilege from many users, as `take` does."""
+    """Revoke a privilege from many users, as `revoke` does."""
     where = (
         "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
         "and g.object_type = :object_type and g.object_id = :object_id"
@@ -193,7 +193,7 @@ async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = Fals
     return (await connection.execute(statement)).all()
 
 
-async def shorten(
+async def set_expiry(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
 ) -> bool:
     """Set the expiry of a grant to `until`, a time in the future, for all grantors.

@@ -17,7 +17,7 @@ _log = structlog.get_logger("db.idempotency")
 
 
 class Idempotency:
-    """Implements `gateway.access.idempotency.Repetitions`.
+    """Implements `gateway.access.idempotency.IdempotencyStore`.
 
     `keep_seconds` is the advertised lifetime plus a grace period. `lease_seconds` is the time after which the key of a
     killed attempt is free. It exceeds the time limit of a request. The change of an attempt whose lease ended is
@@ -39,7 +39,7 @@ class Idempotency:
         another.
         """
         attempt = uuid7()
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             row = await idempotency_claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
         if row is None:
             return Claim(request.scope, attempt, self._keep_seconds)
@@ -51,11 +51,11 @@ class Idempotency:
             )
         return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 
-    async def give_up(self, claim: Claim) -> None:
+    async def release(self, claim: Claim) -> None:
         """Release the key. If the database does not answer, the key is released when the lease ends."""
         try:
             async with self._database.read() as connection:
-                await idempotency_claims.give_up(connection, claim)
+                await idempotency_claims.release(connection, claim)
         except (DatabaseUnavailable, CommitUnknown) as left:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 

@@ -44,7 +44,7 @@ async def claim(
     """Claim the key. Return None if it was claimed, else the existing row.
 
     The key of an attempt without a result is free after the lease, the key of a success after its lifetime. The row is
-    then overwritten. Use a connection in autocommit mode (`Database.by_itself`).
+    then overwritten. Use a connection in autocommit mode (`Database.autocommit`).
     """
     values = {
         "scope": request.scope,
@@ -91,7 +91,7 @@ async def fulfil(connection: AsyncConnection, claim: Claim, *, status: int, deta
 _GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :attempt and status is null")
 
 
-async def give_up(connection: AsyncConnection, claim: Claim) -> None:
+async def release(connection: AsyncConnection, claim: Claim) -> None:
     """Release the key of an attempt that changed nothing."""
     await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
 

@@ -65,12 +65,12 @@ async def guard_last_admin(
         yield
         return
     await connection.execute(_LOCK)
-    before = await anybody(connection)
+    before = await has_administrator(connection)
     yield
-    if before and not await anybody(connection):
+    if before and not await has_administrator(connection):
         raise LastAdminRemoved
 
 
-async def anybody(connection: AsyncConnection) -> bool:
+async def has_administrator(connection: AsyncConnection) -> bool:
     """Return True if the server has an administrator."""
     return bool((await connection.execute(_HAS_ADMIN, {"offices": _ADMIN_PRIVILEGES})).scalar_one())

@@ -76,7 +76,7 @@ async def lock(
     id, warehouse_id = at.id, at.warehouse.id
     await lock_subtrees(connection, warehouse_id)
     if parent is not None:
-        await spaces.hold(connection, parent)
+        await spaces.lock_shared(connection, parent)
     found = select(namespaces).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
     row = (await connection.execute(found.with_for_update())).one_or_none()
     if row is None or not spaces.is_still(row, at):
@@ -137,7 +137,7 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
         await connection.execute(_MOVE, values)
     moved = ObjectKey(ObjectType.NAMESPACE, str(subtree.id))
     if not subtree.reparented:
-        return await outbox.left_of_moves(connection, moved)
+        return await outbox.pending_of_moves(connection, moved)
     warehouse = str(subtree.warehouse_id)
     before = path_above(project_id, warehouse, [str(id) for id in subtree.ancestors])
     after = path_above(project_id, warehouse, [str(id) for id in above])

@@ -43,7 +43,7 @@ async def record_new(
     They are the edge, the ownership, and `traverse` on every container above.
     """
     owner = owner or owner_of_new(actor)
-    await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
+    await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
     keys = [
         TupleKey(parent, "parent", created),
         TupleKey(owner, Privilege.OWNERSHIP.value, created),
@@ -60,7 +60,7 @@ _EDGE_TO_PARENT = {
 """The relation to the parent, if it is not `parent`."""
 
 
-async def record_gone(
+async def record_deleted(
     connection: AsyncConnection,
     gone: ObjectKey,
     parent: ObjectKey,
@@ -72,7 +72,7 @@ async def record_gone(
     """End the grants on a deleted object and enqueue its tuples for deletion.
 
     `by` is the principal that deleted it, for the history. The grants that a deleted role holds are ended by
-    `record_principal_gone`.
+    `record_principal_deleted`.
     """
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
     if gone.type in managed_access.FLAGGED:
@@ -82,7 +82,7 @@ async def record_gone(
     return await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id)
 
 
-async def record_principal_gone(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
+async def record_principal_deleted(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
     """End all grants of a deleted user or role and enqueue their tuples for deletion.
 
     Call it after the row of the user or role is deleted: then no new grant can be made.
@@ -91,15 +91,15 @@ async def record_principal_gone(connection: AsyncConnection, principal: Principa
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_own_grants_gone(
+async def record_created_grants_ended(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
-    """As `record_principal_gone`, for the grants that the user got by creating objects up to the time `until`."""
+    """As `record_principal_deleted`, for the grants that the user got by creating objects up to the time `until`."""
     keys = await _required_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_held_back(
+async def record_suspended(
     connection: AsyncConnection, user_id: str, *, inactive: bool, own: bool = False
 ) -> list[Pending]:
     """Enqueue the tuples of all grants of a user: absent while the user is `inactive`, else as the grants require.

@@ -39,12 +39,12 @@ class PendingFiles:
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
         """Record files before they are written. Raises DatabaseUnavailable; then none may be written."""
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             await add(connection, warehouse_id, locations)
 
     async def noted(self, location: str) -> bool:
         """Return True if a file is recorded: it will be deleted, or no pointer names it yet."""
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             return (await connection.execute(_NOTED, {"location": location})).first() is not None
 
     async def keep(self, location: str) -> None:
@@ -52,13 +52,13 @@ class PendingFiles:
 
         It waits for a sweeper that has locked the row; then the row and the file are gone.
         """
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             await connection.execute(_KEEP, {"location": location})
 
     async def forget(self, locations: Sequence[str]) -> None:
         """Delete the rows of deleted files. If the database does not answer, the sweeper deletes them later."""
         try:
-            async with self._database.by_itself() as connection:
+            async with self._database.autocommit() as connection:
                 await forget(connection, locations)
         except DatabaseUnavailable as left:
             _log.warning("pending_files.left", files=list(locations), reason=str(left))

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import (
+    AbsentLocation,
     Excerpt,
     Resolution,
     Resolved,
@@ -24,11 +25,10 @@ from gateway.access.resolved import (
     ResolvedServer,
     ResolvedTable,
     ResolvedView,
-    Whereabouts,
     project_of,
 )
-from gateway.db.absent import read_places, says_where
-from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, beside_the_clock, caller_of
+from gateway.db.absent import names_its_path, read_absent_locations
+from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of, with_database_time
 from gateway.db.engine import Database
 from gateway.db.excerpts import excerpts_of
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
@@ -49,7 +49,7 @@ class DatabaseResolver:
         An object in an inactive warehouse has a row: the door decides if the operation needs an active one.
         """
         found: dict[refs.Ref, Resolved] = {}
-        absent: dict[refs.Ref, Whereabouts] = {}
+        absent: dict[refs.Ref, AbsentLocation] = {}
         caller_parameters = caller_of(caller)
         clock: AnyRow | None = None
         kinds: dict[Lookup, list[refs.Ref]] = {}
@@ -68,7 +68,7 @@ class DatabaseResolver:
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, caller_parameters)
                     # Read also if nothing is absent, so that an absent object takes no more time.
-                    places = await read_places(connection, some) if says_where(some[0]) else {}
+                    places = await read_absent_locations(connection, some) if names_its_path(some[0]) else {}
                 found.update(several)
                 absent.update({ref: where for ref, where in places.items() if ref not in several})
             clock = clock or row
@@ -128,7 +128,7 @@ def _in_question(
     by_group: Sequence[str],
     requested: Sequence[refs.Ref],
     found: Mapping[refs.Ref, Resolved],
-    absent: Mapping[refs.Ref, Whereabouts],
+    absent: Mapping[refs.Ref, AbsentLocation],
 ) -> tuple[tuple[str, str], ...]:
     """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
 
@@ -156,7 +156,7 @@ async def _read_several(
     requested = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
     labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
     parameters = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(requested))))
-    rows: Sequence[AnyRow] = (await connection.execute(beside_the_clock(parameters), caller_parameters)).all()
+    rows: Sequence[AnyRow] = (await connection.execute(with_database_time(parameters), caller_parameters)).all()
     by_key = {tuple(row[-len(columns) :]): row for row in rows}
     found: dict[refs.Ref, Resolved] = {}
     for ref, key in zip(some, requested, strict=True):
@@ -173,9 +173,9 @@ def _is_below_requested(ref: refs.Ref, row: Resolved) -> bool:
     return ref.warehouse_id in (None, row.warehouse.id)
 
 
-def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, Whereabouts]:
+def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
     where = getattr(row, "absent", None)
-    return {} if where is None else {ref: Whereabouts(where[0], tuple(map(UUID, where[1])))}
+    return {} if where is None else {ref: AbsentLocation(where[0], tuple(map(UUID, where[1])))}
 
 
 def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:

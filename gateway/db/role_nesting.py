@@ -140,7 +140,7 @@ async def admin_privileges(connection: AsyncConnection, role_id: str) -> list[tu
     return [(Privilege(row.privilege), ObjectKey(ObjectType(row.object_type), row.object_id)) for row in rows]
 
 
-async def leads_to_the_server(connection: AsyncConnection, role_id: str) -> bool:
+async def administers_server(connection: AsyncConnection, role_id: str) -> bool:
     """Return True if the role, or a role that contains it, holds an administrative privilege on the server."""
     return any(on.type is ObjectType.SERVER for _, on in await admin_privileges(connection, role_id))
 

@@ -44,7 +44,7 @@ async def create(connection: AsyncConnection, *, role_id: UUID, provider_id: str
     )
 
 
-async def is_kept(connection: AsyncConnection, role_id: UUID) -> bool:
+async def is_provisioned(connection: AsyncConnection, role_id: UUID) -> bool:
     """Return True if the role is a group of a provider."""
     found = select(scim_groups.c.role_id).where(scim_groups.c.role_id == role_id)
     return (await connection.execute(found)).one_or_none() is not None

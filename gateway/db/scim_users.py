@@ -86,7 +86,7 @@ async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRo
     return await get(connection, provider_id, id)
 
 
-async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
+async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
     """Return True if a provider keeps the user, and lock the user's row, if any, until the transaction ends."""
     # Two statements: the second one sees the changes of a transaction for which the first one waited.
     await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())

@@ -78,7 +78,7 @@ async def page(
         # Deleted entities have no grants, so no grant makes their tasks visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
     if filter.holders is not None:
-        conditions.append(_spoken_for(filter.holders))
+        conditions.append(_visible_by_grants(filter.holders))
     if after is not None:
         position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
         conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
@@ -94,7 +94,7 @@ async def get(
     return {row.id: row for row in await connection.execute(statement)}
 
 
-async def kept(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
+async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
     """Return the ids of those tables, views and generic tables that exist, dropped or not, but not staged."""
     statement = select(tables.c.id).where(
         tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
@@ -183,7 +183,7 @@ def named_queue(name: str) -> Queue | None:
     return Queue(name) if name in list(Queue) else None
 
 
-def _spoken_for(holders: Holders) -> ColumnElement[bool]:
+def _visible_by_grants(holders: Holders) -> ColumnElement[bool]:
     """Match tasks of entities on which, or above which, one of them holds a grant. An additional task costs only a
     check.
     """

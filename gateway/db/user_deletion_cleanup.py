@@ -24,7 +24,7 @@ from gateway.db import outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_held_back, record_own_grants_gone, record_principal_gone
+from gateway.db.ownership import record_created_grants_ended, record_principal_deleted, record_suspended
 from gateway.db.schema.outbox import outbox as outbox_table
 from gateway.db.schema.pending_user_deletions import pending_user_deletions
 
@@ -49,11 +49,11 @@ async def record_deletion(connection: AsyncConnection, user: Principal, *, by: s
 
     They include those of an earlier deletion. Call it after the user's row is deleted.
     """
-    await record_principal_gone(connection, user, by=by)
+    await record_principal_deleted(connection, user, by=by)
     values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
     noted = insert(pending_user_deletions).values(user_id=user.id, **values)
     await connection.execute(noted.on_conflict_do_update(index_elements=["user_id"], set_=values))
-    return await outbox.left_of_user(connection, user.id)
+    return await outbox.pending_of_user(connection, user.id)
 
 
 async def expected(connection: AsyncConnection, user_id: str) -> bool:
@@ -69,7 +69,7 @@ async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence
     return (await connection.execute(select(pending_user_deletions.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
 
 
-async def take_away(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
+async def revoke_created(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
     """End the grants that these deleted users got from their own transactions in flight.
 
     Call it after the delivery of the deletions. The revisions have then changed, so a transaction that begins later is
@@ -82,7 +82,7 @@ async def take_away(database: Database, delivery: TupleDelivery, users: Sequence
     in_force = {"in_force_at": func.coalesce(pending_user_deletions.c.in_force_at, func.clock_timestamp())}
     async with database.transaction() as connection:
         await connection.execute(update(pending_user_deletions).where(_named(users)).values(in_force))
-    all_ended = await _earlier_ones_ended(database)
+    all_ended = await _wait_for_transactions(database)
     if not all_ended:
         _log.warning("latecomers.not_waited_for", users=len(users))
     async with database.transaction() as connection:
@@ -90,14 +90,14 @@ async def take_away(database: Database, delivery: TupleDelivery, users: Sequence
         held = select(pending_user_deletions).where(_named(users), pending_user_deletions.c.in_force_at.is_not(None))
         for row in (await connection.execute(held.order_by(pending_user_deletions.c.user_id).with_for_update())).all():
             user = Principal(PrincipalType.USER, row.user_id)
-            pending += await record_own_grants_gone(connection, user, until=row.in_force_at, by=row.deleted_by)
+            pending += await record_created_grants_ended(connection, user, until=row.in_force_at, by=row.deleted_by)
             if all_ended:
                 await connection.execute(delete(pending_user_deletions).where(_named([row.user_id])))
     await delivery.deliver(pending)
 
 
-async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
-    """Run `take_away` for deletions that did not finish because of an outage or a killed process.
+async def revoke_due(database: Database, delivery: TupleDelivery) -> None:
+    """Run `revoke_created` for deletions that did not finish because of an outage or a killed process.
 
     Deletions that are not yet in force are left for later. Raises the same errors.
     """
@@ -112,18 +112,18 @@ async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
     )
     async with database.read() as connection:
         users = (await connection.execute(due)).scalars().all()
-    await take_away(database, delivery, users)
+    await revoke_created(database, delivery, users)
 
 
-async def hold_back(database: Database, delivery: TupleDelivery, user_id: str) -> None:
+async def suspend_grants(database: Database, delivery: TupleDelivery, user_id: str) -> None:
     """Suspend the grants that a deactivated user got from their own transactions in flight. The grants stay.
 
-    Call it after the delivery of the deactivation, for the reason and with the errors of `take_away`.
+    Call it after the delivery of the deactivation, for the reason and with the errors of `revoke_created`.
     """
-    if not await _earlier_ones_ended(database):
+    if not await _wait_for_transactions(database):
         _log.warning("latecomers.not_waited_for", users=1)
     async with database.transaction() as connection:
-        pending = await record_held_back(connection, user_id, inactive=True, own=True)
+        pending = await record_suspended(connection, user_id, inactive=True, own=True)
     await delivery.deliver(pending)
 
 
@@ -131,7 +131,7 @@ def _named(users: Sequence[str]) -> ColumnElement[bool]:
     return pending_user_deletions.c.user_id.in_(users)
 
 
-async def _earlier_ones_ended(database: Database) -> bool:
+async def _wait_for_transactions(database: Database) -> bool:
     """Wait until every transaction that is in flight now has ended. Return False if one still runs after five
     seconds.
     """

@@ -27,7 +27,7 @@ _OUTSIDE = frozenset({ObjectType.SERVER, ObjectType.PROJECT, ObjectType.ROLE, Ob
 
 
 @dataclass(frozen=True, slots=True)
-class _Circle:
+class _KeyScope:
     """The part of the cache key that all questions of a request share. Requests share answers only if it is equal."""
 
     revision: UUID
@@ -39,7 +39,7 @@ class _Circle:
     groups: str
 
 
-_Key = tuple[_Circle, UUID | None, Can, ObjectKey]
+_Key = tuple[_KeyScope, UUID | None, Can, ObjectKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class CachedRelationships:
         """Return one answer per question, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
-        circle = _Circle(
+        circle = _KeyScope(
             pin.revision,
             pin.time_boxes,
             self._model_id(),
@@ -119,7 +119,7 @@ class CachedRelationships:
                     self._allows[circle, question.within, question.relation, question.object] = allow
         return [question in known or question in allowed for question in questions]
 
-    def _knows(self, circle: _Circle, question: Question, now: datetime) -> bool:
+    def _knows(self, circle: _KeyScope, question: Question, now: datetime) -> bool:
         if not _is_cacheable(question):
             return False
         allow = self._allows.get((circle, question.within, question.relation, question.object))

@@ -99,14 +99,14 @@ class FgaClient:
         return self._model_id
 
     def use_model(self, model_id: str) -> None:
-        """Use this model from the next call on, and end `withhold`. Calls in progress finish with their model.
+        """Use this model from the next call on, and end `block_checks`. Calls in progress finish with their model.
 
         Raises ValueError if the id is not a ULID.
         """
         _require_ulid("model", model_id)
         self._model_id, self._withheld = model_id, None
 
-    def withhold(self, reason: str) -> None:
+    def block_checks(self, reason: str) -> None:
         """Make every check and `ping` raise DecisionEngineUnavailable with `reason`, until `use_model` is called."""
         self._withheld = reason
 

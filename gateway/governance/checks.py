@@ -20,7 +20,7 @@ from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, Resolved
 from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import first_checks, hidden
 from gateway.governance.principals import actor_of
-from gateway.obligations.columns import Inexpressible, columns_of
+from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
@@ -33,7 +33,7 @@ class Checks:
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""
         check = permit.operation.check
-        (allowed,) = await self._door.hypothetical_checks.would(
+        (allowed,) = await self._door.hypothetical_checks.evaluate(
             permit, [_supposed(check, permit.actor, permit.resolution)]
         )
         allowed = allowed and check.on not in await self._ownerless(permit, [check])
@@ -70,7 +70,7 @@ class Checks:
         unseen = await self._unseen(permit, supposed, left)
         left = [index for index in left if index not in unseen]
         unanswered = [supposed[index] for index in left]
-        answers = dict(zip(left, await self._door.hypothetical_checks.would(permit, unanswered), strict=True))
+        answers = dict(zip(left, await self._door.hypothetical_checks.evaluate(permit, unanswered), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         allowed = [
             index in seen_whole or answers.get(index, False) or index in columns
@@ -147,7 +147,7 @@ class Checks:
                 whole.append([index for index in some if _there(permit, permit.operation.checks[index])])
                 about = permit.actor if principal is None else actor_of(principal)
                 unanswered.append(HypotheticalCheck(about, Can.LIST_EVERYTHING, namespace))
-        answers = await self._door.hypothetical_checks.would(permit, unanswered) if unanswered else []
+        answers = await self._door.hypothetical_checks.evaluate(permit, unanswered) if unanswered else []
         return frozenset(index for there, yes in zip(whole, answers, strict=True) if yes for index in there)
 
     @staticmethod
@@ -200,7 +200,7 @@ def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
     """
     try:
         return columns_of(excerpt.text).readable_by_name(fields)
-    except Inexpressible:
+    except RestrictionNotExpressible:
         return []
 
 

@@ -56,7 +56,7 @@ class UserSynchronized(CatalogError, code=409):
 
 
 @contextmanager
-def last_admin_kept() -> Iterator[None]:
+def require_remaining_admin() -> Iterator[None]:
     """Convert LastAdminRemoved in the block to LastServerAdmin."""
     try:
         yield
@@ -163,7 +163,7 @@ class RevocationPending(CatalogError, code=503):
 
 
 @contextmanager
-def pending_when_out(message: str) -> Iterator[None]:
+def pending_during_outage(message: str) -> Iterator[None]:
     """Context manager. Raise RevocationPending for an outage; the recorded revocation is delivered later."""
     try:
         yield

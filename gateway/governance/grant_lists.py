@@ -124,7 +124,7 @@ class GrantLists:
         on = permit.operation.on
         privileges = GRANTABLE[on.type]
         hypothetical = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
-        answers = await self._door.hypothetical_checks.would(permit, hypothetical)
+        answers = await self._door.hypothetical_checks.evaluate(permit, hypothetical)
         return [
             GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
             for privilege, allowed in zip(privileges, answers, strict=True)

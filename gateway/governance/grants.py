@@ -40,7 +40,7 @@ from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
+from gateway.db.role_nesting import MAX_DEPTH, administers_server, nesting
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -50,10 +50,10 @@ from gateway.governance.errors import (
     RoleNotManuallyAssignable,
     TupleAlreadyExists,
     TupleNotFound,
-    last_admin_kept,
-    pending_when_out,
+    pending_during_outage,
+    require_remaining_admin,
 )
-from gateway.governance.grant_requests import LAST_END, require_to_come
+from gateway.governance.grant_requests import LAST_END, require_future
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.obligations.columns import Columns
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
@@ -122,10 +122,10 @@ class Grants:
             async with self._database.read() as connection:
                 columns = await columns_for(connection, permit.operation, row)
         key = object_of(permit.operation, row, columns, dropped=not change.writes)
-        require_to_come(change.writes, permit.resolution.now)
-        await self._refuse_what_outlives_the_right(permit, change.writes)
+        require_future(change.writes, permit.resolution.now)
+        await self._refuse_longer_expiry(permit, change.writes)
         given, lost = await retry_serialization(lambda: self._record(permit, change, row, columns, key, strict=strict))
-        await self._answer_when_so(given, lost)
+        await self._answer_when_delivered(given, lost)
 
     async def _record(
         self,
@@ -141,7 +141,7 @@ class Grants:
 
         Grants on a dropped object that can be restored may be revoked, and new ones are refused.
         """
-        with last_admin_kept():
+        with require_remaining_admin():
             return await self._recorded(permit, change, row, columns, key, strict=strict)
 
     async def _recorded(
@@ -163,18 +163,18 @@ class Grants:
             # Serialize changes of one object's grants. Two requests that list the same grants in another order would
             # deadlock.
             await grants.lock_object(connection, key)
-            if not await grants.hold_object(connection, key, kept=not change.writes):
+            if not await grants.lock_object_shared(connection, key, kept=not change.writes):
                 raise not_found(change.on)
             # Lock the containers before any grant row changes. A namespace move also locks namespaces before grants, so
             # the two cannot deadlock.
-            above = await _above_now(connection, row)
+            above = await _reread_containers(connection, row)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, key, change.writes)
-            await _refuse_members_of_others(connection, key, change.writes)
+            await _refuse_provisioned_members(connection, key, change.writes)
             if change.writes and key.type is ObjectType.ROLE:
                 await refuse_escalation(connection, key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
-                taken = await grants.take(
+                taken = await grants.revoke(
                     connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
                 )
                 if strict and not taken:
@@ -184,7 +184,7 @@ class Grants:
             if strict:
                 await _refuse_given(connection, key, change.writes)
             for entry in change.writes:
-                done = await grants.give(
+                done = await grants.grant(
                     connection,
                     privilege=entry.privilege,
                     principal=entry.principal,
@@ -203,7 +203,7 @@ class Grants:
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
         return given, lost
 
-    async def _refuse_what_outlives_the_right(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
+    async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
 
         Otherwise a caller with a temporary right to grant could make that right permanent.
@@ -217,13 +217,13 @@ class Grants:
                 f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
             )
 
-    async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
+    async def _answer_when_delivered(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
-            with pending_when_out(
+            with pending_during_outage(
                 "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
             ):
                 await self._delivery.deliver(taken)
-        await self._delivery.deliver_or_leave(given)
+        await self._delivery.deliver_or_defer(given)
 
 
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
@@ -242,7 +242,7 @@ def _guard_last_admin(
     """
     takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
     if takes and on.type is ObjectType.ROLE:
-        return guard_last_admin(connection, concerned=partial(leads_to_the_server, connection, on.id))
+        return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
     return guard_last_admin(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
 
 
@@ -283,7 +283,7 @@ async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequen
         raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
 
 
-async def _refuse_members_of_others(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
     """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
     if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
         return
@@ -318,7 +318,7 @@ def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignmen
     return list(keys)
 
 
-async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
+async def _reread_containers(connection: Connection, row: Resolved) -> list[ObjectKey]:
     """Read the containers of the object again under its lock: it may have been renamed or moved since resolution."""
     match row:
         case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):

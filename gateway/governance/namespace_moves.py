@@ -24,7 +24,7 @@ from gateway.db.tables import Clash
 from gateway.governance.errors import (
     NamespaceCannotMoveIntoSelf,
     StorageLayoutForbidsNamespaceMove,
-    pending_when_out,
+    pending_during_outage,
 )
 from gateway.iceberg.errors import (
     AlreadyExistsException,
@@ -81,7 +81,7 @@ class NamespaceMoves:
             raise not_found(operation.parent) from gone
         except Clash as clash:
             raise AlreadyExistsException(f"Namespace already exists: {operation.destination.dotted}") from clash
-        with pending_when_out(
+        with pending_during_outage(
             "The move is recorded and not yet in force everywhere; it is delivered as soon as possible."
         ):
             # Deliver the steps in order, so that principals which keep access do not lose it in between.

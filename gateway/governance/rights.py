@@ -60,7 +60,7 @@ class Rights:
         actions = sorted(
             each for each in ACTIONS[operation.on.type] if _is_listed_action(each, operation.authorizer_only)
         )
-        answers = await self._door.hypothetical_checks.would(
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
         )
         return ActionsAnswer(
@@ -74,7 +74,7 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
-        answers = await self._door.hypothetical_checks.would(
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
         )
         allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
@@ -89,7 +89,7 @@ class Rights:
         own = subject == Principal(PrincipalType.USER, operation.user.user_id)
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         needed = [right for right in _OF_USERS.values() if right is not None]
-        answers = await self._door.hypothetical_checks.would(
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, right, ServerRef()) for right in needed]
         )
         held = {right for right, yes in zip(needed, answers, strict=True) if yes}

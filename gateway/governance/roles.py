@@ -35,7 +35,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
-from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
+from gateway.db.ownership import owner_of_new, record_deleted, record_principal_deleted
 from gateway.db.read_pool import ReadPool
 from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.rows import AnyRow
@@ -45,8 +45,8 @@ from gateway.governance.errors import (
     RoleNameAlreadyExists,
     RoleSourceIdConflict,
     RoleSynchronized,
-    last_admin_kept,
-    pending_when_out,
+    pending_during_outage,
+    require_remaining_admin,
 )
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
@@ -103,14 +103,14 @@ class Roles:
                     source_id=request.source_id or str(id),
                 )
                 await _refuse_depth(connection, role, owner)
-                await grants.give(
+                await grants.grant(
                     connection, privilege=Privilege.OWNERSHIP, principal=owner, on=role, by=permit.actor.id
                 )
                 keys = [TupleKey(project.key, "project", role), TupleKey(owner, Privilege.OWNERSHIP.value, role)]
                 pending = await outbox.enqueue(connection, keys, takes_away=False)
         except roles.RoleClash as clash:
             raise _clash_error(clash, permit.operation.project) from clash
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return _wire(row)
 
     async def list(self, permit: Permit[ListRoles]) -> RoleList:
@@ -216,16 +216,16 @@ class Roles:
         """
         ref = permit.operation.role
         by = permit.actor.id
-        with last_admin_kept():
+        with require_remaining_admin():
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 project = await roles.delete(connection, ref.role_id)
                 if project is None:
                     raise not_found(ref)
                 gone = ObjectKey(ObjectType.ROLE, str(ref.role_id))
                 parent = ObjectKey(ObjectType.PROJECT, project)
-                pending = await record_gone(connection, gone, parent, above=(), warehouse_id=None, by=by)
-                pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
-        with pending_when_out("The role is deleted; what it gave is not yet taken away everywhere."):
+                pending = await record_deleted(connection, gone, parent, above=(), warehouse_id=None, by=by)
+                pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
+        with pending_during_outage("The role is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
@@ -323,7 +323,7 @@ async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
 
     Its next synchronization would undo the change, or would not find the group.
     """
-    if await scim_groups.is_kept(connection, ref.role_id):
+    if await scim_groups.is_provisioned(connection, ref.role_id):
         raise RoleSynchronized(
             "The name, source and members of this role are said by a directory (SCIM); change the group there."
         )

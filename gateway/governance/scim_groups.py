@@ -38,10 +38,10 @@ from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone, record_principal_gone
-from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.ownership import record_deleted, record_principal_deleted
+from gateway.db.role_nesting import administers_server
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.errors import pending_during_outage, require_remaining_admin
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
@@ -118,13 +118,13 @@ class ScimGroups:
                 )
                 await scim_groups.create(connection, role_id=id, provider_id=provider, external_id=external_id)
                 users = await _users(connection, provider, group.joining, known=True)
-                await grants.give_users(
+                await grants.grant_to_users(
                     connection, privilege=Privilege.ASSIGNEE, users=users, on=role, by=permit.actor.id
                 )
                 edge = TupleKey(ObjectKey(ObjectType.PROJECT, project_id), "project", role)
                 pending = await outbox.enqueue(connection, [edge, *_keys(users, role)], takes_away=False)
                 made = await _read(connection, provider, project_id, id, with_members=True)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return made
 
     async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
@@ -157,17 +157,17 @@ class ScimGroups:
         by = permit.actor.id
         role = ObjectKey(ObjectType.ROLE, str(operation.id))
         try:
-            with last_admin_kept():
+            with require_remaining_admin():
                 async with self._database.change(permit) as connection, guard_last_admin(connection):
                     await _held(connection, provider, project_id, operation)
                     await roles.delete(connection, operation.id)
                     parent = ObjectKey(ObjectType.PROJECT, project_id)
-                    pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
-                    pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, role.id), by=by)
+                    pending = await record_deleted(connection, role, parent, above=(), warehouse_id=None, by=by)
+                    pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, role.id), by=by)
         except NoSuchResource:
-            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_role, role)
+            await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_role, role)
             raise
-        with pending_when_out(GONE):
+        with pending_during_outage(GONE):
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup]) -> None:
@@ -175,7 +175,7 @@ class ScimGroups:
         project_id = _project(permit, permit.operation.project)
 
         async def attempt() -> _Written:
-            with last_admin_kept(), _unique():
+            with require_remaining_admin(), _unique():
                 return await self._write(permit, provider, project_id)
 
         written = await retry_serialization(attempt)
@@ -184,9 +184,9 @@ class ScimGroups:
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
         if written.lost:
-            with pending_when_out(_NOT_YET):
+            with pending_during_outage(_NOT_YET):
                 await self._delivery.deliver(written.lost)
-        await self._delivery.deliver_or_leave(written.given)
+        await self._delivery.deliver_or_defer(written.given)
 
     async def _write(
         self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup], provider: str, project_id: str
@@ -197,7 +197,7 @@ class ScimGroups:
         written = _Written()
         async with (
             self._database.change(permit) as connection,
-            guard_last_admin(connection, concerned=partial(leads_to_the_server, connection, role.id)),
+            guard_last_admin(connection, concerned=partial(administers_server, connection, role.id)),
         ):
             await grants.lock_object(connection, role)
             row = await _held(connection, provider, project_id, operation)
@@ -212,8 +212,8 @@ class ScimGroups:
             if joined:
                 await refuse_escalation(connection, role.id, partial(self._door.visible, permit))
             by = permit.actor.id
-            await grants.take_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
-            await grants.give_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
+            await grants.revoke_from_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
+            await grants.grant_to_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
             await scim_groups.changed(connection, id, external_id=external_id)
             written.given = await outbox.enqueue(connection, _keys(joined, role), takes_away=False)
             await outbox.enqueue(connection, _keys(left, role), takes_away=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from gateway.access.actor import Actor, provider_kept_by
+from gateway.access.actor import Actor, managed_provider
 from gateway.access.operations.scim import DeleteScimGroup, DeleteScimUser, ListScimGroups, ListScimUsers
 from gateway.access.permit import Permit
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import pending_when_out
+from gateway.governance.errors import pending_during_outage
 from gateway.scim import filters
 from gateway.scim.errors import Immutable, InvalidFilter, InvalidValue, NotProvisioned, VersionChanged
 from gateway.scim.reading import User
@@ -37,7 +37,7 @@ class ScimSources:
 
     def provider_of(self, actor: Actor) -> str:
         """Return the provider that the caller manages users and groups for. Raise NotProvisioned."""
-        provider = provider_kept_by(actor)
+        provider = managed_provider(actor)
         if provider not in self.subjects:
             raise NotProvisioned(
                 f"The provider {provider} keeps nobody here: its setting SCIM_SUBJECT does not say which attribute "
@@ -49,7 +49,7 @@ class ScimSources:
         """Return the gateway's id of a user. Raise InvalidValue if the identifying attribute is unusable."""
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
-        if not subject or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
+        if not subject or len(subject) > _MAX_SUBJECT or not is_valid_in_tuples(f"{provider}~{subject}"):
             raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
         return f"{provider}~{subject}"
 
@@ -159,5 +159,5 @@ async def finish_deletion(
     """
     async with database.read() as connection:
         pending = await left(connection, whose)
-    with pending_when_out(GONE):
+    with pending_during_outage(GONE):
         await delivery.deliver(pending)

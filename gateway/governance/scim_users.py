@@ -39,9 +39,9 @@ from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_held_back
+from gateway.db.ownership import record_suspended
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.errors import pending_during_outage, require_remaining_admin
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
 from gateway.scim.errors import NoSuchResource, NotUnique
@@ -92,7 +92,7 @@ class ScimUsers:
         id = uuid7()
         permit.pending_audit.add_details(scim_id=str(id), user_id=user_id)
         pending: list[Pending] = []
-        with last_admin_kept(), _unique():
+        with require_remaining_admin(), _unique():
             async with (
                 self._database.change(permit) as connection,
                 nullcontext() if user.active else guard_last_admin(connection),
@@ -103,8 +103,8 @@ class ScimUsers:
                 )
                 if not user.active:
                     await scim_users.hold(connection, provider, id)
-                    pending = await record_held_back(connection, user_id, inactive=True)
-        await self._in_force(user, user_id, pending, changed=not user.active)
+                    pending = await record_suspended(connection, user_id, inactive=True)
+        await self._deliver_state(user, user_id, pending, changed=not user.active)
         return _user_resource(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
@@ -131,7 +131,7 @@ class ScimUsers:
         """
         provider = self._sources.provider_of(permit.actor)
         try:
-            with last_admin_kept():
+            with require_remaining_admin():
                 async with self._database.change(permit) as connection, guard_last_admin(connection):
                     row = await _held(connection, provider, permit.operation)
                     permit.pending_audit.add_details(user_id=row.user_id)
@@ -140,21 +140,21 @@ class ScimUsers:
                     pending = await user_deletion_cleanup.record_deletion(connection, gone, by=permit.actor.id)
         except NoSuchResource:
             # The user id was deleted with the record, so finish the deletions of all deleted users of the provider.
-            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
+            await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_users, provider)
             async with self._database.read() as connection:
                 begun = await user_deletion_cleanup.expected_of(connection, provider)
-            with pending_when_out(GONE):
-                await user_deletion_cleanup.take_away(self._database, self._delivery, begun)
+            with pending_during_outage(GONE):
+                await user_deletion_cleanup.revoke_created(self._database, self._delivery, begun)
             raise
-        with pending_when_out(GONE):
+        with pending_during_outage(GONE):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.take_away(self._database, self._delivery, [gone.id])
+            await user_deletion_cleanup.revoke_created(self._database, self._delivery, [gone.id])
         deleted: str = row.user_id
         return deleted
 
     async def _change(self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any) -> ScimUser:
         provider = self._sources.provider_of(permit.actor)
-        with last_admin_kept(), _unique():
+        with require_remaining_admin(), _unique():
             # `guard_last_admin` counts administrators before rows are locked, thus before the change is known.
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 row = await _held(connection, provider, permit.operation)
@@ -166,22 +166,22 @@ class ScimUsers:
                 pending: list[Pending] = []
                 # Deliver again if the status is unchanged: a retry after RevocationPending waits for the same delivery.
                 if not user.active or not row.active:
-                    pending = await record_held_back(connection, row.user_id, inactive=not user.active)
-        await self._in_force(user, row.user_id, pending, changed=user.active != row.active)
+                    pending = await record_suspended(connection, row.user_id, inactive=not user.active)
+        await self._deliver_state(user, row.user_id, pending, changed=user.active != row.active)
         return _user_resource(changed)
 
-    async def _in_force(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
+    async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
         """Deliver the effects of an activation or deactivation. Raise RevocationPending."""
         if user.active:
-            await self._delivery.deliver_or_leave(pending)
+            await self._delivery.deliver_or_defer(pending)
             return
         if changed:
             # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
-        with pending_when_out("The user is deactivated; what they hold is not yet taken away everywhere."):
+        with pending_during_outage("The user is deactivated; what they hold is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.hold_back(self._database, self._delivery, user_id)
+            await user_deletion_cleanup.suspend_grants(self._database, self._delivery, user_id)
 
 
 async def _held(

@@ -61,7 +61,7 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
             return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id))
 
 
-def kept_of(row: AnyRow) -> Kept | None:
+def entity_ref(row: AnyRow) -> Kept | None:
     """Return the reference of a task's table or view for the door. The object may no longer exist."""
     if row.entity_type not in TABULARS:
         return None

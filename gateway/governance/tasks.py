@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.authz_errors import no_task
+from gateway.access.authz_errors import task_not_found
 from gateway.access.door import Door
 from gateway.access.list_visibility import Holders, ReachesInUse, all_by_grants, holders_of
 from gateway.access.operation import Operation
@@ -43,8 +43,8 @@ from gateway.governance.task_texts import (
     STATUSES,
     attempt_answers,
     entity_of,
+    entity_ref,
     filter_of,
-    kept_of,
     project_task,
     warehouse_task,
 )
@@ -127,12 +127,12 @@ class Tasks:
         ids = [operation.task_id]
         async with self._database.read() as connection:
             found = await task_lists.get(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
-            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+            there = await task_lists.existing(connection, [row.entity_id for row in found.values()])
         if not by_all:
             [seen] = await self._related(permit, Can.GET_TASKS, ids, found)
             found = found if seen else {}
         row = _one(found, operation.task_id)
-        about = kept_of(row) if row.entity_id in there else None
+        about = entity_ref(row) if row.entity_id in there else None
         return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, operation.attempts)
 
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
@@ -176,7 +176,7 @@ class Tasks:
         ids = list(dict.fromkeys(operation.request.task_ids))
         async with self._database.read() as connection:
             found = await task_lists.get(connection, ids, warehouse_id=warehouse.warehouse_id)
-            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+            there = await task_lists.existing(connection, [row.entity_id for row in found.values()])
         by_all = permit.holds(Can.CONTROL_ALL_TASKS, warehouse)
         if by_all or permit.holds(Can.GET_ALL_TASKS, warehouse):
             seen: Sequence[bool] = [id in found for id in ids]
@@ -186,8 +186,8 @@ class Tasks:
                 seen = await self._related(permit, Can.GET_TASKS, ids, found)
         for id, yes in zip(ids, seen, strict=True):
             if not yes:
-                raise no_task(id)
-        about = {id: kept_of(found[id]) if found[id].entity_id in there else None for id in ids}
+                raise task_not_found(id)
+        about = {id: entity_ref(found[id]) if found[id].entity_id in there else None for id in ids}
         return ControlTasks(warehouse, operation.request, tuple(FoundTask(id, about[id]) for id in ids), by_all)
 
     async def control(self, permit: Permit[ControlTasks]) -> None:
@@ -278,7 +278,7 @@ async def _act(
 ) -> None:
     for id in ids:
         if id not in found:
-            raise no_task(id)
+            raise task_not_found(id)
     match request.action:
         case Stop():
             _require(found, "stopped", {Status.RUNNING, Status.STOPPING}, "is not running")
@@ -287,7 +287,7 @@ async def _act(
             _require(found, "cancelled", {Status.SCHEDULED, Status.CANCELLED}, "is running or has ended")
             await task_lists.cancel(connection, ids, reason="cancelled as it was asked to be")
         case RunNow() | RunAt() as run:
-            at = None if isinstance(run, RunNow) else _soon_enough(run.scheduled_for)
+            at = None if isinstance(run, RunNow) else _require_within_a_year(run.scheduled_for)
             fits = {Status.SCHEDULED, Status.STOPPING, Status.FAILED}
             _require(found, "scheduled", fits, "is running, succeeded or was cancelled")
             try:
@@ -304,7 +304,7 @@ def _require(found: Mapping[UUID, AnyRow], what: str, fits: set[Status], otherwi
         )
 
 
-def _soon_enough(at: datetime) -> datetime:
+def _require_within_a_year(at: datetime) -> datetime:
     at = _utc(at)
     if at > datetime.now(UTC) + LONGEST_DELAY:
         raise BadRequestException(f"scheduled-for is at most {LONGEST_DELAY.days} days from now.")
@@ -349,7 +349,7 @@ def _entity_key(row: AnyRow | None) -> ObjectKey:
 
 def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
     if id not in found:
-        raise no_task(id)
+        raise task_not_found(id)
     return found[id]
 
 

@@ -33,7 +33,7 @@ from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.read_pool import ReadPool
 from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
+from gateway.governance.errors import UserSynchronized, pending_during_outage, require_remaining_admin
 from gateway.governance.roles import MOST_FOUND, named_roles
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
@@ -163,18 +163,18 @@ class Users:
         """
         ref = permit.operation.user
         user = Principal(PrincipalType.USER, ref.user_id)
-        with last_admin_kept():
+        with require_remaining_admin():
             async with self._database.change(permit) as connection, guard_last_admin(connection):
-                if await scim_users.is_kept(connection, ref.user_id):
+                if await scim_users.is_provisioned(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
                 known = await users.delete(connection, ref.user_id)
                 begun = await user_deletion_cleanup.expected(connection, ref.user_id)
                 pending = await user_deletion_cleanup.record_deletion(connection, user, by=permit.actor.id)
                 if not (known or begun or pending):
                     raise not_found(ref)
-        with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
+        with pending_during_outage("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.take_away(self._database, self._delivery, [user.id])
+            await user_deletion_cleanup.revoke_created(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """Return the roles that are assigned to the user directly, in all projects that the caller's token allows.

@@ -24,7 +24,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db import secrets, warehouses
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import (
     InstanceAdminRequired,
@@ -32,7 +32,7 @@ from gateway.governance.errors import (
     WarehouseNameAlreadyTaken,
     WarehouseNotEmpty,
     WarehouseProtected,
-    pending_when_out,
+    pending_during_outage,
 )
 from gateway.governance.warehouse_answers import require_manager, require_versions, warehouse_answer
 from gateway.protocol.protection import ProtectionAnswer
@@ -126,10 +126,10 @@ class WarehouseChanges:
             if row.secret_id is not None:
                 await secrets.retire(connection, row.secret_id)
             project = ObjectKey(ObjectType.PROJECT, row.project_id)
-            pending = await record_gone(
+            pending = await record_deleted(
                 connection, resolved.key, project, above=(project,), warehouse_id=row.id, by=permit.actor.id
             )
-        with pending_when_out("The warehouse is deleted; what it gave is not yet taken away everywhere."):
+        with pending_during_outage("The warehouse is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:

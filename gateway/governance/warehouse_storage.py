@@ -167,7 +167,7 @@ class WarehouseStorage:
     ) -> AnyRow:
         """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
-            "secret_id": await self._storage.keep(connection, credential),
+            "secret_id": await self._storage.store(connection, credential),
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:

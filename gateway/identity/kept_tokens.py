@@ -23,7 +23,7 @@ from gateway.identity.oauth_client import Tokens
 _SERVICE: Final = "lakegate"
 
 
-class KeyringRefused(Exception):
+class KeyringError(Exception):
     """The keyring failed. The text names only the type of the error: a backend's message may contain the tokens."""
 
 
@@ -48,8 +48,8 @@ class StoredLogin:
     ) -> None:
         """Set the `directory` of the file and its lock. It is created when it is first needed, for this user only."""
         name = hashlib.sha256(f"{issuer}\n{client_id}".encode()).hexdigest()[:32]
-        self._file = FileKeeper(directory / name)
-        self._keyring = None if keyring is None else KeyringKeeper(keyring, name)
+        self._file = FileTokenStore(directory / name)
+        self._keyring = None if keyring is None else KeyringTokenStore(keyring, name)
         self._lock = directory / f"{name}.lock"
         self._warn = warn
 
@@ -61,48 +61,48 @@ class StoredLogin:
         """
         return file_lock(self._lock, seconds=seconds)
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones. Raises OSError if the file cannot be written or deleted."""
         if self._keyring is not None:
             try:
-                self._keyring.keep(tokens)
-            except KeyringRefused as refused:
+                self._keyring.store(tokens)
+            except KeyringError as refused:
                 self._warn(f"{refused}; the tokens are kept in a file that only you can read")
             else:
                 self._file.forget()
                 return
-        self._file.keep(tokens)
+        self._file.store(tokens)
         if self._keyring is not None:
-            with suppress(KeyringRefused):
+            with suppress(KeyringError):
                 self._keyring.forget()
 
-    def kept(self) -> Tokens | None:
-        """Return the stored tokens, or None without any that are readable. Raises KeyringRefused and OSError."""
-        found = self._file.kept()
-        return found if found is not None or self._keyring is None else self._keyring.kept()
+    def stored(self) -> Tokens | None:
+        """Return the stored tokens, or None without any that are readable. Raises KeyringError and OSError."""
+        found = self._file.stored()
+        return found if found is not None or self._keyring is None else self._keyring.stored()
 
     def forget(self) -> bool:
-        """Delete the tokens and return True if there were any. Raises KeyringRefused or OSError if some may remain."""
+        """Delete the tokens and return True if there were any. Raises KeyringError or OSError if some may remain."""
         was_filed = self._file.forget()
         return (self._keyring is not None and self._keyring.forget()) or was_filed
 
 
-class KeyringKeeper:
-    """Stores tokens in the keyring of the operating system. Every method raises KeyringRefused."""
+class KeyringTokenStore:
+    """Stores tokens in the keyring of the operating system. Every method raises KeyringError."""
 
     def __init__(self, keyring: Keyring, name: str) -> None:
         self._keyring = keyring
         self._name = name
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones."""
         text = msgspec.json.encode(tokens).decode()
         self._with_timeout(lambda: self._keyring.set_password(_SERVICE, self._name, text))
         # Some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
-            raise KeyringRefused("the system's keyring does not give back what it was given")
+            raise KeyringError("the system's keyring does not give back what it was given")
 
-    def kept(self) -> Tokens | None:
+    def stored(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""
         found = self._found()
         return None if found is None else _read(found.encode())
@@ -122,16 +122,16 @@ class KeyringKeeper:
         try:
             return call()
         except Exception as error:
-            raise KeyringRefused(f"the system's keyring cannot be used ({type(error).__name__})") from None
+            raise KeyringError(f"the system's keyring cannot be used ({type(error).__name__})") from None
 
 
-class FileKeeper:
+class FileTokenStore:
     """Stores tokens in a file of mode 0600, in a directory of mode 0700. Every method raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # mkstemp creates the file readable for its owner only. The rename makes the replacement atomic.
@@ -144,7 +144,7 @@ class FileKeeper:
             Path(part).unlink(missing_ok=True)
             raise
 
-    def kept(self) -> Tokens | None:
+    def stored(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""
         try:
             return _read(self._path.read_bytes())

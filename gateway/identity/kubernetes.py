@@ -26,7 +26,7 @@ import aiohttp
 import msgspec
 from cachetools import TTLCache
 
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity.cache import CachedTokens, TokenObserver
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
@@ -285,7 +285,7 @@ class ServiceAccounts:
         by_uid = self._rules.subject_source == "uid"
         subject = read.checked_subject(status.user.uid if by_uid else status.user.username, "the account's id")
         user_id = f"{self._rules.idp_id}~{subject}"
-        if not fits_a_tuple(user_id):
+        if not is_valid_in_tuples(user_id):
             raise AuthenticationFailed("the account's id has more bytes than a relationship can hold")
         token_id = claims.get("jti")
         return VerifiedToken(

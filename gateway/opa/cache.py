@@ -32,7 +32,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 class EvaluatedPolicies(Protocol):
     """The decider behind the cache: `OpaDecider`, or a table in tests."""
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
         """Return the answers and the time until which they are valid. Raises DecisionEngineUnavailable."""
         ...
 
@@ -89,7 +89,7 @@ class CachedPolicies:
             self._observer.count_lookups("policies", hits=1, misses=0)
             return kept.answers
         self._observer.count_lookups("policies", hits=0, misses=1)
-        answers = await self._policies.ask(request)
+        answers = await self._policies.evaluate(request)
         # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:

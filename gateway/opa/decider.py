@@ -61,9 +61,9 @@ class OpaDecider:
         Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response is not exactly one complete
         answer per question: a missing answer must not allow (LG-DEC-23 in `docs/threats.md`).
         """
-        return (await self.ask(request)).decisions
+        return (await self.evaluate(request)).decisions
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
         """Return the answers, the time until which they are valid, if stated, and their revision.
 
         Raises DecisionEngineUnavailable as `decide`.

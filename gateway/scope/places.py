@@ -10,7 +10,7 @@ from gateway.iceberg.locations import LocationSource
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
-__all__ = ["place_of_document", "require_inside"]
+__all__ = ["location_of_document", "require_inside"]
 
 
 def require_inside(profile: StorageProfile, location: Location, places: Iterable[LocationSource]) -> None:
@@ -27,7 +27,7 @@ def require_inside(profile: StorageProfile, location: Location, places: Iterable
             raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")
 
 
-def place_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
+def location_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
     """Return the location that the metadata document `file` names in `text`.
 
     Raises InvalidLocation unless it lies below the base location of `profile` and contains the document.

@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """This version's model has no such type or relation. The tuple has no effect here; a newer version may use it."""
 
 
-class Mended(StrEnum):
+class RepairAction(StrEnum):
     """The action that was taken on a finding."""
 
     REMOVED = "removed"

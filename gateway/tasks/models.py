@@ -56,11 +56,11 @@ class ModelWatch:
         try:
             await self._fits(active)
         except ModelNotReady as reason:
-            self._client.withhold(str(reason))
+            self._client.block_checks(str(reason))
             self._followed = active.model_id
             _log.error("model.refused", model_id=active.model_id, reason=str(reason))
         except BaseException:
-            self._client.withhold(f"The relationship model {active.model_id} serves by now and could not be read.")
+            self._client.block_checks(f"The relationship model {active.model_id} serves by now and could not be read.")
             raise
         else:
             self._client.use_model(active.model_id)

@@ -68,7 +68,9 @@ class Purge:
             deleted = await self._delete(permit, location, task)
             permit.pending_audit.add_details(deleted=str(deleted))
             async with self._database.change(permit) as connection:
-                await retired_locations.files_gone(connection, operation.table_id, location.text, location.overlap_key)
+                await retired_locations.files_deleted(
+                    connection, operation.table_id, location.text, location.overlap_key
+                )
                 await task_runs.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:

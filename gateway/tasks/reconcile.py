@@ -26,7 +26,7 @@ from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
 from gateway.tasks.drift import BATCH, DriftKeeper, new_run_id
-from gateway.tasks.drift_findings import Finding, Kind, Mended
+from gateway.tasks.drift_findings import Finding, Kind, RepairAction
 from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.reconcile")
@@ -45,7 +45,7 @@ class Comparison:
 
     tuples: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    mended: dict[Mended, int] = field(default_factory=lambda: dict.fromkeys(Mended, 0))
+    mended: dict[RepairAction, int] = field(default_factory=lambda: dict.fromkeys(RepairAction, 0))
     """The number of tuples by action, for drift and expired tuples."""
     put_off: int = 0
     """The number of deleting tasks that were delayed."""
@@ -58,7 +58,7 @@ class Comparison:
     @property
     def left(self) -> int:
         """The number of grants that were reported only."""
-        return self.mended[Mended.LEFT]
+        return self.mended[RepairAction.LEFT]
 
     def summary(self) -> str:
         """Return one line of text for the operator."""

@@ -67,7 +67,7 @@ async def issue(
             by="scim",
             update_if_exists=False,
         )
-        ends = await scim_tokens.keep(
+        ends = await scim_tokens.store(
             connection, id=id, provider_id=provider_id, project_id=project_id, digest=digest, days=days
         )
     return Issued(id=id, user_id=user_id, expires_at=ends)
@@ -86,10 +86,10 @@ async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
     return ended
 
 
-async def every(database: Database) -> list[Known]:
+async def list_all(database: Database) -> list[Known]:
     """Return all issued tokens, newest first. Raises DatabaseUnavailable."""
     async with database.read() as connection:
-        rows = await scim_tokens.every(connection)
+        rows = await scim_tokens.list_all(connection)
     return [
         Known(
             id=row.id,

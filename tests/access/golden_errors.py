@@ -118,7 +118,7 @@ async def _type(kind: type[CatalogError]) -> list[str]:
         kind.type,
         str(response.status_code),
         _form(kind, json.loads(response.content)),
-        _told_headers(response),
+        _response_headers(response),
         text,
     ]
 
@@ -133,7 +133,7 @@ def _form(kind: type[CatalogError], body: dict[str, Any]) -> str:
     return "catalog"
 
 
-def _told_headers(response: httpx.Response) -> str:
+def _response_headers(response: httpx.Response) -> str:
     return ", ".join(f"{name}: {response.headers[name]}" for name in _HEADERS if name in response.headers)
 
 
@@ -160,7 +160,7 @@ async def _refusals() -> AsyncIterator[list[str]]:
             example.operation.name(),
             str(response.status_code),
             error["type"],
-            _told_headers(response),
+            _response_headers(response),
             message,
         ]
 

@@ -122,7 +122,7 @@ async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> 
         house = House()
         context = RequestContext(actor=actor, request_id="request-1", recorded_success=_recorded_success(operation))
         permit = await house.door.admit(context, operation)
-        questions = [question for request in house.rules.asked for question in request.questions]
+        questions = [question for request in house.rules.calls for question in request.questions]
         record = permit.pending_audit.record
         own, *parts = record.decisions
         for about in {question.resource.type for question in questions} or {"no question to policies"}:
@@ -175,7 +175,7 @@ def _notes(operation: Operation) -> Iterable[str]:
         "any token": operation.is_open(Audience.AUTHENTICATED),
         "self": operation.is_open(Audience.SELF),
         "mutation": operation.is_catalog_mutation(),
-        "key": operation.heeds_keys(),
+        "key": operation.uses_idempotency_keys(),
         "pauses": operation.pauses(),
         "lost in maintenance": isinstance(operation, ChangeOperation) and bool(operation.refused_for_good),
     }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.resolved import Whereabouts
+from gateway.access.resolved import AbsentLocation
 from gateway.telemetry.calls import Call, Calls
 from tests.access import world
 from tests.access.app import running
@@ -36,7 +36,7 @@ async def test_allowed_and_refused_requests_count_for_the_container_of_the_objec
 async def test_a_request_for_an_absent_object_counts_for_its_container() -> None:
     load, calls, house = _example("LoadTable"), Calls(), House()
     house.resolver.rows.pop(world.TABLE)
-    house.resolver.standing = {"absent": {world.TABLE: Whereabouts(world.PROJECT_ID, ())}}
+    house.resolver.validity = {"absent": {world.TABLE: AbsentLocation(world.PROJECT_ID, ())}}
     house.judge.answer = lambda _: False
     async with running(house, calls=calls) as app:
         assert (await app.send(load)).status_code == 404

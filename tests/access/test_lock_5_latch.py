@@ -17,7 +17,7 @@ from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.api.context import Ctx
-from gateway.api.latch import Latch, _may_leave
+from gateway.api.latch import Latch, _may_be_sent
 from gateway.api.serves import SERVED, _inject_context
 from gateway.iceberg.errors import NamespaceNotEmptyException
 from tests.access import world
@@ -29,7 +29,7 @@ SECRET = "the-secret-of-the-house"
 LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)
 
 
-async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
+async def _send(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
     """Return the response of a route with this handler that serves `operations`."""
     _inject_context(handler)
     route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
@@ -48,7 +48,7 @@ async def test_success_without_admission_sends_no_byte() -> None:
     async def forgot(ctx: Ctx) -> str:
         return SECRET
 
-    _assert_withheld(await _ask(forgot, LoadTable))
+    _assert_withheld(await _send(forgot, LoadTable))
 
 
 async def test_a_stream_without_admission_sends_no_chunk() -> None:
@@ -59,14 +59,14 @@ async def test_a_stream_without_admission_sends_no_chunk() -> None:
     async def forgot(ctx: Ctx) -> Stream:
         return Stream(chunks())
 
-    _assert_withheld(await _ask(forgot, LoadTable))
+    _assert_withheld(await _send(forgot, LoadTable))
 
 
 async def test_a_redirect_without_admission_is_withheld() -> None:
     async def forgot(ctx: Ctx) -> Redirect:
         return Redirect(f"https://elsewhere/{SECRET}")
 
-    answer = await _ask(forgot, LoadTable)
+    answer = await _send(forgot, LoadTable)
     _assert_withheld(answer)
     assert "location" not in answer.headers
 
@@ -75,7 +75,7 @@ async def test_a_handler_without_any_context_is_withheld() -> None:
     async def alone() -> str:
         return SECRET
 
-    _assert_withheld(await _ask(alone, LoadTable))
+    _assert_withheld(await _send(alone, LoadTable))
 
 
 async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
@@ -106,10 +106,10 @@ async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
 
 def test_a_route_without_operations_answers_only_options() -> None:
     """The boot-time walk refuses such a route; the latch does not rely on that."""
-    assert _may_leave("OPTIONS", {}, None)
+    assert _may_be_sent("OPTIONS", {}, None)
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
-        assert not _may_leave(method, {}, None)
-        assert not _may_leave(method, {"request_context": world.request_context()}, frozenset({LoadTable}))
+        assert not _may_be_sent(method, {}, None)
+        assert not _may_be_sent(method, {"request_context": world.request_context()}, frozenset({LoadTable}))
 
 
 async def test_admission_for_another_operation_does_not_open_the_latch() -> None:
@@ -117,7 +117,7 @@ async def test_admission_for_another_operation_does_not_open_the_latch() -> None
         await ctx.admit(LOAD)
         return SECRET
 
-    _assert_withheld(await _ask(mistaken, VendCredentials))
+    _assert_withheld(await _send(mistaken, VendCredentials))
 
 
 async def test_an_admitted_and_audited_response_is_sent() -> None:
@@ -125,7 +125,7 @@ async def test_an_admitted_and_audited_response_is_sent() -> None:
         await ctx.admit(LOAD)
         return "metadata"
 
-    answer = await _ask(careful, LoadTable)
+    answer = await _send(careful, LoadTable)
     assert (answer.status_code, answer.text) == (200, "metadata")
     assert answer.headers["x-request-id"]
 
@@ -137,7 +137,7 @@ async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(ope
         return SECRET
 
     house = House()
-    _assert_withheld(await _ask(hasty, type(operation), house=house))
+    _assert_withheld(await _send(hasty, type(operation), house=house))
     [record] = house.audit.buffered
     assert (record.operation, record.outcome) == (operation.name(), "allowed")
     assert record.detail == {"result": "failed", "error": "answered 500"}
@@ -151,7 +151,7 @@ async def test_one_unsettled_audit_record_withholds_the_response() -> None:
         await ctx.admit(DROP)
         return SECRET
 
-    _assert_withheld(await _ask(half, LoadTable))
+    _assert_withheld(await _send(half, LoadTable))
 
 
 async def test_a_committed_audit_record_opens_the_latch() -> None:
@@ -162,7 +162,7 @@ async def test_a_committed_audit_record_opens_the_latch() -> None:
         return "keys"
 
     house = House()
-    assert (await _ask(careful, VendCredentials, house=house)).status_code == 200
+    assert (await _send(careful, VendCredentials, house=house)).status_code == 200
     [record] = house.audit.committed
     assert record.detail == {"vended": "read"}
     assert house.audit.buffered == []
@@ -177,7 +177,7 @@ async def test_the_audit_records_the_outcome_of_an_admitted_request_that_fails(e
         raise error
 
     house = House()
-    answer = await _ask(failing, DropTable, house=house)
+    answer = await _send(failing, DropTable, house=house)
     assert answer.status_code == status
     assert SECRET not in answer.text
     [record] = house.audit.buffered
@@ -191,7 +191,7 @@ async def test_a_failed_request_does_not_repeat_settled_audit_records() -> None:
         raise RuntimeError
 
     house = House()
-    assert (await _ask(failing, DropTable, house=house)).status_code == 500
+    assert (await _send(failing, DropTable, house=house)).status_code == 500
     assert house.audit.buffered == []
 
 
@@ -203,7 +203,7 @@ async def test_credentials_are_withheld_when_the_audit_cannot_be_written() -> No
         return SECRET
 
     ctx_audit = MemoryAudit()
-    answer = await _ask(vending, VendCredentials, house=House(audit=ctx_audit))
+    answer = await _send(vending, VendCredentials, house=House(audit=ctx_audit))
     assert answer.status_code == 503
     assert SECRET not in answer.text
     assert "retry-after" in answer.headers
@@ -216,7 +216,7 @@ async def test_a_refusal_passes_the_latch_unchanged() -> None:
 
     house = House()
     house.judge.answer = lambda _: False
-    answer = await _ask(careful, LoadTable, house=house)
+    answer = await _send(careful, LoadTable, house=house)
     assert answer.status_code == 404
     assert answer.json()["error"]["type"] == "NoSuchTableException"
 

@@ -56,8 +56,8 @@ def test_the_list_of_open_operations_only_shrinks() -> None:
 
 def test_security_md_lists_each_open_operation_with_its_reason() -> None:
     rows = [line.strip("| ").split(" | ") for line in SECURITY.read_text().splitlines() if line.startswith("| `")]
-    told = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
-    assert told == _listed()
+    documented = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
+    assert documented == _listed()
 
 
 async def test_an_operation_open_for_the_caller_is_refused_for_another_user() -> None:
@@ -66,7 +66,7 @@ async def test_an_operation_open_for_the_caller_is_refused_for_another_user() ->
     named = {
         type(example.operation).__name__: example.operation
         for example in EXAMPLES
-        if example.operation.is_open(Audience.SELF) and example.operation.whose() is not None
+        if example.operation.is_open(Audience.SELF) and example.operation.target_user() is not None
     }
     assert set(named) == {"UpdateSelf", "DeleteSelf", "ListOwnRoles", "ListAllOwnRoles"}
     for operation in named.values():
@@ -103,4 +103,4 @@ async def test_the_door_refuses_an_operation_with_undeclared_lack_of_demands() -
         await house.door.admit(request_context(), Sly())
     with pytest.raises(TypeError, match="Sly requires nothing here"):
         await house.door.admit_with(request_context(), EXAMPLES[0].operation, Sly())
-    assert (house.judge.asked, house.audit.buffered) == ([], [])
+    assert (house.judge.calls, house.audit.buffered) == ([], [])

@@ -163,8 +163,8 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
             assert answer.status_code == 401, example
             assert answer.headers["www-authenticate"].startswith("Bearer")
         assert app.spy.calls == []
-    assert house.judge.asked == [], "nobody is asked about nobody"
-    assert house.resolver.asked == [], "and nothing is looked up"
+    assert house.judge.calls == [], "nobody is asked about nobody"
+    assert house.resolver.calls == [], "and nothing is looked up"
 
 
 async def test_every_undeclared_method_of_every_path_is_405() -> None:

@@ -17,7 +17,7 @@ from gateway.access.operation import (
     Audience,
     Durability,
     HttpOperation,
-    OpenTo,
+    PublicAudience,
     ReadOperation,
     Step,
     SystemTask,
@@ -64,19 +64,19 @@ def test_no_route_serves_an_unrouted_operation() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
-    everybody = OpenTo(Audience.EVERYBODY)
+    all_users = PublicAudience(Audience.EVERYBODY)
     with pytest.raises(TypeError, match="names its system_tasks"):
         type("Idle", (SystemTask,), {})
     with pytest.raises(TypeError, match="names its occasion"):
         type("Echo", (Step,), {})
     with pytest.raises(TypeError, match="never open"):
-        type("Open", (Step,), {"occasion": "echo", "open_to": everybody})
+        type("Open", (Step,), {"occasion": "echo", "open_to": all_users})
     with pytest.raises(TypeError, match="never open"):
-        type("OpenTask", (SystemTask,), {"system_tasks": frozenset({"x"}), "open_to": everybody})
+        type("OpenTask", (SystemTask,), {"system_tasks": frozenset({"x"}), "open_to": all_users})
     with pytest.raises(TypeError, match="declared twice"):
         type("RepeatAnswer", (Step,), {"occasion": "repeat"})
     with pytest.raises(TypeError, match="declared twice"):
-        type("RepeatAnswer", (ReadOperation,), {"endpoint": "GET /again", "open_to": everybody})
+        type("RepeatAnswer", (ReadOperation,), {"endpoint": "GET /again", "open_to": all_users})
     with pytest.raises(TypeError, match="goes on in maintenance anyway"):
         type(
             "Watch",
@@ -101,8 +101,8 @@ async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     house = House()
     permit = await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
     assert permit.actor.id == "system~sweep"
-    assert house.judge.asked == [], "OpenFGA knows nothing of the system"
-    assert house.rules.asked[0].actor.kind == "system"
+    assert house.judge.calls == [], "OpenFGA knows nothing of the system"
+    assert house.rules.calls[0].actor.kind == "system"
     for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
         with pytest.raises(TypeError, match="SweepFloor is not for"):
             await house.door.admit(_context(actor), SweepFloor())
@@ -133,12 +133,12 @@ async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
     house = House()
     with pytest.raises(TypeError, match="needs a remembered success"):
         await house.door.admit(request_context(), RepeatAnswer("drop_table"))
-    visit = _context(world.ALICE, RECORDED_SUCCESS)
-    await house.door.admit(visit, RepeatAnswer("drop_table"))
-    assert visit.may_answer(frozenset({OPERATIONS["DropTable"]}))
-    assert visit.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
+    context = _context(world.ALICE, RECORDED_SUCCESS)
+    await house.door.admit(context, RepeatAnswer("drop_table"))
+    assert context.may_answer(frozenset({OPERATIONS["DropTable"]}))
+    assert context.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
     for reading in ("LoadTable", "GetRole", "BatchCheck"):
-        assert not visit.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
+        assert not context.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
     forged = request_context()
     forged.admitted.add(RepeatAnswer)
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
@@ -148,6 +148,8 @@ def test_every_change_with_a_response_body_declares_how_to_repeat_it() -> None:
     silent = {
         operation.__name__
         for operation, handler in SERVED.items()
-        if operation.heeds_keys() and handler.response_class is not EmptyResponse and handler.opt[REPEATED_BY] is None
+        if operation.uses_idempotency_keys()
+        and handler.response_class is not EmptyResponse
+        and handler.opt[REPEATED_BY] is None
     }
     assert silent == set(NOT_REPEATED)

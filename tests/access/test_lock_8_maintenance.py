@@ -17,7 +17,7 @@ from gateway.access.operation import (
     Audience,
     ChangeOperation,
     HttpOperation,
-    OpenTo,
+    PublicAudience,
     QuestionOperation,
     ReadOperation,
     SystemTask,
@@ -75,9 +75,9 @@ async def test_maintenance_refuses_every_change_and_allows_everything_else() -> 
                 error = answer.json()["error"]
                 assert (error["type"], "read-only maintenance" in error["message"]) == ("MaintenanceMode", True)
             assert app.spy.calls == [], example
-    asked = {decision.operation for record in house.audit.buffered for decision in record.decisions}
+    requested = {decision.operation for record in house.audit.buffered for decision in record.decisions}
     changing = {operation.name() for operation in OPERATIONS.values() if operation.pauses()}
-    assert asked.isdisjoint(changing), "nobody is even asked"
+    assert requested.isdisjoint(changing), "nobody is even asked"
 
 
 async def test_maintenance_is_not_disclosed_without_a_token() -> None:
@@ -148,7 +148,9 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
 def test_an_operation_kind_has_only_its_own_methods(fresh: None, base: type[HttpOperation], method: str) -> None:
     """Maintenance admits an operation by its kind, so no subclass may override that decision."""
     with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
-        type("Odd", (base,), {"endpoint": f"{method} /odd", "open_to": OpenTo(Audience.AUTHENTICATED, "why not")})
+        type(
+            "Odd", (base,), {"endpoint": f"{method} /odd", "open_to": PublicAudience(Audience.AUTHENTICATED, "why not")}
+        )
     assert "Odd" not in OPERATIONS
 
 

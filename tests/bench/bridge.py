@@ -48,12 +48,12 @@ def _thing(kind: str, name: str, **more: Any) -> dict[str, Any]:
     return {kind: {"catalogName": "ice", "schemaName": _NAMESPACE, "tableName": name, **more}}
 
 
-def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
+def _measured(send: Callable[[], Any]) -> tuple[float, float, int]:
     """Return (median, slowest of the rounds in milliseconds, number of objects in the response)."""
     took, answer = [], None
     for _ in range(_ROUNDS):
         begun = time.perf_counter()
-        answer = ask()
+        answer = send()
         took.append((time.perf_counter() - begun) * 1000)
     return statistics.median(took), max(took), len(answer) if isinstance(answer, list) else int(answer is True)
 
@@ -99,8 +99,8 @@ def main() -> None:
             rows["SHOW TABLES over 1,000 tables: may it, list them, which of them"] = _measured(
                 lambda: _show_tables(world, bridge, world.analyst)
             )
-            for title, (middle, slowest, told) in rows.items():
-                print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {told:,} |")
+            for title, (middle, slowest, result) in rows.items():
+                print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {result:,} |")
         world.close()
 
 

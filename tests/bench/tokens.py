@@ -105,7 +105,7 @@ class _Keys:
     async def private(self, kid: str) -> bytes:
         return next(key.secret for key in self._kept if key.kid == kid)
 
-    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+    async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
         self._kept = [_Key(kid, public, True, private)]
 
 

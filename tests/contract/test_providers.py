@@ -19,7 +19,7 @@ from gateway.identity.errors import IdentityProviderUnavailable
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
 from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 USER = "/management/v1/user"
@@ -75,7 +75,7 @@ def test_same_subject_of_two_providers_is_two_users(world: World, two: Two, ns: 
     given = {"writes": [{"type": "select", "user": ours}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     erin = two.person(subject)
-    assert told(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
+    assert error_triple(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
     given = {"writes": [{"type": "select", "user": erin.id}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     assert erin.get(table.path).status_code == 200
@@ -115,7 +115,7 @@ def test_opaque_token_error_names_the_expected_form(two: Two) -> None:
 
 def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> None:
     answer = two.who(two.gone.token(unique("late")))
-    assert told(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
+    assert error_triple(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
     assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
     assert two.who(world.carol.token).status_code == 200
     assert two.who(two.partner.token(unique("p"))).status_code == 201
@@ -126,19 +126,19 @@ def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> N
 
 
 def test_unknown_key_ids_cause_few_provider_requests(world: World, two: Two) -> None:
-    asked, began = len(two.partner.asked), time.monotonic()
+    requested, began = len(two.partner.calls), time.monotonic()
     for number in range(40):
         assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
     turns = 1 + (time.monotonic() - began) // 10
-    assert len(two.partner.asked) - asked <= 12 * turns, "each process and link at most once in ten seconds"
+    assert len(two.partner.calls) - requested <= 12 * turns, "each process and link at most once in ten seconds"
     assert two.who(world.carol.token).status_code == 200
 
 
 def test_a_gateway_that_needs_a_provider_does_not_start_without_its_keys() -> None:
     async def opened(provider: StubProvider) -> int:
         prefix = "LAKEGATE__OPENID_PROVIDERS__NEEDED__"
-        told = {"URI": provider.issuer, "AUDIENCE": AUDIENCE, "REQUIRE_CONNECTED_ON_STARTUP": "true"}
-        read = settings.load({prefix + name: value for name, value in told.items()})
+        error_triple = {"URI": provider.issuer, "AUDIENCE": AUDIENCE, "REQUIRE_CONNECTED_ON_STARTUP": "true"}
+        read = settings.load({prefix + name: value for name, value in error_triple.items()})
         async with AsyncExitStack() as stack:
             return len((await open_identity(read, trusted(None, None), Metrics(), stack)).checks)
 

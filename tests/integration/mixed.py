@@ -104,13 +104,13 @@ class Mixed:
         )
 
     def note(
-        self, what: str, ask: Callable[[], httpx.Response | None], account: Account | None = None
+        self, what: str, send: Callable[[], httpx.Response | None], account: Account | None = None
     ) -> httpx.Response | None:
         """Send a request and record its answer."""
         before = account.read() if account is not None else (MAYBE, 0)
         started = time.monotonic()
         try:
-            answer = ask()
+            answer = send()
         except httpx.TransportError:
             answer = None
         seconds = time.monotonic() - started
@@ -119,9 +119,9 @@ class Mixed:
             self.seen.append(Seen(what, 0, seconds, "", None, state, False))
             return None
         failed = answer.status_code >= 400 and answer.content
-        told = answer.json()["error"]["type"] if failed else ""
+        error_type = answer.json()["error"]["type"] if failed else ""
         retry = answer.headers.get("retry-after")
-        self.seen.append(Seen(what, answer.status_code, seconds, told, retry, state, KEY in answer.text))
+        self.seen.append(Seen(what, answer.status_code, seconds, error_type, retry, state, KEY in answer.text))
         return answer
 
     def _read(self, over: threading.Event) -> None:

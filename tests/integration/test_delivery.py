@@ -40,7 +40,7 @@ from tests.integration.parts import (
     Proxy,
     Rows,
     Silent,
-    all_wanted,
+    all_desired,
     delivery,
     running_parts,
     store,
@@ -85,7 +85,7 @@ class Rig:
         """Run T1 of a grant, as governance does; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
-            change = await grants.give(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
+            change = await grants.grant(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
             shortened = change is grants.Change.SHORTENED
             return await outbox.enqueue_each(
                 connection, await self._keys(connection, privilege, who, key), takes_away=shortened
@@ -95,7 +95,7 @@ class Rig:
         """Run T1 of a revocation; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
-            await grants.take(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
+            await grants.revoke(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
             return await outbox.enqueue_each(
                 connection, await self._keys(connection, privilege, who, key), takes_away=True
             )
@@ -154,7 +154,7 @@ class Rig:
     async def agree(self) -> None:
         """Check that OpenFGA holds exactly the desired tuples and that the outbox is empty."""
         async with self.database.read() as connection:
-            expected = await all_wanted(connection, self.rows)
+            expected = await all_desired(connection, self.rows)
         assert await tuples(self.client) == expected
         assert await self.waiting() == []
 
@@ -361,19 +361,19 @@ class Overtaken:
     decided: int = 0
     operation: object = field(default_factory=lambda: SimpleNamespace(is_of_catalog=lambda: False))
 
-    async def decide_again(self) -> Resolution:
+    async def revalidate(self) -> Resolution:
         self.decided += 1
-        found = await standing_on(self.rig)
+        found = await last_resolution(self.rig)
         if self.decided <= self.moves:
-            await revoked_from_somebody(self.rig)
+            await revoked_concurrently(self.rig)
         return found
 
 
-async def standing_on(rig: Rig) -> Resolution:
+async def last_resolution(rig: Rig) -> Resolution:
     return Resolution(rows={}, now=datetime.now(UTC), revision=(await rig.revisions())[0])
 
 
-async def revoked_from_somebody(rig: Rig) -> None:
+async def revoked_concurrently(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(Privilege.OPERATOR, rig.rows.ann, "server"))
     await rig.delivery.deliver(await rig.take(Privilege.OPERATOR, rig.rows.ann, "server"))
 
@@ -381,17 +381,17 @@ async def revoked_from_somebody(rig: Rig) -> None:
 @pytest.mark.parametrize("moves", [0, 1, 2])
 async def test_unaffected_user_is_not_refused_during_foreign_revocations(rig: Rig, moves: int) -> None:
     """One repaired drift changes a revision three times within moments: on detection, delivery and repair."""
-    permit: Any = Overtaken(rig, await standing_on(rig), moves)
-    await revoked_from_somebody(rig)
+    permit: Any = Overtaken(rig, await last_resolution(rig), moves)
+    await revoked_concurrently(rig)
     async with rig.database.transaction() as connection:
-        stands = await revalidate_decision(connection, permit)
+        still_valid = await revalidate_decision(connection, permit)
     assert permit.decided == moves + 1
-    assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
+    assert still_valid.revision == (await rig.revisions())[0], "never what was overtaken"
 
 
 async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) -> None:
-    permit: Any = Overtaken(rig, await standing_on(rig), 99)
-    await revoked_from_somebody(rig)
+    permit: Any = Overtaken(rig, await last_resolution(rig), 99)
+    await revoked_concurrently(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
         async with rig.database.transaction() as connection:
             await revalidate_decision(connection, permit)
@@ -399,7 +399,7 @@ async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) ->
 
 
 async def test_decision_without_concurrent_revocation_is_made_once(rig: Rig) -> None:
-    permit: Any = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await last_resolution(rig), 99)
     async with rig.database.transaction() as connection:
         assert await revalidate_decision(connection, permit) is permit.resolution
     assert permit.decided == 0
@@ -447,7 +447,7 @@ async def test_background_delivery_completes_without_a_request(rig: Rig) -> None
         slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=1.0)
         await slow.ping()  # connects first, so that the write is sent at once
         proxy.plan = lambda body: HELD if '"writes"' in body else 0.0
-        assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_leave(
+        assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_defer(
             await rig.give(SELECT, ann, "table")
         ), "a durable grant is a success all the same"
         straight = delivery(rig.database, rig.client, settle_seconds=SETTLE)
@@ -504,10 +504,10 @@ async def test_unsent_write_needs_no_settling_time(rig: Rig) -> None:
 
 
 async def test_concurrent_deliveries_of_one_key_match_the_rows_and_are_confirmed(rig: Rig) -> None:
-    turn = asyncio.Lock()
+    lock = asyncio.Lock()
 
     async def change(number: int) -> None:
-        async with turn:
+        async with lock:
             pending = await (rig.take if number % 2 else rig.give)(SELECT, rig.rows.ann, "table")
         await rig.delivery.deliver(pending)
 
@@ -586,7 +586,7 @@ async def test_a_deleted_user_leaves_no_tuple(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ben, "table"))
     async with rig.database.transaction() as connection:
         assert await users.delete(connection, ann.id)
-        pending = await ownership.record_principal_gone(connection, ann, by="oidc~root")
+        pending = await ownership.record_principal_deleted(connection, ann, by="oidc~root")
     assert await rig.moved(pending) == {"server", "warehouse", "second"}
     assert await rig.of(ann) == {}
     await rig.agree()
@@ -606,10 +606,10 @@ async def test_a_deleted_role_leaves_no_tuple_as_object_or_as_principal(rig: Rig
     await rig.delivery.deliver(await rig.give(SELECT, role, "inner"))
     async with rig.database.transaction() as connection:
         assert await roles.delete(connection, rows.role) == rows.project
-        gone = await ownership.record_gone(
+        gone = await ownership.record_deleted(
             connection, rows.objects["role"], rows.objects["project"], above=(), warehouse_id=None, by="oidc~root"
         )
-        gone += await ownership.record_principal_gone(connection, role, by="oidc~root")
+        gone += await ownership.record_principal_deleted(connection, role, by="oidc~root")
     await rig.delivery.deliver(gone)
     assert await rig.of(role) == {}
     assert not any(str(rows.role) in "".join(map(str, each)) for each in await tuples(rig.client))
@@ -625,10 +625,10 @@ async def test_existence_check_waits_for_a_concurrent_user_deletion(rig: Rig) ->
             async with rig.database.transaction() as connection:
                 return await users.exist(connection, [ann.id, rig.rows.ben.id])
 
-        asked = asyncio.create_task(known())
+        requested = asyncio.create_task(known())
         await asyncio.sleep(0.3)
-        assert not asked.done()
-    assert await asked == {rig.rows.ben.id}
+        assert not requested.done()
+    assert await requested == {rig.rows.ben.id}
 
 
 @pytest.mark.threat("LG-DEC-16")
@@ -640,7 +640,7 @@ async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
     async with rig.database.transaction() as connection:
         above = (await places(connection, [table]))[table].above
         await table_rows.drop(connection, rows.table, by="oidc~root")
-        gone = await ownership.record_gone(
+        gone = await ownership.record_deleted(
             connection, table, rows.objects["inner"], above=above, warehouse_id=rows.warehouses[0]
         )
     await rig.delivery.deliver(gone)

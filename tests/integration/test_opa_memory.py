@@ -49,11 +49,11 @@ class Counting:
 
     def __init__(self, decider: OpaDecider) -> None:
         self._decider = decider
-        self.asked = 0
+        self.calls = 0
 
-    async def ask(self, asked: PolicyRequest) -> PolicyAnswers:
-        self.asked += 1
-        return await self._decider.ask(asked)
+    async def evaluate(self, requested: PolicyRequest) -> PolicyAnswers:
+        self.calls += 1
+        return await self._decider.evaluate(requested)
 
     async def revision(self) -> str | None:
         return await self._decider.revision()
@@ -78,20 +78,20 @@ async def test_time_independent_decision_is_requested_once(counting: Counting) -
     for second in range(5):
         [answer] = await cache.decide(request(at=f"2026-03-04T12:00:0{second}Z"))
         assert answer.allow
-    assert counting.asked == 1
+    assert counting.calls == 1
     await cache.decide(request(at="2026-03-04T12:01:00Z"))
-    assert counting.asked == 2
+    assert counting.calls == 2
 
 
 async def test_changed_policy_data_applies_at_the_next_revision_check(counting: Counting, endpoint: str) -> None:
     cache = cached_policies(counting)
     await cache.look()
-    asked = request(at=SUNDAY_NIGHT)
-    assert (await cache.decide(asked))[0].allow
+    requested = request(at=SUNDAY_NIGHT)
+    assert (await cache.decide(requested))[0].allow
     now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
     assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
     await cache.look()
-    assert not (await cache.decide(asked))[0].allow
+    assert not (await cache.decide(requested))[0].allow
 
 
 async def test_time_dependent_contractor_decisions_are_never_cached(counting: Counting, endpoint: str) -> None:
@@ -101,7 +101,7 @@ async def test_time_dependent_contractor_decisions_are_never_cached(counting: Co
     await cache.look()
     for _ in range(3):
         assert (await cache.decide(request()))[0].allow
-    assert counting.asked == 3
+    assert counting.calls == 3
     assert not (await cache.decide(request(at=SUNDAY_NIGHT)))[0].allow
 
 

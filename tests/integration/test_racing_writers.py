@@ -220,9 +220,9 @@ def test_pyiceberg_processes_append_rows_and_each_acknowledged_row_is_read_once(
     unknown: list[int] = []
     for process in running:
         assert process.stdout is not None
-        told = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait(60) == 0
-        done, others = msgspec.json.decode(told, type=tuple[list[int], list[int]])
+        done, others = msgspec.json.decode(output, type=tuple[list[int], list[int]])
         acknowledged += done
         unknown += others
     rows = load_catalog("lake", type="rest", **where).load_table((ns, table.name)).scan().to_arrow()["id"].to_pylist()

@@ -18,8 +18,8 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import grants
 from gateway.db.engine import Database, Deadlocked
-from gateway.db.last_admin_guard import LastAdminRemoved, anybody, guard_last_admin
-from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.last_admin_guard import LastAdminRemoved, guard_last_admin, has_administrator
+from gateway.db.role_nesting import administers_server
 from gateway.embedded.ready import Ready
 
 DIRECT = Principal(PrincipalType.USER, "oidc~direct")
@@ -62,22 +62,22 @@ class Ground:
             await give(connection, Privilege.OPERATOR, ROLE, self.server)
             await take(connection, Privilege.ADMIN, DIRECT, self.server)
 
-    async def somebody(self) -> bool:
+    async def has_admin(self) -> bool:
         async with self.transaction() as connection:
-            return await anybody(connection)
+            return await has_administrator(connection)
 
 
 async def give(connection: AsyncConnection, privilege: Privilege, to: Principal, on: ObjectKey) -> None:
-    await grants.give(connection, privilege=privilege, principal=to, on=on, by="test")
+    await grants.grant(connection, privilege=privilege, principal=to, on=on, by="test")
 
 
 async def take(connection: AsyncConnection, privilege: Privilege, of: Principal, on: ObjectKey) -> None:
-    assert await grants.take(connection, privilege=privilege, principal=of, on=on, by="test")
+    assert await grants.revoke(connection, privilege=privilege, principal=of, on=on, by="test")
 
 
 def leaving(connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
     """Return the guard for removing a member of the role."""
-    return guard_last_admin(connection, concerned=partial(leads_to_the_server, connection, ROLE.id))
+    return guard_last_admin(connection, concerned=partial(administers_server, connection, ROLE.id))
 
 
 async def leave(connection: AsyncConnection) -> None:
@@ -109,7 +109,7 @@ async def test_admin_replacement_by_a_role_waits_for_a_leaving_member(ground: Gr
         assert not swapping.done(), "the last member may be on the way out of the role"
     with pytest.raises(LastAdminRemoved):
         await swapping
-    assert await ground.somebody()
+    assert await ground.has_admin()
 
 
 async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(ground: Ground) -> None:
@@ -126,7 +126,7 @@ async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(groun
         await going
     with pytest.raises(LastAdminRemoved):
         await go()
-    assert await ground.somebody()
+    assert await ground.has_admin()
 
 
 async def test_leaving_roles_without_admin_rights_does_not_block(ground: Ground) -> None:
@@ -144,4 +144,4 @@ async def test_one_of_two_mutually_revoking_administrators_stays(ground: Ground)
 
     ended = await asyncio.gather(end(Privilege.ADMIN, DIRECT), end(Privilege.OPERATOR, MEMBER), return_exceptions=True)
     assert sorted(type(each).__name__ for each in ended) == ["LastAdminRemoved", "NoneType"]
-    assert await ground.somebody()
+    assert await ground.has_admin()

@@ -54,13 +54,13 @@ async def test_two_processes_share_a_lock_and_skip_it_after_the_timeout(here: Da
     async with mine.taken([id]) as had:
         assert had
         began = time.monotonic()
-        async with theirs.taken([id]) as came:
-            assert not came
+        async with theirs.taken([id]) as acquired:
+            assert not acquired
         assert 0.25 < time.monotonic() - began < 60
         async with theirs.taken([uuid4()]) as other:
             assert other, "another table has its own turns"
-    async with theirs.taken([id]) as came:
-        assert came, "given back"
+    async with theirs.taken([id]) as acquired:
+        assert acquired, "given back"
 
 
 async def test_waiting_process_gets_a_released_lock(here: Database, there: Database) -> None:
@@ -87,16 +87,16 @@ async def test_dying_process_releases_its_lock(here: Database, there: Database) 
         async with there.transaction() as connection:
             dead = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and classid = :class"
             await connection.execute(text(dead), {"class": 0x1A4E})
-        async with AdvisoryLocks(there, wait=60).taken([id]) as came:
-            assert came
+        async with AdvisoryLocks(there, wait=60).taken([id]) as acquired:
+            assert acquired
     # The loss of the lock alone does not make the holder's work fail.
 
 
 async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None:
-    turns = AdvisoryLocks(here, most=1)
-    async with turns.taken([uuid4()]) as one, turns.taken([uuid4()]) as two:
+    locks = AdvisoryLocks(here, most=1)
+    async with locks.taken([uuid4()]) as one, locks.taken([uuid4()]) as two:
         assert (one, two) == (True, False)
-    async with turns.taken([uuid4()]) as again:
+    async with locks.taken([uuid4()]) as again:
         assert again
 
 
@@ -104,9 +104,9 @@ async def test_lock_order_of_several_tables_prevents_deadlocks(here: Database, t
     # Locks are ordered by the last bytes of the ids; both processes must use the same order.
     ids = [UUID(int=number) for number in (1, 2, 3)]
 
-    async def again_and_again(turns: AdvisoryLocks, named: list[UUID]) -> None:
+    async def again_and_again(locks: AdvisoryLocks, named: list[UUID]) -> None:
         for _ in range(20):
-            async with turns.taken(named) as had:
+            async with locks.taken(named) as had:
                 assert had
 
     await asyncio.wait_for(

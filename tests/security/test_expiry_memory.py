@@ -33,7 +33,7 @@ class Counted:
         """Ignore the event."""
 
 
-class Asked:
+class RecordedRelationships:
     """An authorization engine on the real OpenFGA that runs a callback before the first check."""
 
     def __init__(self, world: World) -> None:
@@ -49,12 +49,12 @@ class Asked:
         self.first = []
         answers = []
         for question in questions:
-            asked = {"user": f"user:{actor.id}", "relation": question.relation.value}
+            requested = {"user": f"user:{actor.id}", "relation": question.relation.value}
             found = await asyncio.to_thread(
                 self.world._openfga.post,
                 "/check",
                 json={
-                    "tuple_key": {**asked, "object": f"{question.object.type}:{question.object.id}"},
+                    "tuple_key": {**requested, "object": f"{question.object.type}:{question.object.id}"},
                     "context": {"current_time": now.isoformat().replace("+00:00", "Z")},
                     "consistency": "HIGHER_CONSISTENCY",
                 },
@@ -81,9 +81,9 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
     assert given.status_code == 204, given.text
 
     async def decide() -> tuple[bool, bool]:
-        database, asked = _database(world), Asked(world)
+        database, requested = _database(world), RecordedRelationships(world)
         resolver = DatabaseResolver(database)
-        cache = CachedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
+        cache = CachedRelationships(requested, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
         ref, actor = TabularRef(Table, UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
 
         async def once() -> bool:
@@ -99,7 +99,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
 
         try:
             # A membership without expiry is granted after the request was resolved and before the OpenFGA check.
-            asked.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
+            requested.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
             before = await once()
             await asyncio.sleep(max(0.0, (ends - datetime.now(UTC)).total_seconds()) + 0.5)
             return before, await once()

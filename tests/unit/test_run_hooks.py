@@ -128,11 +128,11 @@ def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_most_recent_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_logs, "_KEPT", 2)
-    log, place = tmp_path / "gateway.log", tmp_path / "kept"
-    assert kept_logs.keep(log, place=place) is None
+    log, directory = tmp_path / "gateway.log", tmp_path / "kept"
+    assert kept_logs.keep(log, directory=directory) is None
     log.write_text("a line")
-    made = [kept_logs.keep(log, tmp_path / "missing.log", place=place) for _ in range(3)]
-    assert kept_logs.summary(0, place) == [str(each) for each in made[1:]]
+    made = [kept_logs.keep(log, tmp_path / "missing.log", directory=directory) for _ in range(3)]
+    assert kept_logs.summary(0, directory) == [str(each) for each in made[1:]]
     assert made[2] is not None
     assert (made[2] / "gateway.log").read_text() == "a line"
 

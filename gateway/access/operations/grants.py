@@ -21,7 +21,7 @@ from gateway.access.families import (
     ROLE,
     SERVER,
     WAREHOUSE,
-    one_for_each,
+    declare_for_each,
 )
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.privileges import Privilege, granting
@@ -103,14 +103,14 @@ class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
 
 
 _ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
-READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = one_for_each(
+READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
     _ALL,
     name="Read{noun}Assignments",
     endpoint="GET /management/v1/permissions/{path}/assignments",
     doc="Return the assignments on {words}.",
 )
-WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = one_for_each(
+WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = declare_for_each(
     WriteAssignments,
     _ALL,
     name="Write{noun}Assignments",

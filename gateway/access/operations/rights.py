@@ -13,8 +13,17 @@ from functools import partial
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.families import DEFAULT_PROJECT, NAMESPACE, PROJECT, ROLE, SERVER, TABULARS, WAREHOUSE, one_for_each
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.families import (
+    DEFAULT_PROJECT,
+    NAMESPACE,
+    PROJECT,
+    ROLE,
+    SERVER,
+    TABULARS,
+    WAREHOUSE,
+    declare_for_each,
+)
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.request import About
@@ -36,14 +45,14 @@ class AskRights(ReadOperation, abstract=True):
             return ()
         return (Demand(visible_by, self.on, alternative=Can.READ_ASSIGNMENTS),)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.on,)
 
 
 _OPEN_TO_SELF = "about oneself; asking about others demands can_read_assignments"
 _OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
 _ACCESS = partial(
-    one_for_each,
+    declare_for_each,
     AskRights,
     name="Get{noun}Access",
     endpoint="GET /management/v1/permissions/{path}/access",
@@ -51,7 +60,7 @@ _ACCESS = partial(
     authorizer_only=False,
 )
 _AUTHORIZER_ACTIONS = partial(
-    one_for_each,
+    declare_for_each,
     AskRights,
     name="Get{noun}AuthorizerActions",
     endpoint="GET /management/v1/permissions/{path}/authorizer-actions",
@@ -59,8 +68,8 @@ _AUTHORIZER_ACTIONS = partial(
     authorizer_only=True,
 )
 ASK_RIGHTS: tuple[type[AskRights], ...] = (
-    *_ACCESS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
+    *_ACCESS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),
     *_ACCESS(_OTHERS),
-    *_AUTHORIZER_ACTIONS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
+    *_AUTHORIZER_ACTIONS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),
     *_AUTHORIZER_ACTIONS(_OTHERS),
 )

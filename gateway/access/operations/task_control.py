@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from gateway.access.authz_errors import no_task
+from gateway.access.authz_errors import task_not_found
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import Kept
@@ -99,7 +99,7 @@ class GetTask(ReadOperation):
 
     def hidden(self, ref: Ref) -> CatalogError:
         """Return TaskNotFound for the object of the task; see `ControlTasks.hidden`."""
-        return no_task(self.task.id) if ref == self.task.about else super().hidden(ref)
+        return task_not_found(self.task.id) if ref == self.task.about else super().hidden(ref)
 
 
 _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
@@ -161,7 +161,7 @@ class ControlTasks(ChangeOperation):
     def hidden(self, ref: Ref) -> CatalogError:
         """Return TaskNotFound: a caller that does not see an object must not learn its id."""
         of_it = (each.id for each in self.tasks if each.about == ref)
-        return next((no_task(id) for id in of_it), super().hidden(ref))
+        return next((task_not_found(id) for id in of_it), super().hidden(ref))
 
 
 @dataclass(frozen=True)

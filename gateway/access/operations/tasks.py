@@ -23,7 +23,7 @@ class _InWarehouse:
 
     warehouse: WarehouseRef
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.warehouse,)
 
 
@@ -69,7 +69,7 @@ class CleanTaskLog(SystemTask):
     system_tasks: ClassVar[frozenset[str]] = frozenset({"task_log_cleanup"})
     project: ProjectRef
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.project,)
 
 

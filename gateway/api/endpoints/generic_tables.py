@@ -18,7 +18,7 @@ from gateway.access.operations.generic_tables import (
 from gateway.access.refs import GenericTable, GenericTableRef, NamespaceRef, TabularRef
 from gateway.access.request import Header
 from gateway.api.context import Ctx
-from gateway.api.header_values import adopts, client_manages_storage
+from gateway.api.header_values import client_manages_storage, parse_adopt_header
 from gateway.api.serves import serve, serves
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.generic_tables import GenericTables
@@ -51,7 +51,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     the table. That requires `manage_storage`.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
-    adopted = adopts(ctx.header("x-lakegate-adopt"))
+    adopted = parse_adopt_header(ctx.header("x-lakegate-adopt"))
     kind: type[AdoptGenericTable | CreateGenericTable] = AdoptGenericTable if adopted else CreateGenericTable
     operation = await ctx.read(kind)
     keys = None if managed else VendGenericTableCreationCredentials(operation.namespace, operation.request.name)

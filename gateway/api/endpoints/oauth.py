@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.request import Form, Header
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
@@ -223,7 +223,7 @@ def _named(token: str, engine: VerifiedToken) -> Subject | None:
         user_id = f"{engine.idp_id}~{checked_subject(named.sub, 'its subject')}"
     except NotAuthenticated as unfit:
         raise OAuthRefused("invalid_request", f"subject_token: {unfit.message}") from None
-    if not fits_a_tuple(user_id):
+    if not is_valid_in_tuples(user_id):
         raise OAuthRefused("invalid_request", "subject_token: the subject is too long")
     return Subject(user_id=user_id, not_after=named.exp)
 

@@ -26,7 +26,7 @@ from gateway.access.operations.roles import (
 from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
 from gateway.access.request import Body
-from gateway.access.tuples import Principal, require_fitting
+from gateway.access.tuples import Principal, require_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable
@@ -56,7 +56,7 @@ async def remove_role_member(ctx: Ctx) -> None:
 
 def _entry(type: str, id: str) -> Assignment:
     kind, id = parse_member(type, id)
-    return Assignment(Privilege.ASSIGNEE, Principal(kind, require_fitting(id)))
+    return Assignment(Privilege.ASSIGNEE, Principal(kind, require_valid_in_tuples(id)))
 
 
 _AS_IT_IS = replay_by(GetRole, Roles.get)

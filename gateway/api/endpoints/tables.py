@@ -18,7 +18,7 @@ from gateway.access.operations.tables import (
 )
 from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
-from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
+from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, tagged
 from gateway.api.context import Ctx
 from gateway.api.header_values import client_manages_storage
 from gateway.api.serves import serve, serves
@@ -43,12 +43,12 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> TableAns
     namespace, name = operation.namespace, operation.request.name
     if operation.request.stage_create:
         keys = None if managed else VendCreationCredentials(namespace, name)
-        return not_modified_or(
-            await ctx.services.tables.restage(*await ctx.admit_with(operation, keys), recorded_success)
+        return cached_response(
+            await ctx.services.tables.load_staged(*await ctx.admit_with(operation, keys), recorded_success)
         )
     table = TabularRef(Table, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     load = LoadTable(table, LoadOptions(client_managed=managed))
-    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_create, reads=(_DELEGATION,))
@@ -57,7 +57,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
     keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name)
-    return not_modified_or(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
+    return cached_response(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
 
 
 @serves(LoadTable, reads=(Query("snapshots"), Query("referenced-by"), _DELEGATION, Header("if-none-match")))
@@ -70,7 +70,7 @@ async def load_table(ctx: Ctx) -> TableAnswer:
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
     operation = await ctx.read(LoadTable, options=options)
-    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
 
 
 def _keys_of(operation: LoadTable) -> VendCredentials | None:
@@ -101,4 +101,4 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
 serve(ListTables, Tables.list)
 serve(TableExists, Tables.exists)
 serve(DropTable, Tables.drop)
-serve(ReportMetrics, Reports.keep)
+serve(ReportMetrics, Reports.store)

@@ -24,7 +24,7 @@ from gateway.access.operations.users import (
 )
 from gateway.access.refs import UserRef
 from gateway.access.request import Body
-from gateway.access.tuples import require_fitting
+from gateway.access.tuples import require_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.users import Users
@@ -34,7 +34,7 @@ from gateway.protocol.users import CreateUserRequest, UpdateUserRequest, User
 _MAX_CACHED = 100_000
 
 
-async def meet(ctx: Ctx) -> None:
+async def register_caller(ctx: Ctx) -> None:
     """Create the caller's user record on the first request; each process caches the callers that have one.
 
     In read-only maintenance no record is created, and the request continues without one. Requests of an engine for a
@@ -64,7 +64,7 @@ async def create_user(ctx: Ctx) -> Response[User]:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
         user, created = await ctx.services.users.register(await ctx.admit(own))
     else:
-        id = require_fitting(request.id)
+        id = require_valid_in_tuples(request.id)
         other = ProvisionUser(id, request.name, request.email, request.user_type, request.update_if_exists)
         user, created = await ctx.services.users.provision(await ctx.admit(other))
     return Response(user, status_code=201 if created else 200)

@@ -198,7 +198,7 @@ class Worker:
             await self._process.stdout.read()
         await self._process.wait()
 
-    async def ask(self, token: str, statement: str) -> Answer:
+    async def query(self, token: str, statement: str) -> Answer:
         """Run a statement as the holder of ``token``.
 
         Raises:

@@ -54,12 +54,12 @@ class World:
 
     async def count(self, who: str, ident: str) -> str | None:
         """Return the number of rows that Spark counts in a new session of ``who``, or None if the statement failed."""
-        answer = await self.spark.ask(self._token(who), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
+        answer = await self.spark.query(self._token(who), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
         return None if answer.error else str(answer.rows[0][0])
 
     async def statement_refused(self, who: str, statement: str, signs: tuple[str, ...]) -> Observation:
         """Run a statement that must fail, with an error that contains one of the ``signs``."""
-        answer = await self.spark.ask(self._token(who), statement)
+        answer = await self.spark.query(self._token(who), statement)
         if answer.error is None:
             return Observation(False, f"it worked: {answer.rows[:1]}")
         text = f"{answer.error} {answer.message or ''}"

@@ -73,7 +73,7 @@ async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[Rea
     await drop(narrowed)
 
 
-async def a_permit_is_not_made_by_hand(
+async def permits_cannot_be_constructed(
     permit: Permit[LoadTable], table: TableRef, by_id: TableRef, warehouse: WarehouseRef
 ) -> None:
     permit.operation = DropTable(table)  # refused

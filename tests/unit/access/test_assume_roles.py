@@ -28,7 +28,7 @@ async def test_the_assume_check_comes_first_and_then_only_the_role_counts() -> N
     house = House()
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
-    assert [question.relation for question in house.judge.asked[0]] == [Can.READ, Can.ASSUME]
+    assert [question.relation for question in house.judge.calls[0]] == [Can.READ, Can.ASSUME]
     assert not visit.may_answer(frozenset({LoadTable})), "being allowed to act as a role answers nothing"
     permit = await house.door.admit(visit, LoadTable(world.TABLE))
     assert (permit.actor.id, permit.actor.assumed_role) == (world.ALICE.id, world.ROLE_ID)
@@ -62,7 +62,7 @@ async def test_policies_receive_all_roles_of_a_user_with_an_assumed_role() -> No
     await house.door.assume(visit, world.ROLE)
     house.resolver.roles = (str(world.ROLE_ID),)
     await house.door.admit(visit, LoadTable(world.TABLE))
-    assert set(house.rules.asked[-1].actor.roles) == {"contractors", str(world.ROLE_ID)}
+    assert set(house.rules.calls[-1].actor.roles) == {"contractors", str(world.ROLE_ID)}
 
 
 async def test_an_assumed_role_sees_nothing_outside_its_project() -> None:
@@ -81,10 +81,10 @@ async def test_revalidation_refuses_a_former_member_of_the_assumed_role() -> Non
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
     permit = await house.door.admit(visit, LoadTable(world.TABLE))
-    await permit.decide_again()
+    await permit.revalidate()
     house.judge.answer = lambda question: question.relation is not Can.ASSUME
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 403
 
 
@@ -117,7 +117,7 @@ async def test_rights_of_an_assumed_role_end_with_its_membership() -> None:
 
     house = House(judge=Leaving())
     house.resolver.ends = (leaves,)
-    house.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": None}
+    house.resolver.validity = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": None}
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
     permit = await house.door.admit(visit, VendCredentials(world.TABLE))

@@ -171,7 +171,7 @@ async def test_changed_restrictions_are_detected_by_revalidation(change: str) ->
     judge = Restricted(columns=frozenset({1, 2}))
     house_ = house(judge, 1, 2, 3)
     permit = await house_.door.admit(request_context(by_engine()), VEND)
-    assert (await permit.decide_again()).rows == permit.resolution.rows
+    assert (await permit.revalidate()).rows == permit.resolution.rows
     if change == "columns":
         judge.columns = frozenset({2})
     elif change == "more":
@@ -179,7 +179,7 @@ async def test_changed_restrictions_are_detected_by_revalidation(change: str) ->
     else:
         judge.engine_has = frozenset({Can.DELEGATE})
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == (403 if change == "enforcer" else 503)
 
 
@@ -188,7 +188,7 @@ async def test_keys_expire_with_the_first_column_grant() -> None:
     house_ = house(judge)
     end = world.NOW + timedelta(minutes=20)
     house_.resolver.ends = (end,)
-    house_.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
+    house_.resolver.validity = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
     permit = await house_.door.admit(request_context(by_engine()), VEND)
     until = world.NOW + timedelta(hours=1)
     assert await house_.door.first_expiry(permit, until) is None

@@ -34,8 +34,8 @@ VEND, DROP = VendCredentials(world.TABLE), DropTable(world.TABLE)
 async def test_revalidation_repeats_all_checks_and_returns_the_same_objects() -> None:
     house = House()
     permit = await house.door.admit(request_context(), DROP)
-    assert (await permit.decide_again()).rows == permit.resolution.rows
-    assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 2
+    assert (await permit.revalidate()).rows == permit.resolution.rows
+    assert len(house.resolver.calls) == len(house.judge.calls) == len(house.rules.calls) == 2
 
 
 async def test_revalidation_refuses_a_revoked_right_and_records_it() -> None:
@@ -43,7 +43,7 @@ async def test_revalidation_refuses_a_revoked_right_and_records_it() -> None:
     permit = await house.door.admit(request_context(), DROP)
     house.judge.answer = lambda question: question.relation is Can.INCLUDE_IN_LIST
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 403
     [record] = house.audit.buffered
     assert record.outcome == "forbidden"
@@ -54,7 +54,7 @@ async def test_revalidation_refuses_a_new_policy_denial() -> None:
     permit = await house.door.admit(request_context(), DROP)
     house.rules.answer = world.DENIED
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 403
 
 
@@ -67,7 +67,7 @@ async def test_an_outage_during_revalidation_is_not_an_allow() -> None:
     permit = await house.door.admit(request_context(), DROP)
     house.judge.answer = down
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 429
 
 
@@ -77,7 +77,7 @@ async def test_revalidation_fails_if_the_name_now_denotes_another_object() -> No
     moved = msgspec.structs.replace(world.table_row, id=world.VIEW_ID)
     house.resolver.rows = {**world.ROWS, world.TABLE: moved}
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 429
 
 
@@ -88,7 +88,7 @@ async def test_revalidation_fails_if_fewer_rights_are_held_than_before() -> None
     assert permit.holds(Can.WRITE_DATA, world.TABLE)
     house.judge.answer = lambda question: question.relation is not Can.WRITE_DATA
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 503
 
 
@@ -97,7 +97,7 @@ async def test_revalidation_fails_if_the_obligations_changed() -> None:
     permit = await house.door.admit(request_context(), VEND)
     house.rules.answer = PolicyAnswer(allow=True, obligations=Obligations.of(AppendOnly()))
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == 503
 
 
@@ -124,12 +124,12 @@ async def test_checks_carry_the_warehouse_revision_and_the_server_revision() -> 
     warehouse = msgspec.structs.replace(world.warehouse_row, revision=UUID(int=7))
     namespace = msgspec.structs.replace(world.inner_row, warehouse=warehouse)
     house.resolver.rows = {**world.ROWS, world.NAMESPACE: namespace}
-    house.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": world.NOW}
+    house.resolver.validity = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": world.NOW}
     permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
     tables = [ObjectKey(ObjectType.TABLE, "t")]
     await house.door.visible(permit, Can.INCLUDE_IN_LIST, tables)
     assert pins == [Pin(UUID(int=1), UUID(int=2), world.NOW)] * 2
-    assert {question.within for asked in house.judge.asked for question in asked} == {UUID(int=7)}
+    assert {question.within for requested in house.judge.calls for question in requested} == {UUID(int=7)}
     await house.door.hypothetical_checks.related(permit, Actor.user("oidc~bob"), Can.INCLUDE_IN_LIST, tables)
     assert pins[2] is None
 
@@ -142,7 +142,7 @@ async def test_a_list_of_warehouses_carries_no_warehouse_revision() -> None:
     }
     permit = await house.door.admit(request_context(), GetWarehouse(world.WAREHOUSE))
     await house.door.visible(permit, Can.INCLUDE_IN_LIST, [ObjectKey(ObjectType.WAREHOUSE, "other")])
-    assert {question.within for question in house.judge.asked[-1]} == {None}
+    assert {question.within for question in house.judge.calls[-1]} == {None}
 
 
 # ---- expiry of rights ----
@@ -171,7 +171,7 @@ async def test_rights_expire_with_the_first_grant_expiry_that_removes_one(
     moments = sorted(world.NOW + timedelta(seconds=each) for each in ends)
     house = House(judge=Ending())
     house.resolver.ends = tuple(moments)
-    house.resolver.standing = {
+    house.resolver.validity = {
         "revision": UUID(int=1),
         "time_boxes": UUID(int=2),
         "next_expiry": moments[0] if moments else None,
@@ -185,6 +185,6 @@ async def test_rights_expire_with_the_first_grant_expiry_that_removes_one(
 async def test_a_permit_without_a_grant_expiry_causes_no_expiry_checks() -> None:
     house = House()
     permit = await house.door.admit(request_context(), VEND)
-    before = len(house.judge.asked)
+    before = len(house.judge.calls)
     assert await house.door.first_expiry(permit, world.NOW + timedelta(days=1)) is None
-    assert len(house.judge.asked) == before
+    assert len(house.judge.calls) == before

@@ -48,7 +48,7 @@ def named(view: bytes, caller: Actor = CAROL) -> str | None:
     return owner_of(world.view_row, Excerpt("file", view), caller)
 
 
-class Asked(Judge):
+class CountingJudge(Judge):
     """Relationships that record the checked actors."""
 
     def __init__(self, no: frozenset[str] = frozenset()) -> None:
@@ -83,27 +83,27 @@ def test_two_view_owners_are_an_error() -> None:
 
 
 async def test_objects_below_a_view_are_checked_for_its_owner_and_both_are_audited() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
+    judge = CountingJudge()
+    where, context = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
     assert set(judge.actors) == {"oidc~carol", "oidc~trino"}
     judge.actors.clear()
-    permit = await where.door.admit(come, LoadTable(world.TABLE))
+    permit = await where.door.admit(context, LoadTable(world.TABLE))
     assert set(judge.actors) == {"oidc~alice", "oidc~trino"}
     assert (permit.actor.id, permit.actor.asked_by, permit.actor.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
-    told = where.audit.buffered[-1].actor
-    assert (told.id, told.asked_by, told.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
-    assert permit.actor.guise != CAROL.guise
+    actor = where.audit.buffered[-1].actor
+    assert (actor.id, actor.asked_by, actor.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
+    assert permit.actor.acting_as != CAROL.acting_as
 
 
 async def test_a_view_without_owner_keeps_the_caller_for_the_next_view() -> None:
-    judge = Asked()
-    where, come = house(view(), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW, world.VIEW])
-    assert come.actor == CAROL
+    judge = CountingJudge()
+    where, context = house(view(), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW, world.VIEW])
+    assert context.actor == CAROL
     where.resolver.documents[world.VIEW_ID] = owned("alice")
-    await where.door.pass_through(come, [world.VIEW, world.VIEW])
-    assert (come.actor.id, come.actor.asked_by) == ("oidc~alice", "oidc~carol")
+    await where.door.pass_through(context, [world.VIEW, world.VIEW])
+    assert (context.actor.id, context.actor.asked_by) == ("oidc~alice", "oidc~carol")
     assert judge.actors.count("oidc~alice") == 1
 
 
@@ -119,47 +119,47 @@ def add(where: House, ref: ViewRef, properties: bytes) -> None:
 
 
 async def test_an_ownerless_view_below_an_owned_one_falls_back_to_the_caller() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
+    judge = CountingJudge()
+    where, context = house(owned("alice"), judge), request_context(CAROL)
     add(where, INNER, view())
     add(where, LAST, owned("bob"))
-    await where.door.pass_through(come, [world.VIEW, INNER, LAST])
+    await where.door.pass_through(context, [world.VIEW, INNER, LAST])
     people = [actor for actor in judge.actors if actor != "oidc~trino"]
     assert people == ["oidc~carol", "oidc~alice", "oidc~carol"], "each view is read with the rights above it"
-    assert (come.actor.id, come.actor.asked_by) == ("oidc~bob", "oidc~carol")
+    assert (context.actor.id, context.actor.asked_by) == ("oidc~bob", "oidc~carol")
     again = request_context(CAROL)
     await where.door.pass_through(again, [world.VIEW, INNER])
     assert again.actor == CAROL
 
 
 async def test_an_ownerless_view_falls_back_to_the_assumed_role() -> None:
-    where, come = house(owned("alice")), request_context(CAROL)
+    where, context = house(owned("alice")), request_context(CAROL)
     add(where, INNER, view())
-    await where.door.assume(come, world.ROLE)
-    acting = come.actor
-    await where.door.pass_through(come, [world.VIEW, INNER])
+    await where.door.assume(context, world.ROLE)
+    acting = context.actor
+    await where.door.pass_through(context, [world.VIEW, INNER])
     assert acting.assumed_role is not None
-    assert come.actor == acting
-    assert come.assumption is not None
+    assert context.actor == acting
+    assert context.assumption is not None
 
 
 async def test_revalidation_includes_the_role_membership_of_the_view_reader() -> None:
     judge = Judge()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.assume(come, world.ROLE)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
-    await permit.decide_again()
+    where, context = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.assume(context, world.ROLE)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
+    await permit.revalidate()
     judge.answer = lambda question: question.relation is not Can.ASSUME
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code in (403, 404)
 
 
 async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_owned_view() -> None:
     end = NOW + timedelta(minutes=5)
 
-    class Ending(Asked):
+    class Ending(CountingJudge):
         async def check(
             self,
             actor: Actor,
@@ -171,18 +171,18 @@ async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_ow
         ) -> list[bool]:
             return [question.relation is not Can.ASSUME or now < end for question in questions]
 
-    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where, context = house(owned("alice"), Ending()), request_context(CAROL)
     where.resolver.ends = (end,)
-    await where.door.assume(come, world.ROLE)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
+    await where.door.assume(context, world.ROLE)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
     assert permit.actor.assumed_role is None
     assert await where.door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
 async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
     with pytest.raises(NoSuchViewException):
-        await house(owned("alice"), Asked(frozenset({"oidc~carol"}))).door.pass_through(
+        await house(owned("alice"), CountingJudge(frozenset({"oidc~carol"}))).door.pass_through(
             request_context(CAROL), [world.VIEW]
         )
     seen = Judge(answer=lambda question: "select" not in question.relation)
@@ -194,10 +194,10 @@ async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
 async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(lacking: set[str]) -> None:
     """The reader of an outer view need not know the inner view or its owner."""
     where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
-    come = request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
+    context = request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
     with pytest.raises(ForbiddenException, match="not allowed for the owner of the view") as refused:
-        await where.door.admit(come, VendCredentials(world.TABLE))
+        await where.door.admit(context, VendCredentials(world.TABLE))
     assert "alice" not in refused.value.message
     assert where.audit.buffered[-1].actor.id == "oidc~alice"
     own = request_context(Actor.user("oidc~carol"))
@@ -206,32 +206,32 @@ async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(l
 
 
 async def test_a_view_chain_must_be_entered_before_the_first_admission() -> None:
-    where, come = house(owned("alice")), request_context(CAROL)
-    await where.door.admit(come, LoadTable(world.TABLE))
+    where, context = house(owned("alice")), request_context(CAROL)
+    await where.door.admit(context, LoadTable(world.TABLE))
     with pytest.raises(TypeError, match="before what it leads to"):
-        await where.door.pass_through(come, [world.VIEW])
+        await where.door.pass_through(context, [world.VIEW])
 
 
 async def test_revalidation_traverses_the_view_chain_again() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
-    await permit.decide_again()
+    judge = CountingJudge()
+    where, context = house(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
+    await permit.revalidate()
     judge.no = frozenset({"oidc~carol"})
     with pytest.raises(NoSuchViewException):
-        await permit.decide_again()
+        await permit.revalidate()
     judge.no = frozenset()
     where.resolver.documents[world.VIEW_ID] = owned("mallory")
     with pytest.raises(CatalogError) as changed:
-        await permit.decide_again()
+        await permit.revalidate()
     assert type(changed.value) is type(unavailable(False)), "another owner: come again"
 
 
 async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     end = NOW + timedelta(minutes=5)
 
-    class Ending(Asked):
+    class Ending(CountingJudge):
         async def check(
             self,
             actor: Actor,
@@ -243,11 +243,11 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
         ) -> list[bool]:
             return [actor.id != "oidc~carol" or now < end] * len(questions)
 
-    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where, context = house(owned("alice"), Ending()), request_context(CAROL)
     where.resolver.ends = (end,)
     door = where.door
-    await door.pass_through(come, [world.VIEW])
-    permit = await door.admit(come, VendCredentials(world.TABLE))
+    await door.pass_through(context, [world.VIEW])
+    permit = await door.admit(context, VendCredentials(world.TABLE))
     assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 

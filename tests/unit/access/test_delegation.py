@@ -64,16 +64,16 @@ async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> No
 
 
 async def test_an_engine_without_delegate_sees_nothing() -> None:
-    told = []
+    messages = []
     for user_has in (True, False):
         here = house(ByActor(user_has=user_has, engine_has=False))
         with pytest.raises(NoSuchTableException) as refused:
             await here.door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
-        told.append(refused.value.message)
+        messages.append(refused.value.message)
         (record,) = here.audit.buffered
         assert (record.actor.id, record.actor.engine) == (world.ALICE.id, ENGINE)
         assert record.decisions[0].failure == "EngineLacksDelegate"
-    assert told[0] == told[1]
+    assert messages[0] == messages[1]
 
 
 async def test_an_engine_gets_no_right_that_its_user_lacks() -> None:
@@ -83,9 +83,9 @@ async def test_an_engine_gets_no_right_that_its_user_lacks() -> None:
 
 async def test_cached_answers_about_the_engine_follow_its_own_grant_expiry() -> None:
     judge, here = ByActor(), NOW
-    standing = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
+    validity = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
     where = house(judge)
-    where.resolver.standing = standing
+    where.resolver.validity = validity
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert [pin and pin.next_expiry for pin in judge.pins[ENGINE]] == [here]
     assert [pin and pin.next_expiry for pin in judge.pins[world.ALICE.id]] == [None]
@@ -142,12 +142,12 @@ async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
 
 async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> None:
     judge = ByActor()
-    where, come = house(judge), request_context(FOR_ALICE)
-    await where.door.assume(come, RoleRef(world.ROLE_ID))
-    assert (come.actor.assumed_role, come.actor.engine) == (world.ROLE_ID, ENGINE)
+    where, context = house(judge), request_context(FOR_ALICE)
+    await where.door.assume(context, RoleRef(world.ROLE_ID))
+    assert (context.actor.assumed_role, context.actor.engine) == (world.ROLE_ID, ENGINE)
     judge.engine_has = False
     with pytest.raises(NoSuchTableException):
-        await where.door.admit(come, LoadTable(world.TABLE))
+        await where.door.admit(context, LoadTable(world.TABLE))
 
 
 @pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
@@ -169,13 +169,13 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
             sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
             return [question.relation in sees or actor.id == ENGINE for question in questions]
 
-    where, come = house(Members()), request_context(FOR_ALICE)
+    where, context = house(Members()), request_context(FOR_ALICE)
     role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
-    await where.door.assume(come, role, project="another" if case == "in another project" else None)
-    assert come.assumption is None
-    assert come.actor.assumed_role not in (None, world.ROLE_ID)
+    await where.door.assume(context, role, project="another" if case == "in another project" else None)
+    assert context.assumption is None
+    assert context.actor.assumed_role not in (None, world.ROLE_ID)
     with pytest.raises(NoSuchTableException) as refused:
-        await where.door.admit(come, LoadTable(world.TABLE))
+        await where.door.admit(context, LoadTable(world.TABLE))
     member = request_context(FOR_ALICE)
     case = "in the role"
     await where.door.assume(member, RoleRef(world.ROLE_ID))
@@ -187,10 +187,12 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
 
 def test_a_delegated_actor_is_no_instance_admin_and_has_its_own_cache_identity() -> None:
     assert not Actor.user("oidc~a", instance_admin=True, engine=ENGINE).instance_admin
-    assert len({Actor.user("oidc~a").guise, FOR_ALICE.guise, Actor.user("oidc~a", engine="oidc~x").guise}) == 3
+    assert (
+        len({Actor.user("oidc~a").acting_as, FOR_ALICE.acting_as, Actor.user("oidc~a", engine="oidc~x").acting_as}) == 3
+    )
 
 
 async def test_policies_receive_the_engine() -> None:
     where = house(ByActor())
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
-    assert where.rules.asked[0].actor.engine == ENGINE
+    assert where.rules.calls[0].actor.engine == ENGINE

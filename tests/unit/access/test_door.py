@@ -77,11 +77,11 @@ async def test_absent_and_invisible_objects_give_the_same_response_and_checks(op
     first, second = await refusal(invisible, operation), await refusal(absent, operation)
     assert (type(first), first.message, first.detail) == (type(second), second.message, second.detail)
     assert first.code == 404
-    asked, stood_in = invisible.judge.asked, absent.judge.asked
-    assert [[q.relation for q in each] for each in asked] == [[q.relation for q in each] for each in stood_in]
+    requested, stood_in = invisible.judge.calls, absent.judge.calls
+    assert [[q.relation for q in each] for each in requested] == [[q.relation for q in each] for each in stood_in]
     assert {q.object.id[:24] for each in stood_in for q in each} == {UNUSED_ID[:24]}
-    assert len(invisible.rules.asked) == len(absent.rules.asked) == 1
-    assert len(invisible.resolver.asked) == len(absent.resolver.asked) == 1
+    assert len(invisible.rules.calls) == len(absent.rules.calls) == 1
+    assert len(invisible.resolver.calls) == len(absent.resolver.calls) == 1
     assert [len(house.audit.buffered) for house in (invisible, absent)] == [1, 1]
 
 
@@ -108,8 +108,8 @@ async def test_a_policy_reason_is_shown_only_to_callers_with_visibility() -> Non
     blind, seeing = House(judge=only()), House(judge=only(SEES, Can.DROP))
     blind.rules.answer = seeing.rules.answer = DENIED
     assert "closed" not in (await refusal(blind, DROP)).message
-    told = await refusal(seeing, DROP)
-    assert (told.code, "The house is closed." in told.message) == (403, True)
+    error = await refusal(seeing, DROP)
+    assert (error.code, "The house is closed." in error.message) == (403, True)
 
 
 async def test_visibility_does_not_permit_the_operation() -> None:
@@ -200,17 +200,17 @@ async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
     """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     house = House()
     house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
-    told = await refusal(house, LOAD)
-    assert (told.code, told.message) == (400, "The id is too long.")
+    error = await refusal(house, LOAD)
+    assert (error.code, error.message) == (400, "The id is too long.")
 
 
 @pytest.mark.parametrize("down", ["judge", "rules"])
 async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) -> None:
-    asked, gone = asyncio.Event(), asyncio.Event()
+    requested, gone = asyncio.Event(), asyncio.Event()
 
     class Endless:
         async def __call__(self, *_: Any, **__: Any) -> Any:
-            asked.set()
+            requested.set()
             try:
                 await asyncio.sleep(60)
             finally:
@@ -220,7 +220,7 @@ async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) ->
 
     class Failing:
         async def __call__(self, *_: Any, **__: Any) -> Any:
-            await asked.wait()
+            await requested.wait()
             raise DOWN
 
         check = decide = __call__
@@ -336,9 +336,9 @@ async def test_the_required_operation_decides_regardless_of_the_optional_one() -
 async def test_two_operations_need_one_round_of_checks() -> None:
     house = House()
     await house.door.admit_with(request_context(), CREATE, KEYS)
-    assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
-    assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no question twice"
-    assert [question.operation for question in house.rules.asked[0].questions] == [
+    assert len(house.resolver.calls) == len(house.judge.calls) == len(house.rules.calls) == 1
+    assert len(house.judge.calls[0]) == len(set(house.judge.calls[0])), "no question twice"
+    assert [question.operation for question in house.rules.calls[0].questions] == [
         "create_table",
         "vend_creation_credentials",
     ]
@@ -376,7 +376,7 @@ async def test_an_optional_demand_does_not_decide_admission() -> None:
 async def test_a_public_operation_causes_no_checks() -> None:
     house = House()
     await house.door.admit(request_context(Actor.anonymous()), GetHealth())
-    assert (house.judge.asked, house.rules.asked) == ([], [])
+    assert (house.judge.calls, house.rules.calls) == ([], [])
 
 
 async def test_a_request_without_a_token_causes_no_lookup() -> None:
@@ -386,7 +386,7 @@ async def test_a_request_without_a_token_causes_no_lookup() -> None:
             await house.door.admit(request_context(Actor.anonymous()), operation)
     with pytest.raises(NotAuthenticated):
         await house.door.admit_with(request_context(Actor.anonymous()), GetHealth(), VEND)
-    assert (house.resolver.asked, house.judge.asked, house.audit.buffered) == ([], [], [])
+    assert (house.resolver.calls, house.judge.calls, house.audit.buffered) == ([], [], [])
 
 
 @settings(max_examples=60)
@@ -420,9 +420,9 @@ async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> Non
     permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
     house.judge.answer = lambda question: keys.index(question.object) % 2 == 0
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
-    asked = len(house.judge.asked)
+    requested = len(house.judge.calls)
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
-    assert len(house.judge.asked) == asked, "nothing to ask"
+    assert len(house.judge.calls) == requested, "nothing to ask"
     house.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
     with pytest.raises(CatalogError) as raised:
         await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)

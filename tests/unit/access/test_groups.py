@@ -19,7 +19,7 @@ ROLES = tuple((f"00000000-0000-4000-8000-{number:012d}", world.PROJECT_ID) for n
 
 def _house(*by_group: tuple[str, str]) -> House:
     house = House()
-    house.resolver.standing = {"group_roles": by_group}
+    house.resolver.validity = {"group_roles": by_group}
     return house
 
 
@@ -47,7 +47,7 @@ async def test_more_than_one_hundred_group_roles_are_refused_and_audited() -> No
     assert refused.value.code == 403
     [record] = house.audit.buffered
     assert record.decisions[0].failure == "TooManyGroups"
-    assert house.judge.asked == [], "nobody is asked a question that has no room"
+    assert house.judge.calls == [], "nobody is asked a question that has no room"
     assert (await _house(*ROLES[:100]).door.admit(request_context(GIL), LoadTable(world.TABLE))).actor.group_roles
 
 

@@ -100,7 +100,7 @@ async def test_revalidation_is_refused_after_deactivation() -> None:
     permit = await house.door.admit(request_context(), DropTable(world.TABLE))
     deactivate(house)
     with pytest.raises(WarehouseNotActive):
-        await permit.decide_again()
+        await permit.revalidate()
 
 
 async def test_credentials_are_refused_together_with_their_load() -> None:

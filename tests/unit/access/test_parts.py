@@ -72,10 +72,10 @@ class PerQuestion:
 
     def __init__(self, *denied: str) -> None:
         self.denied = denied
-        self.asked: list[PolicyRequest] = []
+        self.calls: list[PolicyRequest] = []
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        self.asked.append(request)
+        self.calls.append(request)
         no = PolicyAnswer(allow=False, reasons=(Reason(code="closed", message="Closed."),))
         return tuple(
             no if question.resource.name in self.denied else PolicyAnswer(allow=True) for question in request.questions
@@ -85,8 +85,8 @@ class PerQuestion:
 async def test_one_round_of_checks_covers_all_tables() -> None:
     at = house("a", "b", "c")
     await at.door.admit(request_context(), transaction("a", "b", "c", "new", create=["new"]))
-    assert (len(at.resolver.asked), len(at.judge.asked), len(at.rules.asked)) == (1, 1, 1)
-    questions = at.rules.asked[0].questions
+    assert (len(at.resolver.calls), len(at.judge.calls), len(at.rules.calls)) == (1, 1, 1)
+    questions = at.rules.calls[0].questions
     assert [(each.operation, each.resource.name) for each in questions] == [
         ("commit_table", "a"),
         ("commit_table", "b"),
@@ -193,13 +193,13 @@ _OF_VIEW = TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID, dropped=True)
 async def test_policies_receive_each_task_target_and_one_denial_refuses_all_tasks(by_all: bool) -> None:
     at = House()
     await at.door.admit(request_context(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
-    asked = at.rules.asked[0].questions
-    assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in asked] == [
+    requested = at.rules.calls[0].questions
+    assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in requested] == [
         ("table", str(world.TABLE_ID), (str(_TASKS[0]), str(_TASKS[3]))),
         ("warehouse", str(world.WAREHOUSE_ID), (str(_TASKS[1]),)),
         ("view", str(world.VIEW_ID), (str(_TASKS[2]),)),
     ]
-    assert {each.facts["action"] for each in asked} == {"cancel"}
+    assert {each.facts["action"] for each in requested} == {"cancel"}
     closed: Any = PerQuestion("recent")
     with pytest.raises(ViewActionForbidden if not by_all else WarehouseActionForbidden, match="closed: Closed"):
         await House(rules=closed).door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))

@@ -18,9 +18,9 @@ async def test_a_failed_change_gets_a_separate_audit_record() -> None:
     at = request_context()
     permit = await house.door.admit(at, DropTable(world.TABLE))
     at.abandon("answered 500")
-    (told,) = house.audit.buffered
-    assert told.id != permit.pending_audit.record.id
-    assert told.detail["result"] == "failed"
+    (record,) = house.audit.buffered
+    assert record.id != permit.pending_audit.record.id
+    assert record.detail["result"] == "failed"
 
 
 async def test_a_settled_change_is_recorded_once() -> None:
@@ -35,6 +35,6 @@ async def test_a_settled_change_is_recorded_once() -> None:
 def test_a_record_repeats_only_the_first_part_of_a_long_name() -> None:
     levels = tuple("x" * 1000 for _ in range(90))
     ref = TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(Namespace(levels), "t"))
-    told = describe_resource(ref, Resolution(rows={}, now=world.NOW))
-    assert told.name is not None
-    assert len(told.name) < 2100
+    record = describe_resource(ref, Resolution(rows={}, now=world.NOW))
+    assert record.name is not None
+    assert len(record.name) < 2100

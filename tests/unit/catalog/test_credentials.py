@@ -78,11 +78,11 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )
-    handed = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
-    assert handed.credentials == ()
-    assert handed.config["region"] == "eu-west-1"
-    assert not {key for key in handed.config if "access-key" in key}
-    assert handed.reason == "the credentials could not be made or recorded"
+    vended = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
+    assert vended.credentials == ()
+    assert vended.config["region"] == "eu-west-1"
+    assert not {key for key in vended.config if "access-key" in key}
+    assert vended.reason == "the credentials could not be made or recorded"
     assert part.failed
 
 

@@ -54,11 +54,11 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     terminal.keep(ENDED)
     provider.pause = 3.0
     renewing = terminal.start("token")
-    assert provider.asked.wait(60)
+    assert provider.calls.wait(60)
     process = Path(f"/proc/{renewing.pid}")
-    for told in ("cmdline", "environ"):
+    for file in ("cmdline", "environ"):
         with suppress(OSError):  # it may have ended
-            assert b"refresh-" not in (process / told).read_bytes()
+            assert b"refresh-" not in (process / file).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=200)[0].strip() == "access-1"
     ((status, out, err),) = terminal.run("token")
@@ -85,7 +85,7 @@ def test_a_command_that_does_not_end_keeps_others_from_renewing_and_they_say_so(
         assert (ended.exit_code, ended.stdout) == (1, "")
         assert "another lakegate command has been at this login" in ended.stderr
     assert provider.renewed == 0
-    assert StoredLogin(provider.url, "cli", terminal.logins, keyring=None, warn=print).kept() == ENDED
+    assert StoredLogin(provider.url, "cli", terminal.logins, keyring=None, warn=print).stored() == ENDED
 
 
 def test_a_login_that_can_be_kept_nowhere_is_told_and_no_traceback(provider: Rotating, tmp_path: Path) -> None:

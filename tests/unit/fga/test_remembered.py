@@ -35,13 +35,13 @@ class Engine:
     """An OpenFGA that allows `allowed` and counts its checks."""
 
     allowed: set[Question] = field(default_factory=set)
-    asked: list[tuple[Question, ...]] = field(default_factory=list)
+    calls: list[tuple[Question, ...]] = field(default_factory=list)
     meanwhile: Any = None
 
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        self.asked.append(tuple(questions))
+        self.calls.append(tuple(questions))
         if self.meanwhile is not None:
             self.meanwhile()
         return [question in self.allowed for question in questions]
@@ -77,7 +77,7 @@ async def test_an_allow_is_cached() -> None:
     here = setting(READ, PROJECT)
     for _ in range(3):
         assert await here.cache.check(ALICE, [READ, PROJECT], now=NOON, pin=PIN) == [True, True]
-    assert here.engine.asked == [(READ, PROJECT)]
+    assert here.engine.calls == [(READ, PROJECT)]
 
 
 async def test_a_refusal_is_not_cached_so_that_a_new_grant_applies_at_once() -> None:
@@ -85,7 +85,7 @@ async def test_a_refusal_is_not_cached_so_that_a_new_grant_applies_at_once() -> 
     assert await here.cache.check(ALICE, [READ, WRITE], now=NOON, pin=PIN) == [True, False]
     here.engine.allowed.add(WRITE)
     assert await here.cache.check(ALICE, [WRITE, READ], now=NOON, pin=PIN) == [True, True]
-    assert here.engine.asked == [(READ, WRITE), (WRITE,)]
+    assert here.engine.calls == [(READ, WRITE), (WRITE,)]
 
 
 OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
@@ -184,8 +184,8 @@ async def test_an_invalid_answer_is_rejected_and_not_cached(answer: Any) -> None
             return answer
 
     here.cache._relationships = Odd()
-    told = await here.cache.check(ALICE, [READ], now=NOON, pin=PIN)
-    assert told == answer if len(answer) != 1 else told == [False]
+    checked = await here.cache.check(ALICE, [READ], now=NOON, pin=PIN)
+    assert checked == answer if len(answer) != 1 else checked == [False]
     here.cache._relationships = here.engine
     assert await here.cache.check(ALICE, [READ], now=NOON, pin=PIN) == [False]
 
@@ -207,7 +207,7 @@ async def test_the_cache_is_bounded_and_evicts_the_least_recently_used_entry() -
     here = setting(*questions, entries=2)
     for question in (questions[0], questions[1], questions[0], questions[2], questions[0], questions[1]):
         await here.cache.check(ALICE, [question], now=NOON, pin=PIN)
-    assert here.engine.asked == [(questions[0],), (questions[1],), (questions[2],), (questions[1],)]
+    assert here.engine.calls == [(questions[0],), (questions[1],), (questions[2],), (questions[1],)]
 
 
 @given(st.data())
@@ -226,10 +226,10 @@ async def test_cache_and_engine_agree_under_changes_of_the_revision(data: st.Dat
         if step == "grant":
             here.engine.allowed.add(chosen)
         elif step == "ask":
-            asked = [replace(question, within=UUID(int=within)) for question in (chosen, questions[0])]
+            calls = [replace(question, within=UUID(int=within)) for question in (chosen, questions[0])]
             pin = replace(PIN, revision=UUID(int=server))
-            answers = await here.cache.check(ALICE, asked, now=NOON, pin=pin)
-            assert answers == [question in here.engine.allowed for question in asked]
+            answers = await here.cache.check(ALICE, calls, now=NOON, pin=pin)
+            assert answers == [question in here.engine.allowed for question in calls]
         else:
             here.engine.allowed.discard(chosen)
             within, server = (within + 1, server) if step == "revoke within" else (within, server + 1)

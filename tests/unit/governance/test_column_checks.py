@@ -66,8 +66,8 @@ async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
     """Return True for all columns, False for none, or the names."""
     checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
     permit = await house.door.admit(request_context(), BatchCheck(checks))
-    told = await Checks(door=house.door).batch(permit)
-    return [(True if each.columns is None else each.columns) if each.allowed else False for each in told.results]
+    result = await Checks(door=house.door).batch(permit)
+    return [(True if each.columns is None else each.columns) if each.allowed else False for each in result.results]
 
 
 async def test_a_column_check_returns_all_some_or_none() -> None:
@@ -95,8 +95,8 @@ async def test_a_policy_against_reading_also_forbids_reading_some_columns() -> N
         request_context(), BatchCheck((Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
     )
     closed.rules.answer = world.DENIED
-    told = await Checks(door=closed.door).batch(permit)
-    assert [(each.allowed, each.columns) for each in told.results] == [(False, None)]
+    result = await Checks(door=closed.door).batch(permit)
+    assert [(each.allowed, each.columns) for each in result.results] == [(False, None)]
 
 
 async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
@@ -106,7 +106,7 @@ async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
         judge = Reader(partly=frozenset(str(id) for id in ids))
         made = house(judge, ids, {id: frozenset({2}) for id in ids})
         assert await answers(made, ids) == [["c2"]] * count
-        costs.append((len(judge.calls), len(made.rules.asked), len(made.resolver.looked_for_columns)))
+        costs.append((len(judge.calls), len(made.rules.calls), len(made.resolver.looked_for_columns)))
         assert judge.calls == [count] * 3, "all of them, then those read in part, then the columns granted on these"
     assert costs == [(3, 3, 1), (3, 3, 1)]
 

@@ -14,7 +14,7 @@ from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectType, Ref, Table, TabularRef
 from gateway.access.relations import ACTIONS, Can
-from gateway.access.resolved import Whereabouts
+from gateway.access.resolved import AbsentLocation
 from gateway.fga.compiled import compiled_model
 from gateway.governance.checks import Checks
 from gateway.governance.hidden_checks import openings
@@ -80,23 +80,23 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
             assert any(each <= wider for each in opened), f"{relation} by {set(term)} opens nothing of {ways}"
 
 
-async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
+async def _run_checks(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
     """Return the number of checks in each call to OpenFGA and to OPA, and of tables in each column statement."""
     permit = await house.door.admit(request_context(), BatchCheck(tuple(checks)))
-    house.judge.asked.clear()
-    house.rules.asked.clear()
+    house.judge.calls.clear()
+    house.rules.calls.clear()
     answer = await Checks(door=house.door).batch(permit)
     assert not any(each.allowed for each in answer.results)
     return (
-        [len(questions) for questions in house.judge.asked],
-        [len(request.questions) for request in house.rules.asked],
+        [len(questions) for questions in house.judge.calls],
+        [len(request.questions) for request in house.rules.calls],
         [len(ids) for ids in house.resolver.looked_for_columns],
     )
 
 
 def _house() -> House:
     house = House(judge=Judge(answer=lambda question: False))
-    house.resolver.standing = {"absent": {ABSENT: Whereabouts(world.PROJECT_ID, (world.OUTER_ID, world.INNER_ID))}}
+    house.resolver.validity = {"absent": {ABSENT: AbsentLocation(world.PROJECT_ID, (world.OUTER_ID, world.INNER_ID))}}
     return house
 
 
@@ -104,19 +104,19 @@ def _house() -> House:
 @pytest.mark.parametrize("count", [1, 2, 3, len(MANY)])
 async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> None:
     relations = MANY[-count:]
-    invisible = await _asked(_house(), [Check(world.TABLE, relation) for relation in relations])
-    absent = await _asked(_house(), [Check(ABSENT, relation) for relation in relations])
+    invisible = await _run_checks(_house(), [Check(world.TABLE, relation) for relation in relations])
+    absent = await _run_checks(_house(), [Check(ABSENT, relation) for relation in relations])
     assert absent == invisible
     assert invisible[0], "something was asked"
 
 
 async def test_many_checks_on_an_invisible_table_become_one_visibility_check() -> None:
     house = _house()
-    assert await _asked(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
-    [[question]] = house.judge.asked
+    assert await _run_checks(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
+    [[question]] = house.judge.calls
     assert question.relation is Can.INCLUDE_IN_LIST
     grants = [Check(world.TABLE, each) for each in (*MANY, Can.GRANT_SELECT, Can.GRANT_DESCRIBE, Can.MANAGE_TAGS)]
-    assert await _asked(_house(), grants) == ([3], [], [])
+    assert await _run_checks(_house(), grants) == ([3], [], [])
 
 
 async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_names() -> None:
@@ -125,8 +125,8 @@ async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_na
     house = _house()
     for name in names:
         house.resolver.rows[name] = world.table_row
-    invisible = await _asked(house, [Check(name, Can.INCLUDE_IN_LIST) for name in names])
-    assert await _asked(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
+    invisible = await _run_checks(house, [Check(name, Can.INCLUDE_IN_LIST) for name in names])
+    assert await _run_checks(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
 
 
 async def test_rights_on_an_invisible_object_are_still_reported() -> None:
@@ -137,10 +137,10 @@ async def test_rights_on_an_invisible_object_are_still_reported() -> None:
         return question.relation in held
 
     house = House(judge=Judge(answer=holds))
-    asked = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
-    permit = await house.door.admit(request_context(), BatchCheck(tuple(asked)))
+    requested = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
+    permit = await house.door.admit(request_context(), BatchCheck(tuple(requested)))
     found = (await Checks(door=house.door).batch(permit)).results
-    assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
+    assert {check.relation for check, each in zip(requested, found, strict=True) if each.allowed} == held
 
 
 async def test_every_right_on_a_visible_table_is_reported() -> None:

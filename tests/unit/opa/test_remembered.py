@@ -43,12 +43,12 @@ class Policies:
     answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1), revision="1")
     current: str | None = "1"
     down: bool = False
-    asked: int = 0
+    calls: int = 0
     meanwhile: Callable[[], None] | None = None
     steady: list[float] = field(default_factory=lambda: [0.0])
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
-        self.asked += 1
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
+        self.calls += 1
         if self.meanwhile is not None:
             self.meanwhile()
         return self.answers
@@ -78,7 +78,7 @@ async def test_a_cacheable_answer_is_requested_once_at_any_time_and_request_id()
     cache = await here.cache()
     for seconds in (0, 1, 59):
         assert await cache.decide(at(NOON + timedelta(seconds=seconds))) == ALLOWED
-    assert here.asked == 1
+    assert here.calls == 1
 
 
 async def test_a_cached_answer_expires_at_its_promised_time_by_the_input_clock() -> None:
@@ -86,7 +86,7 @@ async def test_a_cached_answer_expires_at_its_promised_time_by_the_input_clock()
     cache = await here.cache()
     await cache.decide(REQUEST)
     await cache.decide(at(NOON + timedelta(minutes=1)))
-    assert here.asked == 2
+    assert here.calls == 2
 
 
 async def test_an_answer_without_a_promised_time_is_not_cached() -> None:
@@ -94,7 +94,7 @@ async def test_an_answer_without_a_promised_time_is_not_cached() -> None:
     cache = await here.cache()
     for _ in range(3):
         await cache.decide(REQUEST)
-    assert here.asked == 3
+    assert here.calls == 3
 
 
 def changed(request: PolicyRequest, path: tuple[str | int, ...], value: Any) -> PolicyRequest:
@@ -129,7 +129,7 @@ async def test_every_other_input_member_is_part_of_the_cache_key(what: str) -> N
     cache = await here.cache()
     await cache.decide(REQUEST)
     await cache.decide(changed(REQUEST, *DIFFERENT[what]))
-    assert here.asked == 2
+    assert here.calls == 2
 
 
 async def test_a_policy_change_clears_the_cache() -> None:
@@ -139,11 +139,11 @@ async def test_a_policy_change_clears_the_cache() -> None:
     here.current = "2"
     await cache.look()
     await cache.decide(REQUEST)
-    assert here.asked == 2
+    assert here.calls == 2
     here.current = "1"
     await cache.look()
     await cache.decide(REQUEST)
-    assert here.asked == 3
+    assert here.calls == 3
 
 
 @pytest.mark.parametrize("trouble", ["down", "unknown", "not looked at"])
@@ -158,7 +158,7 @@ async def test_an_unknown_policy_revision_disables_the_cache(trouble: str) -> No
         await cache.look()
     await cache.decide(REQUEST)
     await cache.decide(REQUEST)
-    assert here.asked == 3
+    assert here.calls == 3
 
 
 async def test_an_answer_given_during_a_policy_change_is_not_cached() -> None:
@@ -173,9 +173,9 @@ async def test_an_answer_given_during_a_policy_change_is_not_cached() -> None:
     here.meanwhile = None
     for revision in ("1", "2"):
         cache._revision = revision
-        before = here.asked
+        before = here.calls
         await cache.decide(REQUEST)
-        assert here.asked == before + 1
+        assert here.calls == before + 1
 
 
 @pytest.mark.parametrize("by", ["2", None])
@@ -187,7 +187,7 @@ async def test_an_answer_of_an_intermediate_policy_revision_is_not_cached(by: st
     await cache.decide(REQUEST)
     await cache.look()
     await cache.decide(REQUEST)
-    assert here.asked == 2
+    assert here.calls == 2
 
 
 async def test_nothing_is_cached_before_the_policy_revision_is_known() -> None:
@@ -195,7 +195,7 @@ async def test_nothing_is_cached_before_the_policy_revision_is_known() -> None:
     cache = CachedPolicies(here, entries=10, observer=here, clock=lambda: here.steady[0])
     await cache.decide(REQUEST)
     await cache.decide(REQUEST)
-    assert here.asked == 2
+    assert here.calls == 2
 
 
 async def test_the_cache_is_bounded() -> None:
