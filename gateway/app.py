@@ -149,17 +149,19 @@ async def reconcile(
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
-        anywhere = restored is not None or not repair
-        database, fga, door = await _for_a_command(settings, metrics, stack, anywhere=anywhere)
+        accept_moved_database = restored is not None or not repair
+        database, fga, door = await _for_a_command(
+            settings, metrics, stack, accept_moved_database=accept_moved_database
+        )
         delivery = tuple_delivery(settings, database, fga, metrics)
         revoke = restored == "revoke"
         _, comparing = drift_repair(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
         if revoke and repair:
             await comparing.require_some_grants()
         settles = restored is not None and repair
-        put_off = await comparing.discard_pending_work() if settles else 0
+        postponed = await comparing.discard_pending_work() if settles else 0
         compared = await comparing.run(repair=repair, report=report)
-        compared.put_off = put_off
+        compared.postponed = postponed
         if settles:
             async with database.transaction() as connection:
                 await servers.settle(connection)
@@ -233,11 +235,11 @@ async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
 
 
 async def _for_a_command(
-    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, anywhere: bool = False
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, accept_moved_database: bool = False
 ) -> tuple[Database, FgaClient, Door]:
-    """Return (database, OpenFGA client, door) for a command. `anywhere` is as for `open_database`."""
+    """Return (database, OpenFGA client, door) for a command. `accept_moved_database` is as for `open_database`."""
     trust = trusted(*certificate_sources())
-    database = await open_database(settings, trust, stack, anywhere=anywhere)
+    database = await open_database(settings, trust, stack, accept_moved_database=accept_moved_database)
     fga = await open_openfga(settings, trust, database, stack)
     audit = await open_audit(settings, metrics, database, stack)
     return (

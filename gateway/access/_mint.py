@@ -41,7 +41,7 @@ def mint(
     permit._pending_audit = pending_audit
     permit._request_id = request_id
     permit._claim = claim
-    permit._decide_again = revalidate
+    permit._revalidate = revalidate
     permit._definer_views = definer_views
     permit._deadline = deadline or Deadline()
     return permit

@@ -181,8 +181,8 @@ def task_not_found(id: UUID) -> TaskNotFound:
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
     kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
-    why = f": {'; '.join(reasons)}" if reasons else ""
-    return kind(f"{operation} is not allowed for {_principal_text(actor)}{why}")
+    reason = f": {'; '.join(reasons)}" if reasons else ""
+    return kind(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
 
 
 def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
@@ -260,9 +260,9 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
     return unavailable(catalog_mutation)
 
 
-def not_kept_in_maintenance(why: str) -> CatalogError:
+def not_kept_in_maintenance(reason: str) -> CatalogError:
     """Return the answer of read-only maintenance to a request that must not be retried. Clients do not retry a 400."""
-    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {why}.")
+    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {reason}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:

@@ -93,7 +93,7 @@ class Door:
         read_only: bool = False,
     ) -> None:
         self._resolver = resolver
-        self._threshold = Preconditions(read_only=read_only)
+        self._preconditions = Preconditions(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
         self._grant_expiry = GrantExpiry(resolver, self._engines)
         columns = GrantedColumns(resolver, self._engines)
@@ -104,11 +104,11 @@ class Door:
 
     def pauses(self, operation: type[Operation]) -> bool:
         """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""
-        return self._threshold.pauses(operation)
+        return self._preconditions.pauses(operation)
 
     def require_not_paused(self, operation: type[Operation]) -> None:
         """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_not_paused`)."""
-        self._threshold.require_not_paused(operation)
+        self._preconditions.require_not_paused(operation)
 
     async def admit(self, context: RequestContext, operation: Op) -> Permit[Op]:
         """Return the permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -124,7 +124,7 @@ class Door:
         nothing: its permit is None.
         """
         operations: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
-        self._threshold.require(context, operations)
+        self._preconditions.require(context, operations)
         resolution, decisions, groups = await self._judge(context, operations)
         context.record_location(resolution)
         record = record_of(context, judged_operations(operations, decisions, groups), resolution)
@@ -377,7 +377,7 @@ class Door:
             return [combine((), allow) for _ in operations]
         if resolution.deactivated:
             return [refused(Failure.USER_DEACTIVATED) for _ in operations]
-        demands = [self._threshold.demands_of(operation) for operation in operations]
+        demands = [self._preconditions.demands_of(operation) for operation in operations]
         if any(demands) and len(resolution.acting(context.actor).group_roles) > MAX_GROUP_ROLES:
             return [refused(Failure.TOO_MANY_GROUPS) for _ in operations]
         try:
@@ -388,7 +388,7 @@ class Door:
         verdicts = []
         for operation, (answers, policy, delegated) in zip(operations, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
-            verdict = enforced(combine(answers, policy), operation.place, answers)
+            verdict = enforced(combine(answers, policy), operation.enforcement_point, answers)
             if not delegated:
                 verdict = undelegated(verdict, answers)
             verdicts.append(verdict if shut is None else closed(verdict, shut))

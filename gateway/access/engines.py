@@ -64,21 +64,21 @@ class Engines:
         Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
         DecisionEngineUnavailable if an engine does not answer.
         """
-        down: DecisionEngineUnavailable | None = None
-        wrong: CatalogError | None = None
+        engine_outage: DecisionEngineUnavailable | None = None
+        refusal: CatalogError | None = None
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
                 delegating = both.create_task(self._delegated(context.actor, operations, resolution))
                 allowing = both.create_task(self._allowed(context, operations, resolution))
         except* DecisionEngineUnavailable as outage:
-            down = first_of(outage)
+            engine_outage = first_of(outage)
         except* CatalogError as refused:
-            wrong = first_of(refused)
-        if wrong is not None:
-            raise wrong
-        if down is not None:
-            raise down
+            refusal = first_of(refused)
+        if refusal is not None:
+            raise refusal
+        if engine_outage is not None:
+            raise engine_outage
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
 
     async def _delegated(self, actor: Actor, operations: Sequence[Operation], resolution: Resolution) -> list[bool]:
@@ -158,7 +158,7 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
 
     An absent object has no warehouse here. It is hidden from the user anyway.
     """
-    places: dict[Question, None] = {}
+    engine_questions: dict[Question, None] = {}
     for ref in refs_of((operation,)):
         row = resolution.get(ref)
         if row is None:
@@ -166,5 +166,5 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
         warehouse = warehouse_of(row)
         if warehouse is None:
             return None
-        places[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
-    return list(places) or None
+        engine_questions[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
+    return list(engine_questions) or None

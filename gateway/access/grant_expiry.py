@@ -58,17 +58,17 @@ class GrantExpiry:
         engine = actor.engine_itself()
         if engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
-            places = questions_to_engine(permit.operation, resolution) or []
+            engine_questions = questions_to_engine(permit.operation, resolution) or []
             tables = {each.table for each in restrictions}
-            places = [
-                *places,
+            engine_questions = [
+                *engine_questions,
                 *(
                     enforcing(row)
                     for row in resolution.rows.values()
                     if isinstance(row, ResolvedTable) and row.key.id in tables
                 ),
             ]
-            found.append(await self._first_loss(engine, places, resolution.now, until))
+            found.append(await self._first_loss(engine, engine_questions, resolution.now, until))
         return min((end for end in found if end is not None), default=None)
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:

@@ -79,12 +79,12 @@ class HypotheticalChecks:
         A yes allows nothing, because the policies are not evaluated.
         """
         resolution = permit.resolution
-        supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
+        hypothetical = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
         try:
             async with self._lane_slot(permit)():
                 answers = await self._engines.check(
                     permit.actor,
-                    questions_about(supposed, resolution),
+                    questions_about(hypothetical, resolution),
                     resolution.now,
                     pin_of(resolution),
                     paced=_lane(permit) is Lane.USER,
@@ -97,14 +97,14 @@ class HypotheticalChecks:
         """Return the function that makes a context manager for one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
-    async def evaluate(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
+    async def evaluate(self, permit: Permit[Operation], hypothetical: Sequence[HypotheticalCheck]) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
         Call it only if the operation was admitted for these checks.
         """
         try:
             return await evaluate_checks(
-                supposed,
+                hypothetical,
                 requester=permit.actor,
                 record=permit.pending_audit.record,
                 resolution=permit.resolution,
@@ -132,8 +132,8 @@ class HypotheticalChecks:
             refs = dict.fromkeys(ref for other, ref in pairs if other == actor)
             rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
             recorded = await self._columns.recorded(actor, rows)
-            supposed = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
-            partly = await self.evaluate(permit, supposed) if supposed else []
+            hypothetical = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
+            partly = await self.evaluate(permit, hypothetical) if hypothetical else []
             read = {ref: recorded[ref] for ref, yes in zip(list(recorded), partly, strict=True) if yes}
             try:
                 confirmed = await self._columns.confirmed(

@@ -68,7 +68,7 @@ class HypotheticalCheck:
 
 
 async def evaluate_checks(
-    supposed: Sequence[HypotheticalCheck],
+    hypothetical: Sequence[HypotheticalCheck],
     *,
     requester: Actor,
     record: AuditRecord,
@@ -85,16 +85,16 @@ async def evaluate_checks(
     `requester`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
     DecisionEngineUnavailable if an answer is missing.
     """
-    answers = [False] * len(supposed)
+    answers = [False] * len(hypothetical)
     of_actor: dict[Actor, list[int]] = {}
-    for index, each in enumerate(supposed):
+    for index, each in enumerate(hypothetical):
         of_actor.setdefault(each.actor, []).append(index)
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room():
             same = actor == requester
             known = resolution if same else await resolver.resolve((), actor)
-            some = [supposed[index] for index in indexes]
+            some = [hypothetical[index] for index in indexes]
             request = _policy_request(some, actor, known.caller_roles, record, resolution, is_caller=same)
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
@@ -103,9 +103,9 @@ async def evaluate_checks(
                     engines.check(actor, questions, resolution.now, pin if same else None, paced=paced)
                 )
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
-            there = resolution.get(supposed[index].on) is not None
+            there = resolution.get(hypothetical[index].on) is not None
             # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
-            there = there and not _is_in_inactive_warehouse(supposed[index], resolution)
+            there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
             # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
             # enforces at a scan is a no, because a yes would disclose all of the data.
             allowed = policy.allow and unenforced(policy.obligations, EnforcementPoint.SCAN) is None
@@ -120,23 +120,23 @@ async def evaluate_checks(
     return answers
 
 
-def _is_in_inactive_warehouse(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
+def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:
     """Return True if the warehouse is inactive and the check is about a catalog action.
 
     Management continues in inactive warehouses: rights can be granted and read.
     """
-    warehouse = warehouse_of(resolution.get(supposed.on))
+    warehouse = warehouse_of(resolution.get(hypothetical.on))
     if warehouse is None or warehouse.active:
         return False
-    if supposed.on.type is ObjectType.WAREHOUSE:
-        return supposed.relation in _OF_CATALOG
-    return supposed.relation not in _OF_MANAGEMENT
+    if hypothetical.on.type is ObjectType.WAREHOUSE:
+        return hypothetical.relation in _OF_CATALOG
+    return hypothetical.relation not in _OF_MANAGEMENT
 
 
-def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
+def questions_about(hypothetical: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
     """Return the question to OpenFGA for each check; for an absent object it names a stand-in at the same location."""
     questions = []
-    for each in supposed:
+    for each in hypothetical:
         row = resolution.get(each.on)
         warehouse = warehouse_of(row)
         within = None if warehouse is None else warehouse.revision
@@ -146,7 +146,7 @@ def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolutio
 
 
 def _policy_request(
-    supposed: Sequence[HypotheticalCheck],
+    hypothetical: Sequence[HypotheticalCheck],
     actor: Actor,
     roles: tuple[str, ...],
     record: AuditRecord,
@@ -168,6 +168,6 @@ def _policy_request(
                 resource=describe_target(each.on, resolution),
                 facts=dict(each.facts),
             )
-            for each in supposed
+            for each in hypothetical
         ),
     )

@@ -77,7 +77,7 @@ class Operation:
 
     durability: ClassVar[Durability] = Durability.BUFFERED
     open_to: ClassVar[PublicAudience | None] = None
-    place: ClassVar[EnforcementPoint | None] = None
+    enforcement_point: ClassVar[EnforcementPoint | None] = None
     """The place where obligations on a table's data apply, if any. The door refuses the operation if it carries an
     obligation that nothing enforces at this place.
     """

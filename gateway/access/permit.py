@@ -52,7 +52,7 @@ class Permit(Generic[OpCo]):
         "_actor",
         "_claim",
         "_deadline",
-        "_decide_again",
+        "_revalidate",
         "_decision",
         "_operation",
         "_definer_views",
@@ -68,7 +68,7 @@ class Permit(Generic[OpCo]):
     _pending_audit: PendingAudit
     _request_id: str
     _claim: Claim | None
-    _decide_again: DecideAgain | None
+    _revalidate: DecideAgain | None
     _deadline: Deadline
     _definer_views: tuple[DefinerView, ...]
 
@@ -127,9 +127,9 @@ class Permit(Generic[OpCo]):
         Raises the error of an outage, so that clients retry, if less is allowed than this permit says. Raises
         LookupError for a permit that was minted without this function.
         """
-        if self._decide_again is None:
+        if self._revalidate is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
-        return await self._decide_again()
+        return await self._revalidate()
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:

@@ -38,11 +38,11 @@ class Path:
 class Query:
     """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
 
-    A number is at most `most`. `parse` converts all given values to the value of the field, in place of the type.
+    A number is at most `max_value`. `parse` converts all given values to the value of the field, in place of the type.
     """
 
     name: str
-    most: int | None = None
+    max_value: int | None = None
     parse: Callable[[Sequence[str]], object] | None = None
 
 

@@ -203,7 +203,7 @@ def _query_reader(source: Query, kind: Any, default: Any) -> Reader:
     if expected is bool:
         return lambda ctx, body: ctx.flag(name, default)
     if expected is int:
-        return lambda ctx, body: _number(name, ctx.query(name), default, source.most)
+        return lambda ctx, body: _number(name, ctx.query(name), default, source.max_value)
     return lambda ctx, body: _one_of(name, expected, ctx.query(name))
 
 
@@ -234,10 +234,10 @@ def _one_of(name: str, kind: Any, text: str | None) -> Any:
     raise BadRequestException(f"{name} is not a {kind.__name__}.")
 
 
-def _number(name: str, text: str | None, default: int | None, most: int | None) -> int | None:
-    """Return a whole number of a query, at most `most`. Raises 400 for other text."""
+def _number(name: str, text: str | None, default: int | None, max_value: int | None) -> int | None:
+    """Return a whole number of a query, at most `max_value`. Raises 400 for other text."""
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
         raise BadRequestException(f"{name} is a number up to 65535, not {text[:20]!r}.")
-    return int(text) if most is None else min(int(text), most)
+    return int(text) if max_value is None else min(int(text), max_value)

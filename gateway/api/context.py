@@ -161,7 +161,7 @@ class Ctx:
         """
         self.services.door.require_not_paused(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
-        if key is None or self.services.repetitions is None:
+        if key is None or self.services.idempotency is None:
             return None
         digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._content())
         if not operation.is_catalog_mutation():
@@ -171,7 +171,7 @@ class Ctx:
             if (precondition := self._header("if-match")) is not None:
                 # Only if present, so that other requests keep the digest that older versions recorded.
                 digest.update(b"\x00" + precondition.encode())
-        begun = await self.services.repetitions.begin(
+        begun = await self.services.idempotency.begin(
             RepeatableRequest(
                 actor=self.actor,
                 operation=operation.name(),

@@ -59,9 +59,9 @@ def replay_recorded(
             finally:
                 if not begun.fulfilled:
                     # A client that disconnects must not leave the key claimed.
-                    await asyncio.shield(ctx.services.repetitions.release(begun))
+                    await asyncio.shield(ctx.services.idempotency.release(begun))
         await ctx.admit(RepeatAnswer(operation.name()))
-        await ctx.services.repetitions.finish(begun)
+        await ctx.services.idempotency.finish(begun)
         if replay is not None:
             return await replay(ctx, begun)
         if not returns_no_content(handler):

@@ -98,7 +98,7 @@ class Services:
     task_queues: TaskQueues
     namespace_moves: NamespaceMoves
     protection: Protection
-    met: set[str]
+    known_callers: set[str]
     """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.register_caller`."""
     reports: Reports
     swagger_ui: bool = True
@@ -107,5 +107,5 @@ class Services:
     """True if the page `/ui` is served."""
     sign_in: Callable[[], Awaitable[SignIn | None]] | None = None
     """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
-    repetitions: IdempotencyStore | None = None
+    idempotency: IdempotencyStore | None = None
     """The store of idempotency keys; None if keys are disabled."""

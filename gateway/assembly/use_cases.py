@@ -233,9 +233,9 @@ def build_services(
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
         ),
         protection=Protection(database=database),
-        met=set(),
+        known_callers=set(),
         reports=Reports(database=database),
-        repetitions=(
+        idempotency=(
             Idempotency(
                 database,
                 delivery,

@@ -16,7 +16,7 @@ from gateway.db.engine import Database
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
 from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
 
-_PLACES: Final = 100
+_MAX_SCOPES: Final = 100
 
 
 class NotAnEngine(ForbiddenException):
@@ -43,8 +43,8 @@ class TokenExchange:
         subject = permit.operation.subject
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:
-            places = await delegations.places(connection, holders, limit=_PLACES)
-        if not any(await self._door.visible(permit, Can.DELEGATE, places)):
+            scopes = await delegations.scopes_of_engine(connection, holders, limit=_MAX_SCOPES)
+        if not any(await self._door.visible(permit, Can.DELEGATE, scopes)):
             raise NotAnEngine(f"{permit.actor.id} holds delegate nowhere, and so can act for nobody")
         try:
             issued = await self._tokens.issue(

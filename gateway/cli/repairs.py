@@ -125,8 +125,8 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     if user_id is not None:
         _require_user(user_id)
     if not yes:
-        who = "whoever bootstraps next" if user_id is None else user_id
-        raise click.UsageError(f"{who} administers the server then; confirm with --yes")
+        claimant = "whoever bootstraps next" if user_id is None else user_id
+        raise click.UsageError(f"{claimant} administers the server then; confirm with --yes")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))

@@ -39,12 +39,12 @@ async def read_absent_locations(
     rows = (await connection.execute(_PLACES, {"ids": ids, "keys": keys})).all()
     projects = {row.id: row.project_id for row in rows}
     found = {(row.id, row.path_key): (*row.ancestors, row.namespace_id) for row in rows if row.path_key is not None}
-    places: dict[refs.Ref, AbsentLocation] = {}
+    absent_locations: dict[refs.Ref, AbsentLocation] = {}
     for ref, (warehouse, above) in ways.items():
         if warehouse in projects:
             path = next((found[warehouse, key] for key in reversed(above) if (warehouse, key) in found), ())
-            places[ref] = AbsentLocation(projects[warehouse], path)
-    return places
+            absent_locations[ref] = AbsentLocation(projects[warehouse], path)
+    return absent_locations
 
 
 def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:

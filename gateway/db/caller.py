@@ -46,10 +46,10 @@ def caller_of(actor: Actor) -> dict[str, str]:
     and has no groups.
     """
     if actor.assumed_role is not None:
-        who = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
-        return {**who, "provider": "", "groups": ""}
-    who = {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
-    return {**who, "provider": actor.provider, "groups": BETWEEN.join(actor.groups)}
+        identity = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
+        return {**identity, "provider": "", "groups": ""}
+    identity = {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+    return {**identity, "provider": actor.provider, "groups": BETWEEN.join(actor.groups)}
 
 
 def word(constant: str) -> ColumnElement[str]:

@@ -157,8 +157,8 @@ async def dropped(
     page = {"after_key": key, "after_id": id, "limit": limit}
     if holders is None:
         return (await connection.execute(_EVERY, {**values, **page})).all()
-    theirs = {"user": holders.user, "roles": list(holders.roles)}
-    return (await connection.execute(_THEIRS, {**values, **page, **theirs})).all()
+    own = {"user": holders.user, "roles": list(holders.roles)}
+    return (await connection.execute(_THEIRS, {**values, **page, **own})).all()
 
 
 async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:

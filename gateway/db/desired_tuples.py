@@ -266,7 +266,7 @@ _PLACES = text(
 )
 
 
-async def places(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Containers]:
+async def containers_of(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Containers]:
     """Return the current place of each object. An object outside of warehouses, or a deleted one, has nothing
     above it.
     """

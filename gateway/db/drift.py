@@ -23,7 +23,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
-from gateway.db.desired_tuples import following, places
+from gateway.db.desired_tuples import containers_of, following
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.drift import drift_watch
 from gateway.db.schema.grants import grants as grants_table
@@ -58,7 +58,7 @@ async def candidates(connection: AsyncConnection, source: Source, *, after: str 
     rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
     if source is Source.GRANTS:
         granted = [grants.tuple_of(row) for row in rows]
-        where = await places(connection, [key.object for key in granted])
+        where = await containers_of(connection, [key.object for key in granted])
         keys = dict.fromkeys(key for each in granted for key in following(each, where[each.object].above))
     else:
         keys = dict.fromkeys(key for row in rows for key in _own(row))
@@ -101,7 +101,7 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
     await grants.grant(
         connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL, expires_at=expires_at
     )
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
 async def end_grant(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
@@ -112,7 +112,7 @@ async def end_grant(connection: AsyncConnection, key: TupleKey) -> list[TupleKey
     await _lock_hierarchy(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     await grants.revoke(connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL)
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
 async def set_expiry(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
@@ -129,7 +129,7 @@ async def set_expiry(connection: AsyncConnection, key: TupleKey, until: datetime
         connection, privilege=privilege, principal=principal, on=key.object, until=until, by=EXTERNAL
     ):
         return []
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
 async def _lock_hierarchy(connection: AsyncConnection, on: ObjectKey) -> None:

@@ -230,30 +230,30 @@ async def pending_of_deleted_role(connection: AsyncConnection, role: ObjectKey) 
 
 async def pending_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
     """Return the pending revocations from a user."""
-    theirs = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
-    waiting = select(outbox).where(outbox.c.takes_away, theirs)
+    of_user = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
+    waiting = select(outbox).where(outbox.c.takes_away, of_user)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
 async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
     """Return the pending revocations from users of the provider who have no user row any more."""
-    theirs = and_(
+    of_user = and_(
         outbox.c.subject_type == PrincipalType.USER.value,
         outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
         ~exists().where(users.c.id == outbox.c.subject_id),
     )
-    waiting = select(outbox).where(outbox.c.takes_away, theirs)
+    waiting = select(outbox).where(outbox.c.takes_away, of_user)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
 async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
     """Return the undelivered keys of earlier moves of this object, one list for each of their steps, in order."""
-    theirs = select(outbox.c.written_in).where(
+    of_user = select(outbox.c.written_in).where(
         outbox.c.object_type == moved.type.value,
         outbox.c.object_id == moved.id,
         outbox.c.relation.in_(sorted(STRUCTURAL)),
     )
-    statement = select(outbox).where(outbox.c.written_in.in_(theirs))
+    statement = select(outbox).where(outbox.c.written_in.in_(of_user))
     steps: dict[tuple[int, int], list[Pending]] = {}
     for row in await connection.execute(statement.order_by(outbox.c.written_in, outbox.c.step, outbox.c.id)):
         steps.setdefault((row.written_in, row.step), []).append(_pending(row))

@@ -16,7 +16,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grant_ends, grants, managed_access, outbox
-from gateway.db.desired_tuples import TRAVERSE, following, places, principals_below
+from gateway.db.desired_tuples import TRAVERSE, containers_of, following, principals_below
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 
@@ -123,11 +123,11 @@ async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pen
 async def _required_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
     """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
-    lies = await places(connection, [key.object for key in own])
+    containers_by_object = await containers_of(connection, [key.object for key in own])
     keys: list[tuple[TupleKey, UUID | None]] = []
     for key in own:
-        place = lies[key.object]
-        keys.extend((each, place.warehouse_id) for each in following(key, place.above))
+        containers = containers_by_object[key.object]
+        keys.extend((each, containers.warehouse_id) for each in following(key, containers.above))
     return keys
 
 

@@ -68,9 +68,9 @@ class DatabaseResolver:
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, caller_parameters)
                     # Read also if nothing is absent, so that an absent object takes no more time.
-                    places = await read_absent_locations(connection, some) if names_its_path(some[0]) else {}
+                    absent_locations = await read_absent_locations(connection, some) if names_its_path(some[0]) else {}
                 found.update(several)
-                absent.update({ref: where for ref, where in places.items() if ref not in several})
+                absent.update({ref: where for ref, where in absent_locations.items() if ref not in several})
             clock = clock or row
         # The first statement gives the time and the revisions: what later statements read can only be newer.
         if clock is None:

@@ -129,9 +129,9 @@ def _membership() -> tuple[ColumnElement[bool], ...]:
 
 
 async def members(
-    connection: AsyncConnection, role_ids: Sequence[UUID], *, most: int | None = None
+    connection: AsyncConnection, role_ids: Sequence[UUID], *, limit: int | None = None
 ) -> dict[UUID, list[AnyRow]] | None:
-    """Return the provider's users in each of these groups, or None if there are more than `most` in all.
+    """Return the provider's users in each of these groups, or None if there are more than `limit` in all.
 
     Rows have `id` (SCIM's), `user_id` and `user_name`, ordered by id.
     """
@@ -144,10 +144,10 @@ async def members(
         .join(scim_users, scim_users.c.user_id == grants.c.principal_id)
         .where(*_membership(), grants.c.object_id.in_([str(id) for id in role_ids]))
         .order_by(grants.c.object_id, scim_users.c.id)
-        .limit(None if most is None else most + 1)
+        .limit(None if limit is None else limit + 1)
     )
     held = (await connection.execute(rows)).all()
-    if most is not None and len(held) > most:
+    if limit is not None and len(held) > limit:
         return None
     for row in held:
         found[UUID(row.object_id)].append(row)

@@ -32,7 +32,7 @@ _log = structlog.get_logger("db.latecomers")
 
 _LONGEST_WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.01
-_LEFT_TO_ITS_REQUEST_SECONDS: Final = 10.0
+_REQUEST_GRACE_SECONDS: Final = 10.0
 _AT_ONCE: Final = 100
 
 _IN_FORCE: Final = ~exists().where(
@@ -65,8 +65,12 @@ async def expected(connection: AsyncConnection, user_id: str) -> bool:
 
 async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
     """Return the users of a provider whose deletion is in force and whose cleanup is pending."""
-    theirs = pending_user_deletions.c.user_id.startswith(f"{provider_id}~", autoescape=True)
-    return (await connection.execute(select(pending_user_deletions.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
+    of_provider = pending_user_deletions.c.user_id.startswith(f"{provider_id}~", autoescape=True)
+    return (
+        (await connection.execute(select(pending_user_deletions.c.user_id).where(of_provider, _IN_FORCE)))
+        .scalars()
+        .all()
+    )
 
 
 async def revoke_created(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
@@ -102,7 +106,7 @@ async def revoke_due(database: Database, delivery: TupleDelivery) -> None:
     Deletions that are not yet in force are left for later. Raises the same errors.
     """
     ended = pending_user_deletions.c.deleted_at < func.clock_timestamp() - func.make_interval(
-        0, 0, 0, 0, 0, 0, _LEFT_TO_ITS_REQUEST_SECONDS
+        0, 0, 0, 0, 0, 0, _REQUEST_GRACE_SECONDS
     )
     due = (
         select(pending_user_deletions.c.user_id)

@@ -211,6 +211,6 @@ def log_tail(log: Path, start: int = 0) -> str:
 def failure_of(child: Child, code: int) -> ChildFailed:
     """Return the error for a child that ended. ``port_taken`` is True if its log reports a port in use."""
     tail = log_tail(child.log, child.log_start)
-    how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    reason = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
-    return ChildFailed(child.name, how, child.log, output=tail, port_taken=taken)
+    return ChildFailed(child.name, reason, child.log, output=tail, port_taken=taken)

@@ -23,9 +23,9 @@ class ChildFailed(StackError):
     may succeed.
     """
 
-    def __init__(self, name: str, how: str, log: Path, *, output: str = "", port_taken: bool = False) -> None:
+    def __init__(self, name: str, reason: str, log: Path, *, output: str = "", port_taken: bool = False) -> None:
         lines = "".join(f"\n  | {line}" for line in output.splitlines()[-_LINES:])
-        super().__init__(f"{name} {how}; its log is {log}{lines}")
+        super().__init__(f"{name} {reason}; its log is {log}{lines}")
         self.name = name
         self.log = log
         self.port_taken = port_taken

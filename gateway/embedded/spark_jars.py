@@ -94,15 +94,15 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
     directory.mkdir(parents=True, exist_ok=True)
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="part-", dir=directory) as part:
-        for how in (_with_maven, _with_ivy):
-            problem = how(archive, Path(part), java_home, environment)
+        for reason in (_with_maven, _with_ivy):
+            problem = reason(archive, Path(part), java_home, environment)
             got = Path(part) / archive.file_name
             if problem is None and is_right(got, archive):
                 os.replace(got, directory / archive.file_name)
                 return directory / archive.file_name
             if problem is None:
                 problem = "what came does not have the pinned SHA-256 checksum" if got.exists() else "nothing came"
-            failures.append(f"{how.__name__.removeprefix('_with_')}: {problem}")
+            failures.append(f"{reason.__name__.removeprefix('_with_')}: {problem}")
             got.unlink(missing_ok=True)
     raise StackError(
         f"{archive.file_name} could not be fetched from a Maven repository.\n  "

@@ -93,7 +93,7 @@ class CachedRelationships:
         """Return one answer per question, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
-        circle = _KeyScope(
+        key_scope = _KeyScope(
             pin.revision,
             pin.time_boxes,
             self._model_id(),
@@ -102,7 +102,7 @@ class CachedRelationships:
             actor.assumed_role,
             actor.groups_digest,
         )
-        known = {question for question in questions if self._knows(circle, question, now)}
+        known = {question for question in questions if self._knows(key_scope, question, now)}
         unknown = [question for question in questions if question not in known]
         self._observer.count_lookups("relationships", hits=len(known), misses=len(unknown))
         if not unknown:
@@ -113,16 +113,16 @@ class CachedRelationships:
             return answers
         allowed = {question for question, answer in zip(unknown, answers, strict=True) if answer is True}
         allow = _Allow(pin.next_expiry, self._clock() + self._seconds)
-        if circle.model_id == self._model_id():
+        if key_scope.model_id == self._model_id():
             for question in allowed:
                 if _is_cacheable(question):
-                    self._allows[circle, question.within, question.relation, question.object] = allow
+                    self._allows[key_scope, question.within, question.relation, question.object] = allow
         return [question in known or question in allowed for question in questions]
 
-    def _knows(self, circle: _KeyScope, question: Question, now: datetime) -> bool:
+    def _knows(self, key_scope: _KeyScope, question: Question, now: datetime) -> bool:
         if not _is_cacheable(question):
             return False
-        allow = self._allows.get((circle, question.within, question.relation, question.object))
+        allow = self._allows.get((key_scope, question.within, question.relation, question.object))
         if allow is None:
             return False
         return self._clock() < allow.forgotten_at and (allow.until is None or now < allow.until)

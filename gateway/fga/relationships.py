@@ -63,7 +63,7 @@ class FgaRelationships:
         subject, contextual = subject_of(actor)
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
-        contextual = (*contextual, *_places(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
+        contextual = (*contextual, *_contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
         run = _CheckRun(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(run, questions, names)
@@ -165,7 +165,7 @@ class _CheckRun:
         return found
 
 
-def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
+def _contextual_containers(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
     """Return contextual tuples with the parents of absent objects; none at all if there are more than `room`."""
     placed: dict[FgaTuple, None] = {}
     for each in questions:

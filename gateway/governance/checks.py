@@ -34,7 +34,7 @@ class Checks:
         """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""
         check = permit.operation.check
         (allowed,) = await self._door.hypothetical_checks.evaluate(
-            permit, [_supposed(check, permit.actor, permit.resolution)]
+            permit, [_hypothetical_check(check, permit.actor, permit.resolution)]
         )
         allowed = allowed and check.on not in await self._ownerless(permit, [check])
         if not allowed and check.relation is Can.READ_COLUMNS:
@@ -65,11 +65,11 @@ class Checks:
             )
         answerable = [self._may_be_answered(permit, check) for check in operation.checks]
         seen_whole = await self._seen_whole(permit, answerable)
-        supposed = [_supposed(check, permit.actor, permit.resolution) for check in operation.checks]
+        hypothetical = [_hypothetical_check(check, permit.actor, permit.resolution) for check in operation.checks]
         left = [index for index, is_answerable in enumerate(answerable) if is_answerable and index not in seen_whole]
-        unseen = await self._unseen(permit, supposed, left)
+        unseen = await self._invisible(permit, hypothetical, left)
         left = [index for index in left if index not in unseen]
-        unanswered = [supposed[index] for index in left]
+        unanswered = [hypothetical[index] for index in left]
         answers = dict(zip(left, await self._door.hypothetical_checks.evaluate(permit, unanswered), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         allowed = [
@@ -112,12 +112,12 @@ class Checks:
             found |= {index: names for index, names in named.items() if names}
         return found
 
-    async def _unseen(
-        self, permit: Permit[BatchCheck], supposed: Sequence[HypotheticalCheck], left: Sequence[int]
+    async def _invisible(
+        self, permit: Permit[BatchCheck], hypothetical: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> frozenset[int]:
         """Return the indexes of the caller's own checks on objects that the caller cannot see (`hidden_checks`)."""
         checks = permit.operation.checks
-        own = {at: (supposed[at].relation, supposed[at].on) for at in left if checks[at].principal is None}
+        own = {at: (hypothetical[at].relation, hypothetical[at].on) for at in left if checks[at].principal is None}
         first = first_checks(own)
         answers = await self._door.hypothetical_checks.holds(permit, first) if first else []
         return hidden(own, first, answers)
@@ -144,7 +144,7 @@ class Checks:
         for (principal, namespace), indexes in permit.operation.lists().items():
             some = [index for index in indexes if answerable[index]]
             if some:
-                whole.append([index for index in some if _there(permit, permit.operation.checks[index])])
+                whole.append([index for index in some if _is_visible(permit, permit.operation.checks[index])])
                 about = permit.actor if principal is None else actor_of(principal)
                 unanswered.append(HypotheticalCheck(about, Can.LIST_EVERYTHING, namespace))
         answers = await self._door.hypothetical_checks.evaluate(permit, unanswered) if unanswered else []
@@ -163,7 +163,7 @@ class Checks:
         if check.principal is None and not strict:
             # Absent objects are checked like present ones, so the response time reveals neither.
             return True
-        there = _there(permit, check)
+        there = _is_visible(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
             return True
         visible_by = VISIBLE_BY.get(check.on.type)
@@ -178,7 +178,7 @@ class Checks:
         return seen
 
 
-def _supposed(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
+def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
     """Build the hypothetical check on the first object that exists among those that the check may mean.
 
     If none exists, use the first. `can_read_columns` is checked as `can_read_data` first: a principal that reads the
@@ -204,7 +204,7 @@ def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
         return []
 
 
-def _there(permit: Permit[BatchCheck], check: Check) -> bool:
+def _is_visible(permit: Permit[BatchCheck], check: Check) -> bool:
     return any(permit.resolution.get(each) is not None for each in check.may_mean)
 
 

@@ -183,14 +183,14 @@ def _object(row: Any) -> ObjectKey:
 
 
 def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
-    place = where.object_locations.get(key, ObjectLocation())
+    object_location = where.object_locations.get(key, ObjectLocation())
     if key.type is ObjectType.COLUMN:
         table = table_of(key)
         name, there = where.columns.get(key, (None, False))
         return GrantedOn(
             type=type_name(key.type),
-            project_id=place.project_id,
-            warehouse_id=place.warehouse_id,
+            project_id=object_location.project_id,
+            warehouse_id=object_location.warehouse_id,
             table_id=table.id,
             column=name,
             field_id=field_of(key),
@@ -199,7 +199,12 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
     own: dict[str, Any] = (
         {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
     )
-    return GrantedOn(type=type_name(key.type), project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
+    return GrantedOn(
+        type=type_name(key.type),
+        project_id=object_location.project_id,
+        warehouse_id=object_location.warehouse_id,
+        **own,
+    )
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

@@ -80,7 +80,7 @@ class ScimGroups:
         inside: dict[UUID, list[AnyRow]] = {}
         if operation.with_members:
             async with self._database.read() as connection:
-                inside = await _inside(connection, [row.id for row in groups.rows], most=MAX_LISTED_MEMBERS)
+                inside = await _inside(connection, [row.id for row in groups.rows], limit=MAX_LISTED_MEMBERS)
         resources = [_group_resource(row, inside.get(row.id)) for row in groups.rows]
         return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
@@ -268,11 +268,13 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
     return _group_resource(row, inside.get(id))
 
 
-async def _inside(connection: Connection, ids: Sequence[UUID], *, most: int | None = None) -> dict[UUID, list[AnyRow]]:
-    """Return {group id: members}. Raise TooMany above `most` members in total: the list is complete or fails."""
-    found = await scim_groups.members(connection, ids, most=most)
+async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | None = None) -> dict[UUID, list[AnyRow]]:
+    """Return {group id: members}. Raise TooMany above `limit` members in total: the list is complete or fails."""
+    found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
-        raise TooMany(f"These groups have more than {most} members; ask for fewer, or with excludedAttributes=members.")
+        raise TooMany(
+            f"These groups have more than {limit} members; ask for fewer, or with excludedAttributes=members."
+        )
     return found
 
 

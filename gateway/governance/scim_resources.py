@@ -26,7 +26,7 @@ MAX_RESULTS = 200
 GONE = "It is deleted; what it held and gave is not yet taken away everywhere."
 _MAX_SUBJECT = 127
 
-Whose = TypeVar("Whose")
+SubjectT = TypeVar("SubjectT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +149,15 @@ async def finish_deletion(
     permit: Permit[DeleteScimUser | DeleteScimGroup],
     database: Database,
     delivery: TupleDelivery,
-    left: Callable[[Connection, Whose], Awaitable[Sequence[Pending]]],
-    whose: Whose,
+    left: Callable[[Connection, SubjectT], Awaitable[Sequence[Pending]]],
+    subject: SubjectT,
 ) -> None:
     """Deliver the pending revocations of an earlier deletion, before its retry returns 404.
 
-    `left` returns these revocations for `whose`. The 404 thus means that OpenFGA has the deletion as well. Raise
+    `left` returns these revocations for `subject`. The 404 thus means that OpenFGA has the deletion as well. Raise
     RevocationPending.
     """
     async with database.read() as connection:
-        pending = await left(connection, whose)
+        pending = await left(connection, subject)
     with pending_during_outage(GONE):
         await delivery.deliver(pending)

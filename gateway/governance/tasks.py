@@ -296,11 +296,12 @@ async def _act(
                 raise TaskAlreadyActive("Another task of the queue is active for the same table or view.") from clash
 
 
-def _require(found: Mapping[UUID, AnyRow], what: str, fits: set[Status], otherwise: str) -> None:
+def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status], otherwise: str) -> None:
     wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
     if wrong:
         raise TaskStateConflict(
-            f"Nothing was {what}: a task that {otherwise} cannot be {what}.", detail=tuple(sorted(wrong))
+            f"Nothing was {target_state}: a task that {otherwise} cannot be {target_state}.",
+            detail=tuple(sorted(wrong)),
         )
 
 

@@ -115,8 +115,8 @@ class WarehouseChanges:
             if not await warehouses.is_empty(connection, row.id):
                 raise WarehouseNotEmpty("Namespaces are in the warehouse.")
             if operation.abandon_files:
-                places, files = await warehouses.give_up_unfinished(connection, row.id)
-                permit.pending_audit.add_details(places_left=_listed(places), files_left=_listed(files))
+                locations, files = await warehouses.give_up_unfinished(connection, row.id)
+                permit.pending_audit.add_details(places_left=_listed(locations), files_left=_listed(files))
             elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
                     "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
@@ -145,6 +145,6 @@ class WarehouseChanges:
         return changed
 
 
-def _listed(places: Sequence[str]) -> str:
+def _listed(locations: Sequence[str]) -> str:
     """Return a JSON list. Storage keys can contain any character, so no separator would be unambiguous."""
-    return msgspec.json.encode(places).decode()
+    return msgspec.json.encode(locations).decode()

@@ -145,7 +145,7 @@ class WarehouseStorage:
 
     async def _require_alone(self, id: UUID, profile: StorageProfile) -> None:
         async with self._database.read() as connection:
-            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, but=id):
+            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, except_id=id):
                 raise StorageProfileImmutable("Another warehouse has a base location that overlaps this one's.")
 
     async def _require_manager(self, actor: Actor, ref: WarehouseRef) -> None:

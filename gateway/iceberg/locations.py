@@ -47,7 +47,7 @@ def location_properties(
         return tuple(_path_properties(source.properties))
     if isinstance(source, Mapping):
         return tuple(_path_properties(source))
-    return tuple(place for u in source if isinstance(u, SetProperties) for place in _path_properties(u.updates))
+    return tuple(location for u in source if isinstance(u, SetProperties) for location in _path_properties(u.updates))
 
 
 def inner_locations(metadata: TableMetadata) -> tuple[LocationSource, ...]:
@@ -56,16 +56,16 @@ def inner_locations(metadata: TableMetadata) -> tuple[LocationSource, ...]:
     They are in the metadata log, manifest lists, manifests, statistics and path properties. Raises
     `BadRequestException` for a malformed part.
     """
-    places = [*_path_properties(metadata.properties)]
+    locations = [*_path_properties(metadata.properties)]
     for i, entry in enumerate(metadata.metadata_log):
-        places.append(LocationSource(f"metadata-log[{i}].metadata-file", entry.metadata_file))
+        locations.append(LocationSource(f"metadata-log[{i}].metadata-file", entry.metadata_file))
     for i, snapshot in enumerate(metadata.snapshots):
-        places.extend(_snapshot_places(snapshot, f"snapshots[{i}]"))
+        locations.extend(_snapshot_places(snapshot, f"snapshots[{i}]"))
     for i, file in enumerate(metadata.statistics):
-        places.append(LocationSource(f"statistics[{i}].statistics-path", file.statistics_path))
+        locations.append(LocationSource(f"statistics[{i}].statistics-path", file.statistics_path))
     for i, partition_file in enumerate(metadata.partition_statistics):
-        places.append(LocationSource(f"partition-statistics[{i}].statistics-path", partition_file.statistics_path))
-    return tuple(places)
+        locations.append(LocationSource(f"partition-statistics[{i}].statistics-path", partition_file.statistics_path))
+    return tuple(locations)
 
 
 def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[LocationSource, ...]:
@@ -74,29 +74,29 @@ def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Locat
 
     Raises `BadRequestException` if a document inside an update is malformed.
     """
-    places: list[LocationSource] = []
+    locations: list[LocationSource] = []
     for i, update in enumerate(updates):
         at = f"updates[{i}]"
         match update:
             case SetLocation():
-                places.append(LocationSource(f"{at}.location", update.location))
+                locations.append(LocationSource(f"{at}.location", update.location))
             case SetProperties():
-                places.extend(_path_properties(update.updates))
+                locations.extend(_path_properties(update.updates))
             case AddSnapshot():
                 snapshot = Snapshot.of(codec.canonical_object(update.snapshot), at=f"$.{at}.snapshot")
-                places.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
+                locations.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
             case SetStatistics():
                 file = StatisticsFile.of(codec.canonical_object(update.statistics), at=f"$.{at}.statistics")
-                places.append(LocationSource(f"{at}.statistics.statistics-path", file.statistics_path))
+                locations.append(LocationSource(f"{at}.statistics.statistics-path", file.statistics_path))
             case SetPartitionStatistics():
                 where = f"{at}.partition-statistics"
                 partition = PartitionStatisticsFile.of(
                     codec.canonical_object(update.partition_statistics), at=f"$.{where}"
                 )
-                places.append(LocationSource(f"{where}.statistics-path", partition.statistics_path))
+                locations.append(LocationSource(f"{where}.statistics-path", partition.statistics_path))
             case _:
                 pass
-    return tuple(places)
+    return tuple(locations)
 
 
 def _path_properties(properties: Mapping[str, str]) -> Iterator[LocationSource]:

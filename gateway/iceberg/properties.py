@@ -32,7 +32,7 @@ DROP_DIALECT_ALLOWED: Final = "replace.drop-dialect.allowed"
 
 _METADATA: Final = "write.metadata"
 _DATA_PATH: Final = "write.data.path"
-_HEEDED: Final = frozenset(
+_SUPPORTED_PROPERTIES: Final = frozenset(
     {
         PREVIOUS_VERSIONS_MAX,
         DELETE_AFTER_COMMIT,
@@ -65,9 +65,9 @@ def check_settable(current: Mapping[str, str], requested: Mapping[str, str]) -> 
     property and for invalid values of properties that the catalog evaluates.
     """
     changed = {name: value for name, value in requested.items() if current.get(name) != value}
-    unheeded = sorted(name for name in changed if _is_unheeded(name))
-    if unheeded:
-        raise FailedToSetProperties(f"These properties are not supported: {', '.join(unheeded)}")
+    unsupported = sorted(name for name in changed if _is_ignored_property(name))
+    if unsupported:
+        raise FailedToSetProperties(f"These properties are not supported: {', '.join(unsupported)}")
     for name in changed:
         if name in IMMUTABLE_PROPERTIES and name in current:
             raise ImmutablePropertyModification(f"Property {name} cannot be changed once it is set")
@@ -121,8 +121,8 @@ def check_removable(current: Mapping[str, str], removals: Iterable[str]) -> None
             raise ImmutablePropertyRemoval(f"Property {name} cannot be removed once it is set")
 
 
-def _is_unheeded(name: str) -> bool:
-    if name in _HEEDED or name.startswith(_METRICS):
+def _is_ignored_property(name: str) -> bool:
+    if name in _SUPPORTED_PROPERTIES or name.startswith(_METRICS):
         return False
     return name.startswith((_METADATA, _DATA_PATH))
 

@@ -115,7 +115,7 @@ class _Lane:
         self._waiting = 0
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """Wait for a slot and hold it. Raises `IdentityProviderUnavailable` if the queue is full."""
         if self._waiting >= self._most:
             raise unavailable("too many tokens wait to be reviewed")
@@ -260,7 +260,7 @@ class ServiceAccounts:
         if not legacy:
             spec["audiences"] = sorted(self._rules.audiences)
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        async with lane.place():
+        async with lane.slot():
             answer = await self._reviews(msgspec.json.encode(review))
         try:
             return msgspec.json.decode(answer, type=_Review).status

@@ -41,22 +41,26 @@ class EnforcementPoint(StrEnum):
     """A commit by a caller that may not read the whole table."""
 
 
-def unenforced(obligations: Obligations, place: EnforcementPoint) -> str | None:
+def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) -> str | None:
     """Return the reason to refuse the operation, as text for the caller; None if all obligations are enforced here."""
-    return next((why for one in obligations if (why := _unenforced(one, place)) is not None), None)
+    return next((reason for one in obligations if (reason := _unenforced(one, enforcement_point)) is not None), None)
 
 
-def _unenforced(obligation: Obligation, place: EnforcementPoint) -> str | None:
+def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> str | None:
     match obligation:
         case RowFilters():
             return "a policy restricts its rows, and nothing here enforces row filters"
         case ColumnMasks():
             return "a policy masks columns by name, and nothing here enforces such masks"
         case NoVending():
-            return "a policy forbids vending" if place is EnforcementPoint.SIGN else None
+            return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
-            return "not all of it may be read" if place in (EnforcementPoint.SIGN, EnforcementPoint.WRITE) else None
+            return (
+                "not all of it may be read"
+                if enforcement_point in (EnforcementPoint.SIGN, EnforcementPoint.WRITE)
+                else None
+            )
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
         case _:

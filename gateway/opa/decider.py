@@ -124,11 +124,11 @@ class OpaDecider:
         else:
             if status == 200 and media_type == "application/json":
                 return answer
-            place = _failed_at(status, answer)
-            if place is None:
+            location = _failed_at(status, answer)
+            if location is None:
                 reason = f"OPA answered with status {status} or with something that is not JSON."
             else:
-                reason = f"A policy failed for this input: {place}."
+                reason = f"A policy failed for this input: {location}."
         raise DecisionEngineUnavailable(reason)
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:

@@ -27,7 +27,7 @@ from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db import drift, grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import desired_tuples, places
+from gateway.db.desired_tuples import containers_of, desired_tuples
 from gateway.db.engine import Connection, Database
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
@@ -295,7 +295,7 @@ async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
     if not some:
         return
     objects = [None if finding.key is None else finding.key.object for finding in some]
-    where = await places(connection, [on for on in objects if on is not None])
+    where = await containers_of(connection, [on for on in objects if on is not None])
     within = {None if on is None else where[on].warehouse_id for on in objects}
     await drift.move_revisions(
         connection, within=[each for each in within if each is not None], server_too=None in within
@@ -303,7 +303,7 @@ async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
 
 
 async def _enqueue(connection: Connection, keys: Sequence[TupleKey], *, takes_away: bool) -> list[outbox.Pending]:
-    where = await places(connection, [key.object for key in keys])
+    where = await containers_of(connection, [key.object for key in keys])
     return await outbox.enqueue_each(
         connection, [(key, where[key.object].warehouse_id) for key in keys], takes_away=takes_away
     )

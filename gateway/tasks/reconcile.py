@@ -47,7 +47,7 @@ class Comparison:
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     mended: dict[RepairAction, int] = field(default_factory=lambda: dict.fromkeys(RepairAction, 0))
     """The number of tuples by action, for drift and expired tuples."""
-    put_off: int = 0
+    postponed: int = 0
     """The number of deleting tasks that were delayed."""
 
     @property
@@ -64,7 +64,7 @@ class Comparison:
         """Return one line of text for the operator."""
         found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
         mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
-        waiting = f"{self.put_off} tasks that delete wait a day" if self.put_off else ""
+        waiting = f"{self.postponed} tasks that delete wait a day" if self.postponed else ""
         return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 

@@ -128,7 +128,7 @@ def parts(house: House, spy: Spy) -> Services:
         "page_size_max": 1000,
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
-        "met": {world.ALICE.id},
+        "known_callers": {world.ALICE.id},
         "swagger_ui": True,
         "ui": True,
         "sign_in": None,

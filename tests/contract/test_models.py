@@ -142,7 +142,7 @@ def test_recorded_model_decides_every_request_only_after_the_switch(
             assert await models.migrate(by="a test", target=less) == less
             after = [await asyncio.to_thread(loads, *reader) for _ in range(20)]
             assert await models.rollback(by="a test") == ours
-            return before, compared.lost, after, await asyncio.to_thread(loads, *reader)
+            return before, compared.denied_after, after, await asyncio.to_thread(loads, *reader)
 
     before, lost, after, again = asyncio.run(change())
     person, table = reader

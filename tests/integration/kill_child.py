@@ -32,7 +32,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import delivery as delivery_module
 from gateway.db import grants, namespace_move, outbox, ownership, tables, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, places
+from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
@@ -134,7 +134,7 @@ class Child:
     async def _keys(
         self, connection: AsyncConnection, privilege: Privilege, principal: Principal, on: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [on]))[on]
+        place = (await containers_of(connection, [on]))[on]
         above = place.above if privilege in TRAVERSE_REASONS else ()
         keys = [TupleKey(principal, privilege.value, on), *(TupleKey(principal, TRAVERSE, each) for each in above)]
         return [(key, place.warehouse_id) for key in keys]
@@ -200,7 +200,7 @@ class Child:
             await self._hold(connection, within)
             await parts.add_table(connection, id, self.rows.warehouses[0], within)
             table, parent = ObjectKey(ObjectType.TABLE, str(id)), ObjectKey(ObjectType.NAMESPACE, str(within))
-            above = (await places(connection, [table]))[table].above
+            above = (await containers_of(connection, [table]))[table].above
             pending = await ownership.record_new(
                 connection, actor, table, parent, above=above, warehouse_id=self.rows.warehouses[0]
             )

@@ -26,7 +26,7 @@ from gateway.db import grants, outbox, ownership, roles, users
 from gateway.db import tables as table_rows
 from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, places
+from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
@@ -104,7 +104,7 @@ class Rig:
     async def _keys(
         connection: AsyncConnection, privilege: Privilege, who: Principal, key: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [key]))[key]
+        place = (await containers_of(connection, [key]))[key]
         above = place.above if privilege in TRAVERSE_REASONS else ()
         keys = [TupleKey(who, privilege.value, key), *(TupleKey(who, TRAVERSE, each) for each in above)]
         return [(each, place.warehouse_id) for each in keys]
@@ -638,7 +638,7 @@ async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(Privilege.MANAGE_GRANTS, rows.ben, "table", until=soon(60)))
     table = rows.objects["table"]
     async with rig.database.transaction() as connection:
-        above = (await places(connection, [table]))[table].above
+        above = (await containers_of(connection, [table]))[table].above
         await table_rows.drop(connection, rows.table, by="oidc~root")
         gone = await ownership.record_deleted(
             connection, table, rows.objects["inner"], above=above, warehouse_id=rows.warehouses[0]

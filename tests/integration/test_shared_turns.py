@@ -93,7 +93,7 @@ async def test_dying_process_releases_its_lock(here: Database, there: Database) 
 
 
 async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None:
-    locks = AdvisoryLocks(here, most=1)
+    locks = AdvisoryLocks(here, max_connections=1)
     async with locks.taken([uuid4()]) as one, locks.taken([uuid4()]) as two:
         assert (one, two) == (True, False)
     async with locks.taken([uuid4()]) as again:

@@ -85,7 +85,7 @@ class VendGenericTableCreationCredentials(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     generic_table: str
 
@@ -98,7 +98,7 @@ class LoadGenericTable(ReadOperation):
     """Load a generic table."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -125,7 +125,7 @@ class VendGenericTableCredentials(VendingOperation):
     """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:

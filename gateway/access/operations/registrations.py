@@ -82,7 +82,7 @@ class UnregisterTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:

@@ -33,7 +33,7 @@ class ReadThroughView(Step):
     """Read through a view: a trusted engine reads the objects of its definition for a user."""
 
     occasion: ClassVar[str] = "through"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.SCAN
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.SCAN
     view: ViewRef
 
     def demands(self) -> tuple[Demand, ...]:

@@ -85,7 +85,7 @@ class LoadTable(ReadOperation):
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[TableRef]
     options: LoadOptions = LoadOptions()
 
@@ -113,7 +113,7 @@ class CommitTable(ChangeOperation):
     """Commit updates to a table. Policies receive the kinds of the updates."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.WRITE
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.WRITE
     table: InPath[TableRef]
     request: InBody[CommitTableRequest]
 

@@ -64,7 +64,7 @@ class FindTask(ReadOperation):
     endpoint: ClassVar[str] = _ONE
     warehouse: InPath[WarehouseRef]
     task_id: InPath[UUID]
-    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))
@@ -184,7 +184,7 @@ class GetProjectTask(ReadOperation):
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
     project: OfRequest
     task_id: InPath[UUID]
-    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_PROJECT_TASKS, self.project),)

@@ -63,7 +63,7 @@ class LoadView(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     # An engine with the definition reads the objects that it names: a filter on the view would not be applied.
-    place: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     view: InPath[ViewRef]
 
     def demands(self) -> tuple[Demand, ...]:

@@ -156,7 +156,7 @@ async def patch_user(ctx: Ctx) -> Response[ScimUser]:
 async def delete_user(ctx: Ctx) -> None:
     """Delete a user and all grants to the user."""
     permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
-    ctx.services.met.discard(await ctx.services.scim_users.delete(permit))
+    ctx.services.known_callers.discard(await ctx.services.scim_users.delete(permit))
 
 
 # ---- groups --------------------------------------------------------------------------------------------------------

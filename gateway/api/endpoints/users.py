@@ -40,13 +40,13 @@ async def register_caller(ctx: Ctx) -> None:
     In read-only maintenance no record is created, and the request continues without one. Requests of an engine for a
     user create none either: only the user's own requests do.
     """
-    met = ctx.services.met
-    if ctx.actor.engine is not None or ctx.actor.id in met or ctx.services.door.pauses(RegisterSelf):
+    known_callers = ctx.services.known_callers
+    if ctx.actor.engine is not None or ctx.actor.id in known_callers or ctx.services.door.pauses(RegisterSelf):
         return
     await ctx.services.users.register(await ctx.admit(RegisterSelf()))
-    if len(met) >= _MAX_CACHED:
-        met.clear()
-    met.add(ctx.actor.id)
+    if len(known_callers) >= _MAX_CACHED:
+        known_callers.clear()
+    known_callers.add(ctx.actor.id)
 
 
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[User]:
@@ -89,7 +89,7 @@ async def delete_user(ctx: Ctx) -> None:
         await ctx.services.users.delete(permit)
     finally:
         # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
-        ctx.services.met.discard(user.user_id)
+        ctx.services.known_callers.discard(user.user_id)
 
 
 @serves(ListUserRoles, ListOwnRoles)

@@ -197,7 +197,7 @@ def _stems(key: str) -> Iterator[str]:
 
 
 def _statements(policy: str) -> list[dict[str, Any]]:
-    document = json.loads(policy, object_pairs_hook=_no_twins)
+    document = json.loads(policy, object_pairs_hook=_reject_duplicates)
     if not isinstance(document, dict) or document.keys() - {"Version", "Id", "Statement"}:
         raise UnsupportedPolicy("the document has unknown elements")
     if document.get("Version") != "2012-10-17":
@@ -217,7 +217,7 @@ def _statements(policy: str) -> list[dict[str, Any]]:
     return list(statements)
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise UnsupportedPolicy("an element occurs twice")

@@ -53,7 +53,7 @@ class Everything(QuestionOperation, abstract=True):
     ids: Annotated[tuple[UUID, ...], Query("roleIds")] = ()
     words: Annotated[tuple[str, ...], Query("words")] = ()
     shade: Annotated[Shade | None, Query("shade")] = None
-    attempts: Annotated[int, Query("numAttempts", most=1000)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=1000)] = 5
     version: Annotated[str | None, Header("if-match")] = None
     given: str = "by the handler"
 

@@ -358,7 +358,7 @@ async def test_c16_an_ambiguous_actor_is_refused(provider: Provider, act: Any) -
 
 
 @pytest.mark.parametrize(
-    ("may_act", "who"),
+    ("may_act", "user"),
     [
         ({"sub": "trino"}, "oidc~trino"),
         ({"sub": "trino", "iss": ISSUER}, "oidc~trino"),
@@ -371,9 +371,9 @@ async def test_c16_an_ambiguous_actor_is_refused(provider: Provider, act: Any) -
     ],
 )
 async def test_c16_a_may_act_claim_names_a_user_of_the_same_provider_or_none(
-    provider: Provider, may_act: Any, who: str | None
+    provider: Provider, may_act: Any, user: str | None
 ) -> None:
-    assert (await provider.verify(provider.token(may_act=may_act))).may_act == who
+    assert (await provider.verify(provider.token(may_act=may_act))).may_act == user
 
 
 @pytest.mark.threat("LG-AUT-13")

@@ -85,9 +85,9 @@ def test_a_merge_is_at_least_as_strict_as_each_operand(one: Obligations, two: Ob
         assert both.may_delete <= terms.may_delete
         assert both.whole <= terms.whole
         assert terms.refusal is None or both.refusal is not None
-    for point in EnforcementPoint:
-        refused = unenforced(one, point) is not None or unenforced(two, point) is not None
-        assert (unenforced(one.merged(two), point) is not None) is refused
+    for enforcement_point in EnforcementPoint:
+        refused = unenforced(one, enforcement_point) is not None or unenforced(two, enforcement_point) is not None
+        assert (unenforced(one.merged(two), enforcement_point) is not None) is refused
     assert hidden_operations(one.merged(two)) == hidden_operations(one) | hidden_operations(two)
 
 
@@ -129,7 +129,11 @@ def test_an_unenforceable_obligation_is_refused_where_it_cannot_be_applied(
     obligation: Obligation, refused_at: set[EnforcementPoint]
 ) -> None:
     obligations = Obligations.of(obligation)
-    assert {point for point in EnforcementPoint if unenforced(obligations, point) is not None} == set(refused_at)
+    assert {
+        enforcement_point
+        for enforcement_point in EnforcementPoint
+        if unenforced(obligations, enforcement_point) is not None
+    } == set(refused_at)
 
 
 def test_credentials_apply_every_obligation() -> None:

@@ -28,13 +28,13 @@ ANN = ScimUser(
 WHOLE = json.loads(msgspec.json.encode(ANN))
 
 
-def narrowed(only: list[str], but: list[str]) -> dict[str, Any]:
-    attributes: dict[str, Any] = json.loads(msgspec.json.encode(Selection.of(only, but).narrowed(ANN)))
+def narrowed(only: list[str], excluded: list[str]) -> dict[str, Any]:
+    attributes: dict[str, Any] = json.loads(msgspec.json.encode(Selection.of(only, excluded).narrowed(ANN)))
     return attributes
 
 
 @pytest.mark.parametrize(
-    ("only", "but", "attributes"),
+    ("only", "excluded", "attributes"),
     [
         ([], [], set(WHOLE)),
         (["USERNAME"], [], {"userName"}),
@@ -49,8 +49,8 @@ def narrowed(only: list[str], but: list[str]) -> dict[str, Any]:
         (["userName.x"], [], {"userName"}),
     ],
 )
-def test_attributes_are_chosen_by_name(only: list[str], but: list[str], attributes: set[str]) -> None:
-    assert set(narrowed(only, but)) == attributes | {"schemas", "id"}
+def test_attributes_are_chosen_by_name(only: list[str], excluded: list[str], attributes: set[str]) -> None:
+    assert set(narrowed(only, excluded)) == attributes | {"schemas", "id"}
 
 
 def test_sub_attributes_are_chosen_by_name() -> None:
