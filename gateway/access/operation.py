@@ -53,7 +53,7 @@ class Durability(StrEnum):
 class Audience(StrEnum):
     """Callers that need no relation for an operation."""
 
-    EVERYBODY = "all"
+    ALL = "all"
     """All callers, also without a token. Such an operation has no demands, and neither OpenFGA nor OPA decides it."""
     AUTHENTICATED = "authenticated"
     """Every verified caller. OPA still decides the operation, and the audit records it."""
@@ -132,7 +132,7 @@ class Operation:
     @classmethod
     def is_public(cls) -> bool:
         """Return True if no token is needed."""
-        return cls.is_open(Audience.EVERYBODY)
+        return cls.is_open(Audience.ALL)
 
     @classmethod
     def changes(cls) -> bool:

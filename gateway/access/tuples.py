@@ -19,7 +19,7 @@ class PrincipalType(StrEnum):
 
 
 #: Principal id that stands for all principals of a type; no user or role has it. Only flags have such a subject.
-EVERYBODY = "*"
+ALL_USERS = "*"
 
 #: The relation of column grantees on their table. It is derived from live grants on columns, as `traverse` is from
 #: grants on contents.

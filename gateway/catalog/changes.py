@@ -34,7 +34,7 @@ from gateway.iceberg.requirements import TableRequirement
 from gateway.iceberg.updates import TableUpdate
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 

@@ -48,7 +48,7 @@ from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTa
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.kinds import ReadableColumns
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 #: The time after which a staged table is deleted if no commit has completed it.

@@ -55,7 +55,7 @@ from gateway.iceberg.locations import location_properties
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 

@@ -16,8 +16,8 @@ from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.identity.device import DeviceCode, DeviceLogin
-    from gateway.identity.kept_tokens import Keyring, StoredLogin
     from gateway.identity.oauth_client import Tokens
+    from gateway.identity.token_storage import Keyring, StoredLogin
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -117,13 +117,13 @@ def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]
 
 
 def _stored_login(issuer: str, client_id: str) -> StoredLogin:
-    from gateway.identity.kept_tokens import StoredLogin
+    from gateway.identity.token_storage import StoredLogin
     from gateway.settings import state_directory
 
-    return StoredLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), warn=_say)
+    return StoredLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), warn=_print_code)
 
 
-def _say(sentence: str) -> None:
+def _print_code(sentence: str) -> None:
     """Print to standard error; standard output contains only the token."""
     click.echo(sentence, err=True)
 
@@ -142,7 +142,7 @@ def _keyring() -> Keyring | None:
         # A backend queries the system for its priority, and can raise any error.
         return backend if backend.priority >= 1 else None
     except Exception as error:
-        _say(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
+        _print_code(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
         return None
 
 
@@ -150,7 +150,7 @@ def _keyring() -> Keyring | None:
 def _exit_on_token_errors() -> Iterator[None]:
     """Context manager. End the command with a message if the tokens cannot be read or stored."""
     from gateway.identity.file_lock import LockTimeout
-    from gateway.identity.kept_tokens import KeyringError
+    from gateway.identity.token_storage import KeyringError
 
     try:
         yield

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType, table_of
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
@@ -128,7 +128,7 @@ _READ_COLUMNS = f"""
 
 _FLAGGED = f"""
     select a.ord, null::timestamptz as until from flagged a
-    where a.subject_id = '{EVERYBODY}' and a.subject_type in ('user', 'role') and case a.object_type
+    where a.subject_id = '{ALL_USERS}' and a.subject_type in ('user', 'role') and case a.object_type
         when 'warehouse' then exists (
             select 1 from warehouses w where w.id = a.object_id::uuid and w.managed_access)
         when 'namespace' then exists (

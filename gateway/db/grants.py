@@ -89,7 +89,7 @@ async def grant(
             continue
         if before.live and (before.expires_at, before.reason) == (expires_at, reason):
             return Change.NOTHING
-        await end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
+        await end(connection, "g.id = :id", {"id": before.id}, end_reason=Ended.REPLACED, by=by)
     if expires_at is not None or on.type is ObjectType.ROLE:
         await _move_time_boxes(connection)
     return _difference(before, expires_at)
@@ -144,7 +144,7 @@ async def revoke(
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
-    gone = await end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
+    gone = await end(connection, where, _key(privilege, principal, on), end_reason=Ended.REVOKED, by=by)
     return any(row.live for row in gone)
 
 
@@ -163,7 +163,7 @@ async def grant_to_users(
         "and g.object_type = :object_type and g.object_id = :object_id and g.granted_by = :giver "
         "and (g.expires_at is not null or g.reason is not null)"
     )
-    await end(connection, where, {**same, "giver": by}, because=Ended.REPLACED, by=by)
+    await end(connection, where, {**same, "giver": by}, end_reason=Ended.REPLACED, by=by)
     values = [
         {**_key(privilege, Principal(PrincipalType.USER, user), on), "id": uuid7(), "granted_by": by} for user in users
     ]
@@ -181,7 +181,7 @@ async def revoke_from_users(
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
     values = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
-    await end(connection, where, values, because=Ended.REVOKED, by=by)
+    await end(connection, where, values, end_reason=Ended.REVOKED, by=by)
 
 
 async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
@@ -206,7 +206,7 @@ async def set_expiry(
         "and (g.expires_at is null or g.expires_at > :until)"
     )
     key = _key(privilege, principal, on)
-    gone = await end(connection, where, {**key, "until": until}, because=Ended.REPLACED, by=by)
+    gone = await end(connection, where, {**key, "until": until}, end_reason=Ended.REPLACED, by=by)
     values = [
         {**key, "id": uuid7(), "granted_by": row.granted_by, "reason": row.reason, "expires_at": until}
         for row in gone

@@ -35,7 +35,7 @@ _CLAIM = text(
     """
 )
 
-_STANDS = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
+_LEASE_IS_VALID = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
 
 
 async def claim(
@@ -57,7 +57,7 @@ async def claim(
     if (await connection.execute(_CLAIM, values)).rowcount == 1:
         return None
     # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
-    row: AnyRow | None = (await connection.execute(_STANDS, {"scope": request.scope})).one_or_none()
+    row: AnyRow | None = (await connection.execute(_LEASE_IS_VALID, {"scope": request.scope})).one_or_none()
     if row is None:
         raise RequestInProgress(_IN_PROGRESS)
     return row

@@ -43,9 +43,9 @@ class AlreadyActive(Exception):
 class TaskFilter:
     """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
 
-    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_what_exists` excludes tasks
-    of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the entity
-    nor on a namespace above it.
+    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_existing_only` excludes
+    tasks of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the
+    entity nor on a namespace above it.
     """
 
     warehouse_id: UUID | None = None
@@ -55,7 +55,7 @@ class TaskFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     entities: Collection[tuple[str, UUID | None]] | None = None
-    of_what_exists: bool = False
+    of_existing_only: bool = False
     holders: Holders | None = None
 
 
@@ -74,7 +74,7 @@ async def page(
         conditions.append(tasks.c.created_at < filter.created_before)
     if filter.entities is not None:
         conditions.append(_about(filter.entities))
-    if filter.of_what_exists:
+    if filter.of_existing_only:
         # Deleted entities have no grants, so no grant makes their tasks visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
     if filter.holders is not None:

@@ -51,7 +51,7 @@ s3.path-style-access=true"""
 _SIGN_IN = """\
 alice's password is what follows the colon in {clients}/alice"""
 
-_HOW_TO_ASK = """\
+_EXAMPLE_COMMAND = """\
 TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
   | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
 
@@ -99,7 +99,7 @@ def show(console: Console, ready: Ready, data: Path) -> None:
     others = ", ".join(name for name in ready.users if name != "alice")
     _block(console, "With a browser", _SIGN_IN.format(clients=clients))
     title = f"A token of alice, good for one hour (in her place: {others})"
-    _block(console, title, _HOW_TO_ASK.format(clients=clients, endpoint=ready.token_endpoint))
+    _block(console, title, _EXAMPLE_COMMAND.format(clients=clients, endpoint=ready.token_endpoint))
     fields = {
         "catalog": ready.catalog_uri,
         "warehouse": ready.warehouse or "WAREHOUSE",

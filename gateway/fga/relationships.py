@@ -12,7 +12,7 @@ from gateway.access.authz_errors import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import member_of, object_of, role_members, user_object
@@ -209,8 +209,8 @@ def _subject(key: TupleKey) -> str:
     subject = key.subject
     if isinstance(subject, ObjectKey):
         return object_name(subject)
-    if key.relation == MANAGED_ACCESS and subject.id == EVERYBODY:
-        return f"{subject.type.value}:{EVERYBODY}"
+    if key.relation == MANAGED_ACCESS and subject.id == ALL_USERS:
+        return f"{subject.type.value}:{ALL_USERS}"
     return role_members(subject.id) if subject.type is PrincipalType.ROLE else user_object(subject.id)
 
 

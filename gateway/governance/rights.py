@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.operations.actions import AskActions, GetUserActions
-from gateway.access.operations.rights import AskRights
+from gateway.access.operations.actions import GetUserActions, QueryActions
+from gateway.access.operations.rights import QueryRights
 from gateway.access.permit import Permit
 from gateway.access.refs import TABULARS, ObjectType, ServerRef
 from gateway.access.relations import ACTIONS, Can
@@ -53,7 +53,7 @@ class Rights:
     def __init__(self, *, door: Door) -> None:
         self._door = door
 
-    async def allowed_actions(self, permit: Permit[AskRights]) -> ActionsAnswer:
+    async def allowed_actions(self, permit: Permit[QueryRights]) -> ActionsAnswer:
         """Return the names of the allowed actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
@@ -69,7 +69,7 @@ class Rights:
             ]
         )
 
-    async def catalog_actions(self, permit: Permit[AskActions]) -> CatalogActionsAnswer:
+    async def catalog_actions(self, permit: Permit[QueryActions]) -> CatalogActionsAnswer:
         """Return the allowed catalog actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)

@@ -144,16 +144,16 @@ class _Probe:
         """Run all checks in order."""
         if not await self._check("storage-address-allowed", self._address):
             return self._skip_rest(
-                "storage-client-initialized", "lakekeeper-read-write", because="the address is refused"
+                "storage-client-initialized", "lakekeeper-read-write", reason="the address is refused"
             )
         if not await self._first_contact("storage-client-initialized", self._client):
-            return self._skip_rest("lakekeeper-read-write", because="there is no storage client")
+            return self._skip_rest("lakekeeper-read-write", reason="there is no storage client")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
-            return self._skip_rest(because="the gateway itself cannot read and write")
+            return self._skip_rest(reason="the gateway itself cannot read and write")
         if isinstance(self._profile.downscoping, NoVending):
-            return self._skip_rest(because=self._profile.downscoping.skipped)
+            return self._skip_rest(reason=self._profile.downscoping.skipped)
         if not await self._first_contact("vended-credentials-issued", self._issue):
-            return self._skip_rest(*_AFTER_ISSUED, because="no credentials were issued", all_vended=False)
+            return self._skip_rest(*_AFTER_ISSUED, reason="no credentials were issued", all_vended=False)
         await self._check("vended-credentials-read-write", self._inside)
         await self._check("vended-credentials-scope-enforced", self._outside)
         await self._check("vended-credentials-policy-enforced", self._read_only_fence)
@@ -284,9 +284,9 @@ class _Probe:
         )
         return False
 
-    def _skip_rest(self, *names: str, because: str, all_vended: bool = True) -> None:
+    def _skip_rest(self, *names: str, reason: str, all_vended: bool = True) -> None:
         for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
-            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=because))
+            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=reason))
 
     async def _round_trip(self, credential: Credential, key: Location) -> None:
         await self._files.write(self._profile, credential, key.text, _PROBE)

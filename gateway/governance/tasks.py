@@ -106,7 +106,7 @@ class Tasks:
         if operation.request.entities is not None:
             filter = replace(filter, entities=tuple(filter_of(each) for each in operation.request.entities))
         if not all_seen:
-            filter = replace(filter, of_what_exists=True, holders=await self._holders(permit))
+            filter = replace(filter, of_existing_only=True, holders=await self._holders(permit))
         rows, token = await self._page(permit, operation.request, filter, None if all_seen else Can.GET_TASKS)
         return TaskList(
             tasks=[warehouse_task(row, warehouse.project_id) for row in rows],

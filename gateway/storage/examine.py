@@ -22,7 +22,7 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.locations import inner_locations, location_properties
 from gateway.iceberg.metadata import decode_table_metadata, encode_table_metadata
 from gateway.iceberg.views import decode_view_metadata, encode_view_metadata
-from gateway.scope.places import location_of_document, require_inside
+from gateway.scope.location_bounds import location_of_document, require_inside
 from gateway.storage.registry import decode_profile, parse_location
 
 __all__ = ["SECONDS", "Answer", "Examined", "Kind", "Question", "Refused", "examine"]

@@ -21,8 +21,8 @@ class ModelWatch:
     """Keeps a process's OpenFGA client on the model that is active in PostgreSQL.
 
     `require_model` raises ModelNotReady if the model lacks a relation that this process needs. Then the client is
-    disabled, as in an outage of OpenFGA, until another model is active. A process that cannot read the row cannot resolve
-    objects either, so it decides nothing by an outdated model.
+    disabled, as in an outage of OpenFGA, until another model is active. A process that cannot read the row cannot
+    resolve objects either, so it decides nothing by an outdated model.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ from gateway.governance import grants
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 YES, NO, ABSENT, UNAUTHENTICATED = "✓", "✗", "404", "401"
 
@@ -166,15 +166,15 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
 
 async def _questions() -> list[Question]:
     """Return all checks that the door sends for the examples."""
-    house = House()
-    await asyncio.gather(*(house.door.admit(request_context(), example.operation) for example in EXAMPLES))
-    return list(dict.fromkeys(question for requested in house.judge.calls for question in requested))
+    door_fixture = DoorFixture()
+    await asyncio.gather(*(door_fixture.door.admit(request_context(), example.operation) for example in EXAMPLES))
+    return list(dict.fromkeys(question for requested in door_fixture.judge.calls for question in requested))
 
 
 async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[str]:
-    house = House()
-    house.judge.check = known.check  # type: ignore[method-assign]  # the same port, answered from memory
-    door = house.door
+    door_fixture = DoorFixture()
+    door_fixture.judge.check = known.check  # type: ignore[method-assign]  # the same port, answered from memory
+    door = door_fixture.door
     permit: Permit[Operation] | None = None
     cells = []
     for column in heads:

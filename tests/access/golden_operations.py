@@ -29,7 +29,7 @@ from gateway.access.request_context import RequestContext
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House
+from tests.access.world import DoorFixture
 from tests.golden_files import table
 
 _ID = UUID("00000000-0000-4000-8000-00000000000a")
@@ -119,10 +119,10 @@ async def render() -> str:
 async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> None:
     """Admit an operation at the door, and record the policy input and the audit record."""
     for actor in _actors(operation):
-        house = House()
+        door_fixture = DoorFixture()
         context = RequestContext(actor=actor, request_id="request-1", recorded_success=_recorded_success(operation))
-        permit = await house.door.admit(context, operation)
-        questions = [question for request in house.rules.calls for question in request.questions]
+        permit = await door_fixture.door.admit(context, operation)
+        questions = [question for request in door_fixture.rules.calls for question in request.questions]
         record = permit.pending_audit.record
         own, *parts = record.decisions
         for about in {question.resource.type for question in questions} or {"no question to policies"}:

@@ -32,13 +32,13 @@ def test_an_operation_without_an_endpoint_is_refused() -> None:
 @pytest.mark.parametrize("endpoint", ["", "/x", "GET", "GET x", "get /x", "FETCH /x", "GET /x y", "GET  /x"])
 def test_an_endpoint_is_a_method_and_a_path(endpoint: str) -> None:
     with pytest.raises(TypeError, match="must name its endpoint"):
-        type("Odd", (ReadOperation,), {"endpoint": endpoint, "open_to": PublicAudience(Audience.EVERYBODY)})
+        type("Odd", (ReadOperation,), {"endpoint": endpoint, "open_to": PublicAudience(Audience.ALL)})
 
 
 def test_an_endpoint_is_not_inherited() -> None:
     class First(ReadOperation):
         endpoint: ClassVar[str] = "GET /first"
-        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     with pytest.raises(TypeError, match="Second must name its endpoint"):
 
@@ -60,7 +60,7 @@ def test_a_public_operation_cannot_have_demands() -> None:
 
         class Both(ReadOperation):
             endpoint: ClassVar[str] = "GET /both"
-            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
             def demands(self) -> tuple[Demand, ...]:
                 return (Demand(Can.READ, SERVER),)
@@ -69,7 +69,7 @@ def test_a_public_operation_cannot_have_demands() -> None:
 def test_an_operation_without_a_kind_is_refused() -> None:
     for base in (Operation, HttpOperation):
         with pytest.raises(TypeError, match="Vague is of no kind: derive it from ReadOperation"):
-            type("Vague", (base,), {"endpoint": "GET /vague", "open_to": PublicAudience(Audience.EVERYBODY)})
+            type("Vague", (base,), {"endpoint": "GET /vague", "open_to": PublicAudience(Audience.ALL)})
     assert "Vague" not in OPERATIONS
 
 
@@ -101,7 +101,7 @@ def test_a_family_declares_one_operation_for_each_target_type() -> None:
 
 def test_an_operation_name_is_unique() -> None:
     with pytest.raises(TypeError, match="LoadTable is declared twice"):
-        type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": PublicAudience(Audience.EVERYBODY)})
+        type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": PublicAudience(Audience.ALL)})
 
 
 def test_an_operation_with_slots_is_refused() -> None:
@@ -110,7 +110,7 @@ def test_an_operation_with_slots_is_refused() -> None:
         @dataclass(frozen=True, slots=True)
         class Slotted(ReadOperation):
             endpoint: ClassVar[str] = "GET /slotted"
-            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 def test_operation_names_are_snake_case_and_unique() -> None:

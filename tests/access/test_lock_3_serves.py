@@ -41,7 +41,7 @@ def test_operations_of_different_endpoints_do_not_share_a_handler() -> None:
 def test_a_refused_handler_is_not_registered() -> None:
     class Fresh(ReadOperation):
         endpoint: ClassVar[str] = LoadTable.endpoint
-        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     before = dict(SERVED)
     with pytest.raises(TypeError, match="LoadTable served twice"):

@@ -92,7 +92,7 @@ def test_the_unchanged_application_starts() -> None:
 def test_a_declared_operation_without_a_handler_prevents_startup() -> None:
     class Unserved(ReadOperation):
         endpoint: ClassVar[str] = "GET /unserved"
-        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     with pytest.raises(UndeclaredRoute, match="no route serves Unserved"):
         _build()

@@ -33,7 +33,7 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.opa.schema import SCHEMA_FILE
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 RESERVED = Path(__file__).with_name("reserved_relations.txt")
 
@@ -209,15 +209,15 @@ def schema() -> _Schema:
 
 
 async def _request(operation: Operation, *, absent: bool = False) -> PolicyRequest:
-    house = House()
+    door_fixture = DoorFixture()
     if absent:
-        house.resolver.rows.clear()
-        house.judge.answer = lambda _: False
+        door_fixture.resolver.rows.clear()
+        door_fixture.judge.answer = lambda _: False
     try:
-        await house.door.admit(request_context(), operation)
+        await door_fixture.door.admit(request_context(), operation)
     except Exception:
         assert absent
-    return house.rules.calls[0]
+    return door_fixture.rules.calls[0]
 
 
 def _as_sent(request: PolicyRequest) -> Any:

@@ -30,7 +30,7 @@ from gateway.api.build import build_api  # noqa: F401 - the import serves every 
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 RECORDED_SUCCESS = RecordedSuccess(204, {}, 1)
 
@@ -64,7 +64,7 @@ def test_no_route_serves_an_unrouted_operation() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
-    all_users = PublicAudience(Audience.EVERYBODY)
+    all_users = PublicAudience(Audience.ALL)
     with pytest.raises(TypeError, match="names its system_tasks"):
         type("Idle", (SystemTask,), {})
     with pytest.raises(TypeError, match="names its occasion"):
@@ -98,16 +98,16 @@ async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    house = House()
-    permit = await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
+    door_fixture = DoorFixture()
+    permit = await door_fixture.door.admit(_context(Actor.system("sweep")), SweepFloor())
     assert permit.actor.id == "system~sweep"
-    assert house.judge.calls == [], "OpenFGA knows nothing of the system"
-    assert house.rules.calls[0].actor.kind == "system"
+    assert door_fixture.judge.calls == [], "OpenFGA knows nothing of the system"
+    assert door_fixture.rules.calls[0].actor.kind == "system"
     for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
         with pytest.raises(TypeError, match="SweepFloor is not for"):
-            await house.door.admit(_context(actor), SweepFloor())
+            await door_fixture.door.admit(_context(actor), SweepFloor())
     with pytest.raises(TypeError, match="SweepFloor is not for"):
-        await house.door.admit_with(request_context(), EXAMPLES[0].operation, SweepFloor())
+        await door_fixture.door.admit_with(request_context(), EXAMPLES[0].operation, SweepFloor())
 
 
 @pytest.mark.usefixtures("registers")
@@ -115,26 +115,26 @@ async def test_policies_apply_to_the_system_principal() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    house = House()
-    house.rules.answer = world.DENIED
+    door_fixture = DoorFixture()
+    door_fixture.rules.answer = world.DENIED
     with pytest.raises(Exception, match="The house is closed"):
-        await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
+        await door_fixture.door.admit(_context(Actor.system("sweep")), SweepFloor())
 
 
 async def test_the_system_principal_is_refused_every_routed_operation() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     for example in EXAMPLES:
         with pytest.raises(TypeError, match="is not for system~purge"):
-            await house.door.admit(_context(Actor.system("purge")), example.operation)
-    assert house.audit.buffered == []
+            await door_fixture.door.admit(_context(Actor.system("purge")), example.operation)
+    assert door_fixture.audit.buffered == []
 
 
 async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     with pytest.raises(TypeError, match="needs a remembered success"):
-        await house.door.admit(request_context(), RepeatAnswer("drop_table"))
+        await door_fixture.door.admit(request_context(), RepeatAnswer("drop_table"))
     context = _context(world.ALICE, RECORDED_SUCCESS)
-    await house.door.admit(context, RepeatAnswer("drop_table"))
+    await door_fixture.door.admit(context, RepeatAnswer("drop_table"))
     assert context.may_answer(frozenset({OPERATIONS["DropTable"]}))
     assert context.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
     for reading in ("LoadTable", "GetRole", "BatchCheck"):

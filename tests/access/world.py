@@ -274,7 +274,7 @@ class Watcher:
 
 
 @dataclass
-class House:
+class DoorFixture:
     """A door and its dependencies in memory; `read_only` puts it into read-only maintenance."""
 
     resolver: TableResolver = field(default_factory=TableResolver)

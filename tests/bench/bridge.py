@@ -79,23 +79,25 @@ def main() -> None:
         names = _names(world)
         with bridged(world, Path(folder)) as bridge:
 
-            def asks(entry: str, person: Person, operation: str, **more: Any) -> tuple[float, float, int]:
+            def measured_check(entry: str, person: Person, operation: str, **more: Any) -> tuple[float, float, int]:
                 return _measured(lambda: bridge.result(entry, person, {"operation": operation, **more}))
 
             print("| Trino asks | p50 ms | max ms | in the answer |\n| --- | --: | --: | --: |")
-            rows = {"floor: a query may begin": asks("allow", world.analyst, "ExecuteQuery")}
+            rows = {"floor: a query may begin": measured_check("allow", world.analyst, "ExecuteQuery")}
             reading = {"resource": _thing("table", names[0], columns=["id"])}
-            rows["may this table be read"] = asks("allow", world.analyst, "SelectFromColumns", **reading)
+            rows["may this table be read"] = measured_check("allow", world.analyst, "SelectFromColumns", **reading)
             for count in _COUNTS:
                 things = [_thing("table", name) for name in names[:count]]
                 for person, sees in ((world.analyst, "sees all"), (world.alice, "sees 3")):
                     title = f"which of {count:,} tables, {sees}"
-                    rows[title] = asks("batch", person, "FilterTables", filterResources=things)
+                    rows[title] = measured_check("batch", person, "FilterTables", filterResources=things)
                 columns = [
                     _thing("column", names[0], columnName=f"c{number}", columnType="bigint") for number in range(count)
                 ]
                 title = f"masks of {count:,} columns"
-                rows[title] = asks("batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns)
+                rows[title] = measured_check(
+                    "batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns
+                )
             rows["SHOW TABLES over 1,000 tables: may it, list them, which of them"] = _measured(
                 lambda: _show_tables(world, bridge, world.analyst)
             )

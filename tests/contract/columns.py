@@ -70,7 +70,7 @@ def give(
     return send_until_decided(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
 
 
-def ending(at: datetime, **more: Any) -> dict[str, Any]:
+def expiring_grant(at: datetime, **more: Any) -> dict[str, Any]:
     """Return what `give` takes for a grant that expires at a point in time."""
     return {"expires-at": at.isoformat(), **more}
 

@@ -11,7 +11,17 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import WIDE, assignments_path, ending, evolve, give, grants_path, readable, take, wide
+from tests.contract.columns import (
+    WIDE,
+    assignments_path,
+    evolve,
+    expiring_grant,
+    give,
+    grants_path,
+    readable,
+    take,
+    wide,
+)
 from tests.contract.lifecycle import soft_world, undrop
 from tests.contract.test_checks import known_role
 from tests.contract.world import Person, Table, World, error_triple
@@ -49,7 +59,7 @@ def test_column_grant_is_made_by_name_and_listed_with_its_field_id(world: World,
 
 
 def test_grants_api_lists_grantor_reason_expiry_and_history_of_columns(world: World, table: Table) -> None:
-    requested = ending(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
+    requested = expiring_grant(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
     given = give(world, table, "name", world.carol, **requested)
     assert given.status_code == 204, given.text
     assert give(world, table, "name", world.carol, **requested).status_code == 204
@@ -158,7 +168,7 @@ def test_column_grantee_sees_the_table_but_not_its_metadata_or_data(world: World
 
 def test_column_grant_expires_exactly_at_its_time(world: World, table: Table) -> None:
     end = datetime.now(UTC) + timedelta(seconds=8)
-    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
+    assert give(world, table, "name", world.carol, **expiring_grant(end)).status_code == 204
     assert give(world, table, "id", world.carol).status_code == 204
     before = readable(world.carol, world, table)
     assert datetime.now(UTC) < end, "the machine stood still"

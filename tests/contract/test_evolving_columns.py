@@ -199,13 +199,13 @@ def test_check_during_a_rename_uses_one_schema(world: World, ns: str) -> None:
             return answers
 
         with ThreadPoolExecutor(2) as pool:
-            asking = [pool.submit(send) for _ in range(2)]
+            requests = [pool.submit(send) for _ in range(2)]
             assert begun.wait(30)
             evolve(world, table, but(name="called", card="name"), 5)
             after = readable(world.carol, world, table)
             done.set()
-            heard = [each.result(60) for each in asking]
+            responses = [each.result(60) for each in requests]
         assert after == [["called"]]
-        for answers in heard:
+        for answers in responses:
             assert all(each in ([["name"]] * 5, [["called"]] * 5) for each in answers), answers
             assert answers == sorted(answers, reverse=True), "never the old name again after the new one"

@@ -163,8 +163,8 @@ def test_switch_to_an_equal_model_refuses_no_request(
         while not over.is_set():
             seen.append(loads(*reader))
 
-    asking = threading.Thread(target=keep_loading)
-    asking.start()
+    loader = threading.Thread(target=keep_loading)
+    loader.start()
 
     async def switch() -> None:
         async with connected(stack) as (models, _):
@@ -177,7 +177,7 @@ def test_switch_to_an_equal_model_refuses_no_request(
         until(lambda: len(seen) > so_far + 3, "nothing is loaded")
     finally:
         over.set()
-        asking.join(60)
+        loader.join(60)
     assert so_far > 4, "nothing was loaded meanwhile"
     assert set(seen) == {200}
 

@@ -403,14 +403,14 @@ def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) 
     table = world.table(ns)
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
-        asking = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
+        request = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
         until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
         change = {"action": "set-properties", "updates": {"a": "1"}}
         body = {"requirements": [], "updates": [change]}
         headers = {"Authorization": f"Bearer {world.admin.token}"}
         committed = httpx.post(world.base + table.path, json=body, headers=headers, timeout=60, trust_env=False)
     assert committed.status_code == 200, committed.text
-    assert error_triple(asking.result())[:2] == (409, "CommitFailedException")
+    assert error_triple(request.result())[:2] == (409, "CommitFailedException")
     assert world.admin.get(table.path).json()["metadata-location"] == committed.json()["metadata-location"]
     assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
 
@@ -455,11 +455,11 @@ def _noted(world: World, file: str) -> list[Any]:
 def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, ns: str) -> None:
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
-        asking = pool.submit(register_view, world.admin, world, ns, name, file)
+        request = pool.submit(register_view, world.admin, world, ns, name, file)
         until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
         [noted] = _noted(world, file)
     assert noted["lately"]
-    assert asking.result().status_code == 200
+    assert request.result().status_code == 200
     assert _noted(world, file) == []
 
 

@@ -457,9 +457,11 @@ class World:
             assert time.monotonic() < deadline, "the background work does not end"
             time.sleep(0.2)
         # Expired grants are removed about every ten seconds, unless a test blocks the removal.
-        ending = "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
+        revocations_left = (
+            "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
+        )
         patience = time.monotonic() + 30
-        while self.sql(ending)[0]["n"] and time.monotonic() < patience:
+        while self.sql(revocations_left)[0]["n"] and time.monotonic() < patience:
             time.sleep(0.2)
 
     def snapshot(self) -> Snapshot:
@@ -473,10 +475,10 @@ def send_until_decided(send: Callable[[], httpx.Response], *, unless: int = 0) -
 
     Such responses occur if no decision was possible in time, or if a concurrent revocation outdated the decision.
     """
-    return sent_again(send, unless=unless, seconds=30)
+    return send_with_retries(send, unless=unless, seconds=30)
 
 
-def sent_again(
+def send_with_retries(
     send: Callable[[], httpx.Response], *, unless: int = 0, seconds: float, pause: float = 0.2
 ) -> httpx.Response:
     """Send a request until its status is neither 429 nor 503, for at most `seconds`; the run counts retried

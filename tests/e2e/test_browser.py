@@ -150,10 +150,10 @@ def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser:
     browser.click("button.authorize")
     browser.find(".modal-ux", "authorizationCode")
     picture("swagger-authorize")
-    asks = (
+    questions = (
         "return [...document.querySelectorAll('[data-name=clientSecret]')].some((each) => each.offsetParent !== null)"
     )
-    assert browser.run(asks) is False, "nobody is asked for a client secret"
+    assert browser.run(questions) is False, "nobody is asked for a client secret"
     first = browser.windows()
     browser.click(".modal-ux .auth-container:last-child button.authorize")
     (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window is opened")

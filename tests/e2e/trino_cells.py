@@ -125,15 +125,15 @@ class Names:
     below: str = ""
 
 
-def allowed(world: World, asker: Person, person: Person, needs: tuple[str, ...], names: Names) -> bool:
-    """Return the gateway's decision about the user, as it answers the engine `asker`."""
+def allowed(world: World, principal: Person, person: Person, needs: tuple[str, ...], names: Names) -> bool:
+    """Return the gateway's decision about the user, as it answers the engine `principal`."""
     if NO_USER in needs:
         return False
     expected = [
         [_Question(world, each, names) for each in need.split(" | ")] for need in ("warehouse get_config", *needs)
     ]
     flat = [question for alternatives in expected for question in alternatives]
-    answer = asker.post(
+    answer = principal.post(
         "/management/v1/action/batch-check",
         {
             "delegated": True,

@@ -304,9 +304,9 @@ class Child:
         return self._locks.setdefault(f"{principal}{privilege}{on}", asyncio.Lock())
 
 
-def _report(what: str, principal: Principal, privilege: Privilege, on: ObjectKey) -> None:
+def _report(action: str, principal: Principal, privilege: Privilege, on: ObjectKey) -> None:
     [user, relation, object, _] = parts.seen(to_wire(TupleKey(principal, privilege.value, on)))
-    os.write(1, (json.dumps([what, user, relation, object]) + "\n").encode())
+    os.write(1, (json.dumps([action, user, relation, object]) + "\n").encode())
 
 
 def _parsed(value: Any) -> Any:

@@ -154,10 +154,12 @@ def _gateway_frames() -> tuple[str, ...]:
 async def _running(application: Any) -> AsyncIterator[None]:
     """Run the ASGI lifespan protocol as a server does."""
     events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    serving = asyncio.create_task(application({"type": "lifespan", "asgi": {"version": "3.0"}}, events.get, heard.put))
+    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    serving = asyncio.create_task(
+        application({"type": "lifespan", "asgi": {"version": "3.0"}}, events.get, received.put)
+    )
     await events.put({"type": "lifespan.startup"})
-    started = await heard.get()
+    started = await received.get()
     assert started["type"] == "lifespan.startup.complete", started
     try:
         yield

@@ -19,7 +19,7 @@ import pytest
 from tests.contract import warehouses
 from tests.contract.conftest import stack, world
 from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, error_triple, sent_again, unique
+from tests.contract.world import SCHEMA, World, error_triple, send_with_retries, unique
 
 __all__ = ["stack", "world"]
 
@@ -71,10 +71,10 @@ class Crowd:
             except BaseException as failed:
                 self._failed.append(failed)
 
-    def _note(self, what: str, send: Callable[[], httpx.Response]) -> bool:
+    def _note(self, action: str, send: Callable[[], httpx.Response]) -> bool:
         """Send a request, with retries while concurrent revocations overtake its decision; return True on success."""
         answer = settled(send)
-        self.seen[what, answer.status_code, "" if answer.is_success else error_triple(answer)[1]] += 1
+        self.seen[action, answer.status_code, "" if answer.is_success else error_triple(answer)[1]] += 1
         return answer.is_success
 
     def _space(self, http: httpx.Client, name: str) -> bool:
@@ -113,7 +113,7 @@ class Crowd:
 
 def settled(send: Callable[[], httpx.Response]) -> httpx.Response:
     """Send a request again while it is refused as undecided with no change made; give up after a minute."""
-    return sent_again(send, seconds=60, pause=0.05)
+    return send_with_retries(send, seconds=60, pause=0.05)
 
 
 def _waiting(world: World, count: int) -> None:

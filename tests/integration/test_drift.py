@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import SCHEMA, World, sent_again, unique
+from tests.contract.world import SCHEMA, World, send_with_retries, unique
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 
 NOTICED = 30.0
@@ -150,7 +150,7 @@ def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> http
     was revoked meanwhile, and gives up if that is overtaken again; under concurrent revocations the request needs a
     retry.
     """
-    answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
+    answer = send_with_retries(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text
     return answer
 

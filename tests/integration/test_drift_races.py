@@ -22,7 +22,7 @@ from gateway.fga.relationships import to_wire
 from gateway.tasks import drift
 from gateway.tasks.drift import DriftKeeper, new_run_id
 from gateway.tasks.drift_findings import External, Finding, Kind, RepairAction
-from tests.access.world import House
+from tests.access.world import DoorFixture
 from tests.integration import test_delivery
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_delivery import Rig
@@ -61,7 +61,7 @@ def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool
         database=rig.database,
         client=rig.client,
         delivery=rig.delivery,
-        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
+        door=DoorFixture(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
         observer=counted,
         external=External.ADOPT if adopt else External.REMOVE,
         revoke_lost=revoke_lost,

@@ -156,8 +156,8 @@ async def test_missing_program_is_named_with_the_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["listen tcp 127.0.0.1:1: bind: address already in use", "Address already in use"])
 async def test_taken_port_is_distinguished_from_other_failures(text: str, tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
-        for said, expected in ((text, True), ("out of memory", False)):
-            spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({said!r})"])
+        for log_text, expected in ((text, True), ("out of memory", False)):
+            spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({log_text!r})"])
             with pytest.raises(ChildFailed) as failure:
                 await children.run(spec, timeout=60)
             assert failure.value.port_taken is expected

@@ -65,9 +65,9 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
         answer = first.post(SERVER, {"deletes": [entry]})
         return (204, "") if answer.status_code == 204 else error_triple(answer)[:2]
 
-    ending = {"privilege": "admin", "principal": {"user": first.id}, "expires-at": "2100-01-01T00:00:00Z"}
+    expiring_grant = {"privilege": "admin", "principal": {"user": first.id}, "expires-at": "2100-01-01T00:00:00Z"}
     assert take(own) == REFUSED
-    assert error_triple(first.post("/management/v1/server/grants", {"writes": [ending]}))[:2] == REFUSED
+    assert error_triple(first.post("/management/v1/server/grants", {"writes": [expiring_grant]}))[:2] == REFUSED
     assert error_triple(first.delete(f"/management/v1/user/{first.id}"))[:2] == REFUSED
     assert first.get("/management/v1/whoami").status_code == 200
     # Administration through a role counts too: its last member and the role itself are protected.

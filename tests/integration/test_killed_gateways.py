@@ -75,7 +75,7 @@ def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
     print(f"others: {[dict(sorted(churn.answers.items())) for churn in churns]}")
     assert all(acknowledged)
     for table, ledger in zip(tables, ledgers, strict=True):
-        _keys_tell_what_happened(world, table, ledger)
+        _keys_match_outcomes(world, table, ledger)
         check_history(world.admin.get(table.path).json()["metadata"], ledger)
     assert not any(status >= 500 and status != 503 for churn in churns for status in churn.answers)
     soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
@@ -108,7 +108,7 @@ def _kill_again_and_again(gateway: Killable, kills: int) -> None:
             gateway.kill_worker(chance)
 
 
-def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None:
+def _keys_match_outcomes(world: World, table: Table, ledger: Ledger) -> None:
     """Check that a repeated append succeeds if it was applied before, and that none is applied twice."""
 
     def there() -> set[int]:

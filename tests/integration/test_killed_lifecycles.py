@@ -93,7 +93,7 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
     assert [dict(row) for row in world.sql("select queue, last_error from tasks where status = 'failed'")] == []
     for thing in things:
         _as_acknowledged(world, thing)
-    _every_file_is_somebodys(world, things)
+    _every_file_has_an_owner(world, things)
     _nothing_lies_in_nothing(world)
     compared = gateway.run("authz", "reconcile", "--dry-run")
     assert compared.returncode == 0, compared.stdout
@@ -181,7 +181,7 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
     assert state in (LIVE, KEPT), label
 
 
-def _every_file_is_somebodys(world: World, things: list[Thing]) -> None:
+def _every_file_has_an_owner(world: World, things: list[Thing]) -> None:
     """Check that every stored file is in the location of a row, or of an object that was dropped without its files."""
     left = {thing.location for thing in things if thing.location and thing.now and not thing.now.purged}
     locations = left | {row["location"] for row in world.sql("select location from tables")}

@@ -150,7 +150,7 @@ class Lists:
             on = self._rows.objects[warehouse]
             if self.everything(on):
                 continue
-            expected = task_lists.TaskFilter(warehouse_id=UUID(on.id), of_what_exists=True, holders=holders)
+            expected = task_lists.TaskFilter(warehouse_id=UUID(on.id), of_existing_only=True, holders=holders)
             found: list[UUID] = []
             after = None
             while rows := await task_lists.page(connection, expected, after=after, limit=2):

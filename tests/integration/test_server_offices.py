@@ -119,11 +119,11 @@ async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(groun
 
     async with ground.transaction() as connection:
         await ground.swap(connection)
-        going = asyncio.create_task(go())
-        await asyncio.wait([going], timeout=0.5)
-        assert not going.done(), "the role may be given an office"
+        leaving_user = asyncio.create_task(go())
+        await asyncio.wait([leaving_user], timeout=0.5)
+        assert not leaving_user.done(), "the role may be given an office"
     with pytest.raises(Deadlocked):
-        await going
+        await leaving_user
     with pytest.raises(LastAdminRemoved):
         await go()
     assert await ground.has_admin()

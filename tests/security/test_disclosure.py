@@ -121,8 +121,8 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 
 
 @pytest.mark.threat("LG-DIS-01")
-@pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
-def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, what: str) -> None:
+@pytest.mark.parametrize("kind", ["a table", "a namespace", "a table in a namespace"])
+def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, kind: str) -> None:
     """Compare response times of invisible and absent objects (threat E01): both need the same model evaluation.
 
     Requests alternate, so that load on the machine affects both. One round without a difference suffices: a disclosure
@@ -141,7 +141,7 @@ def test_response_time_does_not_distinguish_invisible_from_absent(world: World, 
         taken: tuple[list[float], list[float]] = ([], [])
         for number in range(120):
             started = time.perf_counter()
-            world.carol.get(f"{world.root}/{pairs[what][number % 2]}")
+            world.carol.get(f"{world.root}/{pairs[kind][number % 2]}")
             taken[number % 2].append(1000 * (time.perf_counter() - started))
         there, gone = map(statistics.median, taken)
         seen.append(f"invisible {there:.2f} ms, absent {gone:.2f} ms")

@@ -88,7 +88,7 @@ class PolicyGateway:
 
 
 @pytest.fixture(scope="module")
-def house(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
+def fixture_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
     folder = tmp_path_factory.mktemp("guardrails")
     policies = Path(shutil.copytree(_POLICIES, folder / "policies"))
     port = free_port()
@@ -108,27 +108,31 @@ def table(world: World) -> Table:
 
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", DENIED)
-def test_an_invalid_guardrail_denies_and_names_its_package(house: PolicyGateway, table: Table, name: str) -> None:
-    with house.guarded(DENIED[name]):
-        answer = send_until_decided(lambda: house.admin.get(table.path))
+def test_an_invalid_guardrail_denies_and_names_its_package(
+    fixture_gateway: PolicyGateway, table: Table, name: str
+) -> None:
+    with fixture_gateway.guarded(DENIED[name]):
+        answer = send_until_decided(lambda: fixture_gateway.admin.get(table.path))
     assert answer.status_code == 403, answer.text
     assert "gateway.guardrails.mine is invalid" in error_of(answer)["message"]
 
 
 @pytest.mark.threat("LG-DEC-30")
-def test_builtin_function_error_denies(house: PolicyGateway, table: Table) -> None:
-    with house.guarded(_TIME):
-        answer = house.admin.get(table.path)
+def test_builtin_function_error_denies(fixture_gateway: PolicyGateway, table: Table) -> None:
+    with fixture_gateway.guarded(_TIME):
+        answer = fixture_gateway.admin.get(table.path)
     assert answer.status_code == 503, answer.text
 
 
-def test_a_valid_guardrail_allows_with_its_obligation(house: PolicyGateway, table: Table) -> None:
+def test_a_valid_guardrail_allows_with_its_obligation(fixture_gateway: PolicyGateway, table: Table) -> None:
     """Control: the gateway allows requests, so the refusals of the other tests have the named cause."""
     asking = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')):
-        free = send_until_decided(lambda: house.admin.get(table.path, headers=asking))
-    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
-        bound = send_until_decided(lambda: house.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(
+        _OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')
+    ):
+        free = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
+        bound = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
     assert free.status_code == bound.status_code == 200, (free.text, bound.text)
     assert free.json().get("storage-credentials")
     assert not bound.json().get("storage-credentials")
@@ -146,24 +150,26 @@ UNENFORCED = {
 
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", UNENFORCED)
-def test_obligation_without_an_enforcer_denies_all_reads(world: World, house: PolicyGateway, name: str) -> None:
+def test_obligation_without_an_enforcer_denies_all_reads(
+    world: World, fixture_gateway: PolicyGateway, name: str
+) -> None:
     """An unenforceable row filter or mask closes every path to the data, and the audit records the obligation."""
     table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
     read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}
     commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     view = create_view(world, table.namespace)["path"]
-    with house.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
-        load = send_until_decided(lambda: house.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
+        load = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
         refused = {
             "load": load,
-            "load without keys": house.admin.get(table.path),
-            "vend": house.admin.get(f"{table.path}/credentials"),
-            "sign": house.admin.post(f"{table.path}/sign", {}),
-            "commit": house.admin.post(table.path, commit),
-            "load of a view": house.admin.get(view),
+            "load without keys": fixture_gateway.admin.get(table.path),
+            "vend": fixture_gateway.admin.get(f"{table.path}/credentials"),
+            "sign": fixture_gateway.admin.post(f"{table.path}/sign", {}),
+            "commit": fixture_gateway.admin.post(table.path, commit),
+            "load of a view": fixture_gateway.admin.get(view),
         }
-        checked = house.admin.post("/management/v1/action/batch-check", {"checks": [read]})
-        drop = house.admin.delete(f"{table.path}?purgeRequested=false")
+        checked = fixture_gateway.admin.post("/management/v1/action/batch-check", {"checks": [read]})
+        drop = fixture_gateway.admin.delete(f"{table.path}?purgeRequested=false")
     for location, answer in refused.items():
         assert answer.status_code == 403, (location, answer.text)
         assert "nothing here enforces" in error_of(answer)["message"], location

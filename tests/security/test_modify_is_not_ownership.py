@@ -120,7 +120,7 @@ def register(world: World, by: Person, own: str, target: Target) -> httpx.Respon
     )
 
 
-def no_key_lives(world: World, target: Target) -> None:
+def no_key_is_valid(world: World, target: Target) -> None:
     """Expire all credentials for the target's location; until then the location is refused to all users."""
     world.sql("update retired_locations set keys_until = clock_timestamp() where table_id = $1::text::uuid", target.id)
 
@@ -303,7 +303,7 @@ def test_object_dropped_with_modify_is_not_registered_by_the_dropper(world: Worl
         key = row["location"].removeprefix(f"s3://{world.bucket}/").rstrip("/")
         world.s3.put_object(Bucket=world.bucket, Key=f"{key}/data/secret", Body=b"x")
     assert thing.drop(person).status_code == 204, "a plain drop takes modify"
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert refused.status_code in (400, 403, 409), sorted(refused.json())
     assert world.admin.get(f"{thing.root}/namespaces/{own}/{kind}s").json()["identifiers"] == []
@@ -317,7 +317,7 @@ def test_owner_cannot_leave_managed_access_by_reregistration(world: World, how: 
     assert world.admin.post(flag, {"managed-access": True}).status_code == 200
     gone = thing.drop(person) if how == "drop" else person.post(f"{thing.path()}/unregister")
     assert gone.status_code in (200, 204), gone.text
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert refused.status_code in (400, 403), sorted(refused.json())
 
@@ -331,7 +331,7 @@ def test_temporary_member_cannot_register_objects_of_the_role(world: World) -> N
     lent = {**member, "expires-at": in_an_hour().isoformat()}
     assert world.admin.post(members, {"writes": [lent]}).status_code == 204
     assert thing.drop(person).status_code == 204
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
     assert "can_assume ends at" in error_triple(refused)[2]

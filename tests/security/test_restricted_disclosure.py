@@ -143,7 +143,7 @@ def requests(world: World, table: Table) -> Iterator[tuple[str, str, Any]]:
         yield method, path, bodies.get(operation, {} if method in ("POST", "PUT", "PATCH") else None)
 
 
-def tells_too_much(answer: httpx.Response) -> list[str]:
+def leaks_hidden_columns(answer: httpx.Response) -> list[str]:
     """Return the forbidden texts that the body or the headers of a response contain."""
     text = answer.text + str(answer.headers)
     return [each for each in NOT_THEIRS if each in text]
@@ -161,7 +161,7 @@ def test_no_operation_reveals_ungranted_columns(world: World, table: Table, thro
         answer = carol.send(method, path, **({} if body is None else {"json": body}))
         requested[method, path] = answer.status_code
         assert answer.status_code < 500, (method, path, answer.text)
-        assert not tells_too_much(answer), (method, path, answer.text)
+        assert not leaks_hidden_columns(answer), (method, path, answer.text)
     assert len(requested) > 100
     assert set(requested.values()) > {200, 403, 404}, "some of it is answered: the table is there, and listed"
     assert world.snapshot().objects == before.objects
@@ -252,7 +252,7 @@ def test_dropped_table_reveals_nothing_and_is_restored_unchanged(world: World) -
                 assert error_triple(person.get(path))[:2] == (404, "NoSuchTableException")
             assert undrop(person, soft, ("table", table.uuid)).status_code in (403, 404)
             listed = person.get(f"/management/v1/warehouse/{soft.warehouse}/deleted-tabulars")
-            assert not tells_too_much(listed), listed.text
+            assert not leaks_hidden_columns(listed), listed.text
         assert table.uuid in deleted(soft.admin, soft)
         assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 204
         held = through.get(table.path).json()["read-restrictions"]["required-column-projections"]

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.columns import ending, give, readable, take, wide
+from tests.contract.columns import expiring_grant, give, readable, take, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
 from tests.contract.test_views import body as view_body
@@ -248,7 +248,7 @@ def test_d20_keys_are_not_shared_between_different_column_sets(
 def test_keys_expire_before_the_column_grant(world: World, ns: str, carol: Person) -> None:
     table = wide(world, ns)
     end = datetime.now(UTC) + timedelta(minutes=25)
-    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
+    assert give(world, table, "name", world.carol, **expiring_grant(end)).status_code == 204
     config = config_of(carol.get(table.path))
     expires = datetime.fromtimestamp(int(config["s3.session-token-expires-at-ms"]) / 1000, UTC)
     assert expires <= end

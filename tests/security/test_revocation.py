@@ -249,15 +249,15 @@ def by_ownership(world: World, person: Person, table: Table) -> Way:
     """Make the reader the table's owner; transfer the ownership to another user in one change."""
     id = _table_id(world, table)
 
-    def hand_over(to: Person, of: Person | None) -> None:
+    def transfer_ownership(to: Person, of: Person | None) -> None:
         body = {"writes": [{"type": "ownership", "user": to.id}]}
         if of is not None:
             body["deletes"] = [{"type": "ownership", "user": of.id}]
         done = world.admin.post(world.grants_path("table", id), body)
         assert done.status_code == 204, done.text
 
-    hand_over(world.steward, None)
-    return Way(lambda: hand_over(person, world.steward), lambda: hand_over(world.steward, person))
+    transfer_ownership(world.steward, None)
+    return Way(lambda: transfer_ownership(person, world.steward), lambda: transfer_ownership(world.steward, person))
 
 
 def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:

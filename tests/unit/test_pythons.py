@@ -11,9 +11,9 @@ from pathlib import Path
 from tests.pythons import RESULT, ROOT, candidates, counts, failures, find, merged
 
 
-def _interpreter(path: Path, says: str) -> Path:
+def _interpreter(path: Path, output: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
     return path
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests import kept_logs, retries
 from tests.conftest import pytest_xdist_node_collection_finished
-from tests.contract.world import sent_again
+from tests.contract.world import send_with_retries
 from tests.retries import BUDGET, Retries
 from tests.seeds import seed_of
 
@@ -118,8 +118,8 @@ def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Retries()
     monkeypatch.setattr("tests.contract.world.RETRIES", counted)
     answers = iter([429, 503, 200])
-    assert sent_again(lambda: httpx.Response(next(answers)), seconds=5, pause=0).status_code == 200
-    assert sent_again(lambda: httpx.Response(503), unless=503, seconds=5).status_code == 503
+    assert send_with_retries(lambda: httpx.Response(next(answers)), seconds=5, pause=0).status_code == 200
+    assert send_with_retries(lambda: httpx.Response(503), unless=503, seconds=5).status_code == 503
     report = _report("tests/a/test_x.py::d")
     counted.attach(report)
     counted.read(report)

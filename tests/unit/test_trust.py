@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.integration.certificates import authority
 
-_TELL = """
+_PRINT_PATH = """
 import os
 import sys
 from gateway.tls import trusted
@@ -37,7 +37,7 @@ def test_only_certificates_are_copied_and_the_copy_is_removed_on_exit(tmp_path: 
     kept = tmp_path / "kept"
     kept.mkdir()
     completed = subprocess.run(
-        [sys.executable, "-c", _TELL, str(both), str(int(ending))],
+        [sys.executable, "-c", _PRINT_PATH, str(both), str(int(ending))],
         env=os.environ | {"TMPDIR": str(kept)},
         capture_output=True,
         text=True,

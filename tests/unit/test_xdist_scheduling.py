@@ -52,10 +52,10 @@ def test_each_file_in_a_group_exists() -> None:
 
 def test_a_group_is_assigned_as_a_whole() -> None:
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
-    turns: dict[str, set[int]] = {}
+    groups: dict[str, set[int]] = {}
     for file in files:
-        turns.setdefault(group_of(file), set()).add(position_of(file)[0])
-    assert all(len(each) == 1 for each in turns.values())
+        groups.setdefault(group_of(file), set()).add(position_of(file)[0])
+    assert all(len(each) == 1 for each in groups.values())
     assert position_of("tests/integration/test_reconcile.py::test_x") < position_of(
         "tests/integration/test_bounded_cost.py::test_x"
     )

@@ -39,7 +39,7 @@ _QUERY_RELATION: dict[ObjectType, Can] = {
 
 
 @dataclass(frozen=True)
-class AskActions(ReadOperation, abstract=True):
+class QueryActions(ReadOperation, abstract=True):
     """Return the catalog actions that a principal (the caller when None) may take on an object."""
 
     on: Ref
@@ -57,12 +57,12 @@ class AskActions(ReadOperation, abstract=True):
 
 _ACTIONS = partial(
     declare_for_each,
-    AskActions,
+    QueryActions,
     name="Get{noun}Actions",
     endpoint="GET /management/v1/{path}/actions",
     doc="Return the catalog actions that a principal may take on {words}.",
 )
-ASK_ACTIONS: tuple[type[AskActions], ...] = (
+QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
     *_ACTIONS(
         (SERVER,),
         open_to=PublicAudience(Audience.SELF, "about oneself; asking about others demands can_read_assignments"),

@@ -30,7 +30,7 @@ from gateway.access.request import About
 
 
 @dataclass(frozen=True)
-class AskRights(ReadOperation, abstract=True):
+class QueryRights(ReadOperation, abstract=True):
     """Return the actions that a principal (the caller when None) may take on an object."""
 
     authorizer_only: ClassVar[bool]
@@ -53,7 +53,7 @@ _OPEN_TO_SELF = "about oneself; asking about others demands can_read_assignments
 _OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
 _ACCESS = partial(
     declare_for_each,
-    AskRights,
+    QueryRights,
     name="Get{noun}Access",
     endpoint="GET /management/v1/permissions/{path}/access",
     doc="Return the actions that a principal may take on {words}.",
@@ -61,13 +61,13 @@ _ACCESS = partial(
 )
 _AUTHORIZER_ACTIONS = partial(
     declare_for_each,
-    AskRights,
+    QueryRights,
     name="Get{noun}AuthorizerActions",
     endpoint="GET /management/v1/permissions/{path}/authorizer-actions",
     doc="Return the actions of the relationship model alone that a principal may take on {words}.",
     authorizer_only=True,
 )
-ASK_RIGHTS: tuple[type[AskRights], ...] = (
+QUERY_RIGHTS: tuple[type[QueryRights], ...] = (
     *_ACCESS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),
     *_ACCESS(_OTHERS),
     *_AUTHORIZER_ACTIONS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),

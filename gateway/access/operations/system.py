@@ -14,4 +14,4 @@ class GetHealth(ReadOperation):
     """Return the state of each dependency. It contains no data and no users, so load balancers need no token."""
 
     endpoint: ClassVar[str] = "GET /health"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

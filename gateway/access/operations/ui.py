@@ -18,7 +18,7 @@ class ShowUi(ReadOperation):
     """Show the page on which users sign in and see their identity and their visible objects."""
 
     endpoint: ClassVar[str] = "GET /ui"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class GetUiAsset(ReadOperation):
     """Return the script or the style of the sign-in page."""
 
     endpoint: ClassVar[str] = "GET /ui/{asset}"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

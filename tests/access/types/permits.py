@@ -36,7 +36,7 @@ async def note(permit: Permit[Operation]) -> None:
     """A helper that takes any permit."""
 
 
-async def what_a_permit_is_for(door: Door, context: RequestContext, table: TableRef) -> None:
+async def permit_has_its_operation(door: Door, context: RequestContext, table: TableRef) -> None:
     await drop(await door.admit(context, DropTable(table)))
     await drop(await door.admit(context, LoadTable(table)))  # refused
     await vend(await door.admit(context, VendCredentials(table)))

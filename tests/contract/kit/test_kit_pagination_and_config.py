@@ -18,7 +18,7 @@ from tests.contract.world import World
 
 _NS, _TABLE, _VIEW = "/v1/{prefix}/namespaces/{namespace}", "/tables/{table}", "/views/{view}"
 
-_WITHOUT_BEING_TOLD = {
+_WITHOUT_CONFIGURATION = {
     "GET /v1/{prefix}/namespaces",
     "POST /v1/{prefix}/namespaces",
     f"GET {_NS}",
@@ -36,7 +36,7 @@ _WITHOUT_BEING_TOLD = {
 }
 """The fourteen endpoints that clients assume if a server lists none."""
 
-_ONLY_WHEN_TOLD = {
+_ONLY_IF_CONFIGURED = {
     f"HEAD {_NS}",
     f"HEAD {_NS}{_TABLE}",
     f"GET {_NS}{_TABLE}/credentials",
@@ -52,7 +52,7 @@ _ONLY_WHEN_TOLD = {
 
 def test_every_endpoint_is_advertised_in_its_standard_spelling(catalog: JavaCatalog, world: World) -> None:
     answer = catalog.send(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
-    assert set(answer["endpoints"]) >= _WITHOUT_BEING_TOLD | _ONLY_WHEN_TOLD
+    assert set(answer["endpoints"]) >= _WITHOUT_CONFIGURATION | _ONLY_IF_CONFIGURED
     assert len(answer["endpoints"]) == len(set(answer["endpoints"]))
     assert answer["defaults"]["prefix"] == world.warehouse
     assert not {"token", "credential"} & {*answer["defaults"], *answer["overrides"]}

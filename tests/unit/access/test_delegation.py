@@ -24,7 +24,7 @@ from gateway.access.relations import Can
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import NOW, House, Judge, request_context
+from tests.access.world import NOW, DoorFixture, Judge, request_context
 
 ENGINE = "oidc~trino"
 FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
@@ -50,13 +50,13 @@ class ByActor(Judge):
         return [self.user_has or question.relation is Can.INCLUDE_IN_LIST for question in questions]
 
 
-def house(judge: ByActor) -> House:
-    return House(judge=judge)
+def door_fixture(judge: ByActor) -> DoorFixture:
+    return DoorFixture(judge=judge)
 
 
 async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> None:
     judge = ByActor()
-    permit = await house(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
+    permit = await door_fixture(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert permit.actor.engine == ENGINE
     assert [(each.relation, each.object) for each in judge.questions[ENGINE]] == [
         (Can.DELEGATE, world.warehouse_row.key)
@@ -66,7 +66,7 @@ async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> No
 async def test_an_engine_without_delegate_sees_nothing() -> None:
     messages = []
     for user_has in (True, False):
-        here = house(ByActor(user_has=user_has, engine_has=False))
+        here = door_fixture(ByActor(user_has=user_has, engine_has=False))
         with pytest.raises(NoSuchTableException) as refused:
             await here.door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
         messages.append(refused.value.message)
@@ -78,13 +78,15 @@ async def test_an_engine_without_delegate_sees_nothing() -> None:
 
 async def test_an_engine_gets_no_right_that_its_user_lacks() -> None:
     with pytest.raises(TableActionForbidden):
-        await house(ByActor(user_has=False)).door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
+        await door_fixture(ByActor(user_has=False)).door.admit(
+            request_context(FOR_ALICE), DropTable(world.TABLE, purge=False)
+        )
 
 
 async def test_cached_answers_about_the_engine_follow_its_own_grant_expiry() -> None:
     judge, here = ByActor(), NOW
     validity = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
-    where = house(judge)
+    where = door_fixture(judge)
     where.resolver.validity = validity
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert [pin and pin.next_expiry for pin in judge.pins[ENGINE]] == [here]
@@ -95,7 +97,7 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
 
     end = NOW + timedelta(minutes=5)
 
-    class Ending(ByActor):
+    class ExpiringResolver(ByActor):
         async def check(
             self,
             actor: Actor,
@@ -107,7 +109,7 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
         ) -> list[bool]:
             return [actor.id != ENGINE or now < end] * len(questions)
 
-    where = house(Ending())
+    where = door_fixture(ExpiringResolver())
     where.resolver.ends = (end,)
     door = where.door
     permit = await door.admit(request_context(FOR_ALICE), VendCredentials(world.TABLE))
@@ -119,9 +121,9 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
 async def test_management_and_token_exchange_are_refused_to_a_delegated_engine() -> None:
     for operation in (WhoAmI(), GetServerInfo()):
         with pytest.raises(DelegationForbidden):
-            await house(ByActor()).door.admit(request_context(FOR_ALICE), operation)
+            await door_fixture(ByActor()).door.admit(request_context(FOR_ALICE), operation)
     with pytest.raises(ServerActionForbidden):
-        await house(ByActor()).door.admit(
+        await door_fixture(ByActor()).door.admit(
             request_context(FOR_ALICE), ExchangeToken(Subject(user_id="oidc~bob"), proven=True)
         )
 
@@ -132,7 +134,7 @@ async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
         if example.operation.is_public():
             continue
         try:
-            await house(ByActor()).door.admit(request_context(FOR_ALICE), example.operation)
+            await door_fixture(ByActor()).door.admit(request_context(FOR_ALICE), example.operation)
         except (DelegationForbidden, ServerActionForbidden):
             continue
         allowed.add(type(example.operation).__name__)
@@ -142,7 +144,7 @@ async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
 
 async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> None:
     judge = ByActor()
-    where, context = house(judge), request_context(FOR_ALICE)
+    where, context = door_fixture(judge), request_context(FOR_ALICE)
     await where.door.assume(context, RoleRef(world.ROLE_ID))
     assert (context.actor.assumed_role, context.actor.engine) == (world.ROLE_ID, ENGINE)
     judge.engine_has = False
@@ -169,7 +171,7 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
             sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
             return [question.relation in sees or actor.id == ENGINE for question in questions]
 
-    where, context = house(Members()), request_context(FOR_ALICE)
+    where, context = door_fixture(Members()), request_context(FOR_ALICE)
     role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
     await where.door.assume(context, role, project="another" if case == "in another project" else None)
     assert context.assumption is None
@@ -193,6 +195,6 @@ def test_a_delegated_actor_is_no_instance_admin_and_has_its_own_cache_identity()
 
 
 async def test_policies_receive_the_engine() -> None:
-    where = house(ByActor())
+    where = door_fixture(ByActor())
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert where.rules.calls[0].actor.engine == ENGINE

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from gateway.identity.device import DEVICE
-from gateway.identity.kept_tokens import StoredLogin
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import StoredLogin
 
 _SECONDS = 200.0
 

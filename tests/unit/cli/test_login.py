@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from gateway.cli import login
 from gateway.identity.file_lock import file_lock
-from gateway.identity.kept_tokens import StoredLogin
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import StoredLogin
 from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
 
 ENDED = Tokens("access-0", 0.0, "refresh-0")

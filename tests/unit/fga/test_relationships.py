@@ -14,7 +14,7 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
@@ -256,8 +256,8 @@ def test_times_are_sent_in_utc_and_never_without_a_zone() -> None:
 def test_only_the_managed_access_flag_has_a_wildcard_subject() -> None:
     on = ObjectKey(ObjectType.NAMESPACE, "00000000-0000-4000-8000-000000000001")
     for type in PrincipalType:
-        flag = TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on)
+        flag = TupleKey(Principal(type, ALL_USERS), MANAGED_ACCESS, on)
         assert to_wire(flag).user == f"{type.value}:*"
         assert read_back(to_wire(flag)).key == flag
-    assert to_wire(TupleKey(Principal(PrincipalType.USER, EVERYBODY), "select", on)).user == "user:%2A"
+    assert to_wire(TupleKey(Principal(PrincipalType.USER, ALL_USERS), "select", on)).user == "user:%2A"
     assert read_back(FgaTuple("user:*", "select", f"namespace:{on.id}")).key is None

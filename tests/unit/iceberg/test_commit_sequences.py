@@ -223,7 +223,7 @@ class Commits(RuleBasedStateMachine):
         assert main is None or log[-1] == main.snapshot_id
 
     @invariant()
-    def an_id_stands_for_one_thing(self) -> None:
+    def ids_are_unique(self) -> None:
         m = self.metadata
         things = [("snapshot", s.snapshot_id, bytes(s.text)) for s in m.snapshots]
         things += [("schema", s.schema_id, bytes(s.text)) for s in m.schemas]

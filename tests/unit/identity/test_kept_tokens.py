@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.kept_tokens import FileTokenStore, KeyringError, StoredLogin
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import FileTokenStore, KeyringError, StoredLogin
 
 ISSUER = "https://id.example/realm"
 TOKENS = Tokens("secret", 1.0, "again")

@@ -18,8 +18,8 @@ from gateway.identity.file_lock import LockTimeout, file_lock
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from gateway.identity.file_lock import turn
-with turn(Path(sys.argv[1]), seconds=5):
+from gateway.identity.file_lock import file_lock
+with file_lock(Path(sys.argv[1]), seconds=5):
     print("mine", flush=True)
     time.sleep(60)
 """

@@ -123,12 +123,12 @@ DIFFERENT: dict[str, tuple[tuple[str | int, ...], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", DIFFERENT)
-async def test_every_other_input_member_is_part_of_the_cache_key(what: str) -> None:
+@pytest.mark.parametrize("kind", DIFFERENT)
+async def test_every_other_input_member_is_part_of_the_cache_key(kind: str) -> None:
     here = Policies()
     cache = await here.cache()
     await cache.decide(REQUEST)
-    await cache.decide(changed(REQUEST, *DIFFERENT[what]))
+    await cache.decide(changed(REQUEST, *DIFFERENT[kind]))
     assert here.calls == 2
 
 

@@ -338,12 +338,12 @@ async def test_a_failed_write_leaves_no_partial_file(lake: Lake, monkeypatch: py
 
 
 async def test_concurrent_deletions_of_a_directory_do_not_fail_writes_into_it(lake: Lake) -> None:
-    async def come_and_go(name: str) -> None:
+    async def replace_repeatedly(name: str) -> None:
         for number in range(60):
             await lake.write(f"t/deep/{name}-{number}")
             await lake.delete(f"t/deep/{name}-{number}")
 
-    await asyncio.gather(*(come_and_go(name) for name in "abcd"))
+    await asyncio.gather(*(replace_repeatedly(name) for name in "abcd"))
     assert await lake.keys("t") == []
 
 
