@@ -29,7 +29,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
-from gateway.assembly.background import mending, start_counting, start_tasks, watch_drift
+from gateway.assembly.background import drift_repair, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.use_cases import build_services
 from gateway.audit.sink import BufferedAudit
@@ -37,18 +37,18 @@ from gateway.db import servers
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
-from gateway.opa.cache import RememberedPolicies
+from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
-from gateway.tasks.reconcile import Comparison, Tell
+from gateway.tasks.reconcile import Comparison, ReportFinding
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
@@ -102,7 +102,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
     identity = await open_identity(settings, trust, metrics, stack)
-    policies = RememberedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
+    policies = CachedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
@@ -110,7 +110,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
-    keeper, reconcile = mending(settings, database, fga, delivery, door, metrics)
+    keeper, reconcile = drift_repair(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
     health = await _health(settings, database, fga, opa, identity, stack)
     stores = open_stores(settings, trust, metrics, database, await open_sealer(settings, database), stack)
@@ -139,27 +139,29 @@ async def _health(
 
 
 async def reconcile(
-    settings: Settings, *, repair: bool, tell: Tell, restored: Literal["revoke", "give-back"] | None = None
+    settings: Settings, *, repair: bool, report: ReportFinding, restored: Literal["revoke", "give-back"] | None = None
 ) -> Comparison:
     """Compare all tuples with all rows once, and with `repair` repair drift: `lakegate authz reconcile`.
 
-    `tell` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
+    `report` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
     revoked (`revoke`) or written to OpenFGA again (`give-back`). Together with `repair` it also records the database as
     the current one, so that gateways start. Raises EmptyStore, the errors of starting a gateway, and those of the door.
     """
     metrics = Metrics()
     async with AsyncExitStack() as stack:
-        anywhere = restored is not None or not repair
-        database, fga, door = await _for_a_command(settings, metrics, stack, anywhere=anywhere)
+        accept_moved_database = restored is not None or not repair
+        database, fga, door = await _for_a_command(
+            settings, metrics, stack, accept_moved_database=accept_moved_database
+        )
         delivery = tuple_delivery(settings, database, fga, metrics)
         revoke = restored == "revoke"
-        _, comparing = mending(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
+        _, comparing = drift_repair(settings, database, fga, delivery, door, metrics, revoke_lost=revoke)
         if revoke and repair:
             await comparing.require_some_grants()
         settles = restored is not None and repair
-        put_off = await comparing.discard_pending_work() if settles else 0
-        compared = await comparing.run(repair=repair, tell=tell)
-        compared.put_off = put_off
+        postponed = await comparing.discard_pending_work() if settles else 0
+        compared = await comparing.run(repair=repair, report=report)
+        compared.postponed = postponed
         if settles:
             async with database.transaction() as connection:
                 await servers.settle(connection)
@@ -188,14 +190,14 @@ async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
         return await bootstrap.reopen(database=database, door=door, user_id=user_id)
 
 
-async def withdraw_signing_keys(settings: Settings) -> int:
+async def revoke_own_signing_keys(settings: Settings) -> int:
     """Revoke the signing keys of the gateway's own tokens: `lakegate secrets withdraw-signing-keys`.
 
     Return the number of revoked keys. Raises the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await revoke_signing_keys.withdraw(database=database, door=door)
+        return await revoke_signing_keys.revoke(database=database, door=door)
 
 
 async def issue_scim_token(
@@ -217,7 +219,10 @@ async def issue_scim_token(
 
 
 async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
-    """Revoke a SCIM provisioning token. Return False if no valid one has this id. Raises as `withdraw_signing_keys`."""
+    """Revoke a SCIM provisioning token. Return False if no valid one has this id.
+
+    Raises as `revoke_own_signing_keys`.
+    """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await provisioning_tokens.revoke(database=database, door=door, id=id)
@@ -226,15 +231,15 @@ async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
 async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
     """Return all issued SCIM provisioning tokens, newest first. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
-        return await provisioning_tokens.every(await open_database(settings, trusted(*certificate_sources()), stack))
+        return await provisioning_tokens.list_all(await open_database(settings, trusted(*certificate_sources()), stack))
 
 
 async def _for_a_command(
-    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, anywhere: bool = False
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, accept_moved_database: bool = False
 ) -> tuple[Database, FgaClient, Door]:
-    """Return (database, OpenFGA client, door) for a command. `anywhere` is as for `open_database`."""
+    """Return (database, OpenFGA client, door) for a command. `accept_moved_database` is as for `open_database`."""
     trust = trusted(*certificate_sources())
-    database = await open_database(settings, trust, stack, anywhere=anywhere)
+    database = await open_database(settings, trust, stack, accept_moved_database=accept_moved_database)
     fga = await open_openfga(settings, trust, database, stack)
     audit = await open_audit(settings, metrics, database, stack)
     return (
@@ -255,7 +260,7 @@ def _door(
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
-        relationships=RememberedRelationships(
+        relationships=CachedRelationships(
             FgaRelationships(fga, reaches),
             model_id=lambda: fga.model_id,
             entries=settings.memory.allows,

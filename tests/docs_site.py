@@ -49,7 +49,7 @@ def pages_of(nav: list[Any]) -> list[str]:
     return found
 
 
-def without_place(root: Path, pages: list[str]) -> list[str]:
+def without_navigation_entry(root: Path, pages: list[str]) -> list[str]:
     """Return the pages at the root and in `docs/` that the navigation does not name."""
     written = [path.relative_to(root).as_posix() for folder in (root, root / "docs") for path in folder.glob("*.md")]
     return sorted(set(written) - set(pages))
@@ -79,7 +79,7 @@ def shallow_lines(text: str) -> list[int]:
 def stage(root: Path, pages: list[str], source: Path) -> None:
     """Copy the pages and the files that they link to into `source`. Raises BuildFailed."""
     shutil.rmtree(source, ignore_errors=True)
-    faults = [f"{page}: add it to the navigation of {CONFIG}" for page in without_place(root, pages)]
+    faults = [f"{page}: add it to the navigation of {CONFIG}" for page in without_navigation_entry(root, pages)]
     for page in pages:
         if not (root / page).is_file():
             faults.append(f"{CONFIG}: {page} does not exist")

@@ -49,5 +49,5 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _difference(name: str, kept: str, text: str) -> str:
     lines = list(unified_diff(kept.splitlines(), text.splitlines(), f"{name} (golden)", f"{name} (now)", "", "", 1, ""))
     more = [f"… and {len(lines) - _SHOWN_LINES} lines more"] if len(lines) > _SHOWN_LINES else []
-    told = f"{name} is not what the code gives. If the change is meant, run `{UPDATE}` and review the difference."
-    return "\n".join([told, *lines[:_SHOWN_LINES], *more])
+    message = f"{name} is not what the code gives. If the change is meant, run `{UPDATE}` and review the difference."
+    return "\n".join([message, *lines[:_SHOWN_LINES], *more])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PLACE = Path(__file__).parent.parent / ".lakegate" / "test-logs"
+DIRECTORY = Path(__file__).parent.parent / ".lakegate" / "test-logs"
 
 #: The number of directories that are kept; older ones are removed.
 _KEPT = 20
@@ -31,22 +31,22 @@ class Failures:
 FAILURES = Failures()
 
 
-def keep(*logs: Path, place: Path = PLACE) -> Path | None:
+def keep(*logs: Path, directory: Path = DIRECTORY) -> Path | None:
     """Copy the logs that exist into a new directory; return it, None if no log exists."""
     found = [log for log in logs if log.is_file()]
     if not found:
         return None
-    kept = place / f"{time.strftime('%Y%m%dT%H%M%S')}-{time.monotonic_ns() % 10**9}"
+    kept = directory / f"{time.strftime('%Y%m%dT%H%M%S')}-{time.monotonic_ns() % 10**9}"
     kept.mkdir(parents=True)
     for log in found:
         shutil.copyfile(log, kept / log.name)
-    for old in sorted(each for each in place.iterdir() if each.is_dir())[:-_KEPT]:
+    for old in sorted(each for each in directory.iterdir() if each.is_dir())[:-_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return kept
 
 
-def summary(since: float, place: Path = PLACE) -> list[str]:
+def summary(since: float, directory: Path = DIRECTORY) -> list[str]:
     """Return the log directories of this run, including those of other processes of the run."""
-    if not place.is_dir():
+    if not directory.is_dir():
         return []
-    return [str(each) for each in sorted(place.iterdir()) if each.stat().st_mtime >= since]
+    return [str(each) for each in sorted(directory.iterdir()) if each.stat().st_mtime >= since]

@@ -33,12 +33,12 @@ def family(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def told(ask: Callable[[psutil.Process], _Answer], processes: Iterable[psutil.Process]) -> list[_Answer]:
+def values_of(send: Callable[[psutil.Process], _Answer], processes: Iterable[psutil.Process]) -> list[_Answer]:
     """Return the results for the processes that still exist."""
     answers = []
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):  # its subclass ZombieProcess included
-            answers.append(ask(process))
+            answers.append(send(process))
     return answers
 
 
@@ -49,5 +49,5 @@ def command_line(process: psutil.Process) -> str:
 
 def at_work(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Return the processes that have not ended and are no zombies."""
-    states = told(lambda process: (process, process.status()), processes)
+    states = values_of(lambda process: (process, process.status()), processes)
     return [process for process, state in states if state != psutil.STATUS_ZOMBIE]

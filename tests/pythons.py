@@ -76,13 +76,13 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
 
 def _environment(version: str, interpreter: Path) -> Path:
     """Create the environment of a version from the lock file; return its interpreter."""
-    place = ROOT / ".lakegate" / "pythons" / version
-    python = place / "bin" / "python"
+    directory = ROOT / ".lakegate" / "pythons" / version
+    python = directory / "bin" / "python"
     lock = (ROOT / "requirements.lock").read_text()
-    complete = place / "requirements.lock"
+    complete = directory / "requirements.lock"
     if not complete.is_file() or complete.read_text() != lock:
-        shutil.rmtree(place, ignore_errors=True)
-        subprocess.run([str(interpreter), "-m", "venv", str(place)], check=True)
+        shutil.rmtree(directory, ignore_errors=True)
+        subprocess.run([str(interpreter), "-m", "venv", str(directory)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "--require-hashes", "-r", "requirements.lock"], cwd=ROOT, check=True)
         subprocess.run([*pip, "--no-build-isolation", "--no-index", "-e", "."], cwd=ROOT, check=True)

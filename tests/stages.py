@@ -26,7 +26,7 @@ import pytest
 from tests.retries import BUDGET, RETRIES
 
 _ROOT = Path(__file__).parent.parent
-PLACE = _ROOT / ".lakegate" / "tests"
+DIRECTORY = _ROOT / ".lakegate" / "tests"
 
 #: The number of failed tests of a run that may pass when they run again.
 FLAKY = 3
@@ -142,15 +142,15 @@ def _again(nodeid: str) -> bool:
     return subprocess.run(argv, cwd=_ROOT, stdin=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def run(name: str, rest: Sequence[str], *, processes: int | None = None, place: Path = PLACE) -> int:
+def run(name: str, rest: Sequence[str], *, processes: int | None = None, directory: Path = DIRECTORY) -> int:
     """Run a stage and write its record. Return 0 if all tests passed, at once or when run again, else pytest's exit
     code.
     """
     stage = STAGES[name]
     began = time.monotonic()
-    place.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     workers = stage.processes if processes is None else processes
-    options = ["-m", stage.marks, "-n", str(workers), f"--junitxml={place / name}.xml", *stage.options]
+    options = ["-m", stage.marks, "-n", str(workers), f"--junitxml={directory / name}.xml", *stage.options]
     seed = _seed_in(rest)
     record = Record(seed)
     code = int(pytest.main([*stage.paths, *options, *rest], plugins=[Recorder(record)]))
@@ -162,7 +162,7 @@ def run(name: str, rest: Sequence[str], *, processes: int | None = None, place: 
             code = 0
     _report(record)
     written = json.dumps(record.written(name, time.monotonic() - began), indent=1, sort_keys=True)
-    (place / f"{name}.json").write_text(written + "\n")
+    (directory / f"{name}.json").write_text(written + "\n")
     print(f"stage {name}: {'passed' if code == 0 else 'FAILED'} in {(time.monotonic() - began) / 60:.1f} minutes")
     return code
 

@@ -23,12 +23,12 @@ def mint(
     actor: Actor,
     decision: Decision,
     resolution: Resolution,
-    trail: PendingAudit,
+    pending_audit: PendingAudit,
     request_id: str,
     claim: Claim | None = None,
-    decide_again: DecideAgain | None = None,
+    revalidate: DecideAgain | None = None,
     deadline: Deadline | None = None,
-    passages: tuple[DefinerView, ...] = (),
+    definer_views: tuple[DefinerView, ...] = (),
 ) -> Permit[Op]:
     """Return a permit for a decision that allows. Raises ValueError for any other decision."""
     if not decision.allowed:
@@ -38,10 +38,10 @@ def mint(
     permit._actor = actor
     permit._decision = decision
     permit._resolution = resolution
-    permit._trail = trail
+    permit._pending_audit = pending_audit
     permit._request_id = request_id
     permit._claim = claim
-    permit._decide_again = decide_again
-    permit._passages = passages
+    permit._revalidate = revalidate
+    permit._definer_views = definer_views
     permit._deadline = deadline or Deadline()
     return permit

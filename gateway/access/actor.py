@@ -62,7 +62,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     asked_by: str | None = None
 
     @property
-    def guise(self) -> str:
+    def acting_as(self) -> str:
         """The part of the identity beside `id`; empty for users as themselves.
 
         Two guises of one user never share an answer, a credential or a recorded success.
@@ -158,7 +158,7 @@ def provisioner_of(provider_id: str) -> str:
     return _OWN + provider_id
 
 
-def provider_kept_by(actor: Actor) -> str:
+def managed_provider(actor: Actor) -> str:
     """Return the id of the only provider for which this caller may maintain users and groups.
 
     For a provisioning token of the gateway (`identity/provisioning.py`) it is the provider in the user id. For any

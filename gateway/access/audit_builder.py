@@ -19,19 +19,19 @@ Judged = tuple[Operation, Decision]
 """(an operation or a part of one, its decision)"""
 
 
-def told_of(
-    asked: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
+def judged_operations(
+    operations: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
 ) -> list[Judged]:
     """Return the decisions to record: each operation, followed by its parts."""
-    told: list[Judged] = []
-    for operation, decision, group in zip(asked, decisions, groups, strict=True):
-        told.append((operation, decision))
+    judged: list[Judged] = []
+    for operation, decision, group in zip(operations, decisions, groups, strict=True):
+        judged.append((operation, decision))
         if operation.parts():
-            told.extend(group)
-    return told
+            judged.extend(group)
+    return judged
 
 
-def record_of(context: RequestContext, told: Sequence[Judged], resolution: Resolution) -> AuditRecord:
+def record_of(context: RequestContext, judged: Sequence[Judged], resolution: Resolution) -> AuditRecord:
     """Return the audit record of all decisions of one admission."""
     actor = context.actor
     record = AuditRecord(
@@ -50,18 +50,18 @@ def record_of(context: RequestContext, told: Sequence[Judged], resolution: Resol
         client_request_id=context.client_request_id,
         user_agent=context.user_agent,
         client_address=context.client_address,
-        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in told),
-        detail={name: text for operation, _ in told for name, text in operation.told().items()},
+        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),
+        detail={name: text for operation, _ in judged for name, text in operation.audit_details().items()},
     )
     # Long records are cut before they wait in memory. A record with few objects is never too long.
-    many = len(told) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
+    many = len(judged) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
     return bounded(record) if many else record
 
 
 def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
     demands = operation.demands()
     resources: dict[AuditedResource, None] = {}
-    for ref in (*(demand.on for demand in demands), *operation.looks_up()):
+    for ref in (*(demand.on for demand in demands), *operation.further_refs()):
         resources[describe_resource(ref, resolution)] = None
     return AuditedDecision(
         operation=operation.name(),

@@ -49,7 +49,7 @@ def bounded(record: AuditRecord) -> AuditRecord:
     room = MAX_RECORD_BYTES - len(_encoder.encode(frame)) - _SPARE
     kept: list[AuditedDecision] = []
     for decision in record.decisions:
-        fitting = _fitting(decision, room)
+        fitting = _fit_resources(decision, room)
         if fitting is None:
             break
         kept.append(fitting)
@@ -58,7 +58,7 @@ def bounded(record: AuditRecord) -> AuditRecord:
     return msgspec.structs.replace(frame, decisions=tuple(kept), decisions_left_out=left_out)
 
 
-def _fitting(decision: AuditedDecision, room: int) -> AuditedDecision | None:
+def _fit_resources(decision: AuditedDecision, room: int) -> AuditedDecision | None:
     """Return the decision with as many resources as fit in `room` bytes; None if it does not fit without any."""
     if _size(decision) <= room:
         return decision

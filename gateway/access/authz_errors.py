@@ -173,7 +173,7 @@ def not_found(ref: refs.Ref) -> CatalogError:
             assert_never(ref)
 
 
-def no_task(id: UUID) -> TaskNotFound:
+def task_not_found(id: UUID) -> TaskNotFound:
     """Return the answer for a task that does not exist, or that the caller may not see."""
     return TaskNotFound(f"Task does not exist: {id}")
 
@@ -181,11 +181,11 @@ def no_task(id: UUID) -> TaskNotFound:
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
     kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
-    why = f": {'; '.join(reasons)}" if reasons else ""
-    return kind(f"{operation} is not allowed for {_who(actor)}{why}")
+    reason = f": {'; '.join(reasons)}" if reasons else ""
+    return kind(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
 
 
-def right_ends(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
+def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
     """Return the 403 for a change that would outlive the right behind it.
 
     `ends` is the time at which the caller loses `relation`.
@@ -203,20 +203,20 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     It names the remedy, but neither columns nor grantors.
     """
     return ForbiddenException(
-        f"{operation} is not allowed for {_who(actor)}: not all of this table may be read. Query it through an engine "
-        "that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
+        f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query it through "
+        "an engine that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
     )
 
 
 def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
     """Return the answer to an obligation that nothing enforces; `reasons` name it."""
     return ForbiddenException(
-        f"{operation} is not allowed for {_who(actor)}: {'; '.join(reasons)}. Ask the authors of the policies to "
-        "exempt you, or use a copy of the data without the restriction."
+        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the authors of the "
+        "policies to exempt you, or use a copy of the data without the restriction."
     )
 
 
-def _who(actor: Actor) -> str:
+def _principal_text(actor: Actor) -> str:
     """Return the name of the principal that lacks a right.
 
     Below a view with an owner the caller does not learn that name; the audit records it.
@@ -260,9 +260,9 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
     return unavailable(catalog_mutation)
 
 
-def not_kept_in_maintenance(why: str) -> CatalogError:
+def not_kept_in_maintenance(reason: str) -> CatalogError:
     """Return the answer of read-only maintenance to a request that must not be retried. Clients do not retry a 400."""
-    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {why}.")
+    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {reason}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:

@@ -23,7 +23,7 @@ from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
-from gateway.obligations.columns import Inexpressible, columns_of, held_back
+from gateway.obligations.columns import RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
 
 Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
@@ -74,13 +74,13 @@ class ColumnRestrictions:
         self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
     ) -> dict[Ref, ResolvedTable]:
         """Return the tables on which the engine is an enforcer."""
-        asked = {ref: enforcing(row) for ref, row in rows.items()}
-        ordered = list(dict.fromkeys(asked.values()))
+        questions_by_ref = {ref: enforcing(row) for ref, row in rows.items()}
+        ordered = list(dict.fromkeys(questions_by_ref.values()))
         if not ordered:
             return {}
         answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return {ref: rows[ref] for ref, question in asked.items() if question in yes}
+        return {ref: rows[ref] for ref, question in questions_by_ref.items() if question in yes}
 
 
 def enforcing(row: ResolvedTable) -> Question:
@@ -108,5 +108,5 @@ def restriction_under(table: UUID, excerpt: Excerpt, granted: frozenset[int]) ->
         if not readable:
             return None
         return ReadableColumns(str(table), readable, held_back(readable, columns), excerpt.metadata_location)
-    except Inexpressible:
+    except RestrictionNotExpressible:
         return None

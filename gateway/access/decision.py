@@ -12,7 +12,7 @@ from gateway.access.policy import PolicyAnswer
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
-from gateway.obligations.application import Place, unenforced
+from gateway.obligations.application import EnforcementPoint, unenforced
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
@@ -140,11 +140,13 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
     )
 
 
-def enforced(decision: Decision, place: Place | None, answers: Sequence[DemandAnswer]) -> Decision:
-    """Return the decision, refused if it carries an obligation that nothing enforces at `place`."""
+def enforced(
+    decision: Decision, enforcement_point: EnforcementPoint | None, answers: Sequence[DemandAnswer]
+) -> Decision:
+    """Return the decision, refused if it carries an obligation that nothing enforces at `enforcement_point`."""
     why = None
-    if decision.allowed and place is not None and decision.obligations is not None:
-        why = unenforced(decision.obligations, place)
+    if decision.allowed and enforcement_point is not None and decision.obligations is not None:
+        why = unenforced(decision.obligations, enforcement_point)
     if why is None:
         return decision
     first = next((answer.demand for answer in answers if answer.demand.required), None)

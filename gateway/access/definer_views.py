@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from gateway.access.actor import Actor
 from gateway.access.resolved import Excerpt, ResolvedView
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.excerpts import properties_in
 from gateway.iceberg.kinds import RUNS_AS
@@ -49,6 +49,6 @@ def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
         raise AmbiguousViewOwner(f"View {view.identifier.dotted} names several owners")
     (name,) = named
     owner = f"{caller.id.partition('~')[0]}~{name}"
-    if name != name.strip() or not name or not name.isprintable() or not fits_a_tuple(owner):
+    if name != name.strip() or not name or not name.isprintable() or not is_valid_in_tuples(owner):
         raise AmbiguousViewOwner(f"View {view.identifier.dotted} names an owner that nobody can be")
     return owner

@@ -24,12 +24,12 @@ from gateway.access.resolved import (
     warehouse_of,
 )
 
-_LONGEST_TOLD = 2048
+_MAX_NAME_CHARACTERS = 2048
 
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
     """Return the operation's first object as policies receive it; the server if the operation has none."""
-    about = (*(demand.on for demand in operation.demands()), *operation.looks_up())
+    about = (*(demand.on for demand in operation.demands()), *operation.further_refs())
     if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
     return describe_target(about[0], resolution)
@@ -73,9 +73,9 @@ def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
 
 def _cut(name: str | None) -> str | None:
     """Return the beginning of a name: the caller determines its length, and the record must stay small."""
-    if name is None or len(name) <= _LONGEST_TOLD:
+    if name is None or len(name) <= _MAX_NAME_CHARACTERS:
         return name
-    return name[:_LONGEST_TOLD] + "…"
+    return name[:_MAX_NAME_CHARACTERS] + "…"
 
 
 def _stored_name(row: Resolved | None) -> str | None:

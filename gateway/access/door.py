@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 from gateway.access._mint import mint
-from gateway.access.audit_builder import Judged, record_of, told_of
+from gateway.access.audit_builder import Judged, judged_operations, record_of
 from gateway.access.audit_record import AuditRecord
 from gateway.access.authz_errors import (
     MAX_GROUP_ROLES,
@@ -22,9 +22,9 @@ from gateway.access.authz_errors import (
     RoleNotFound,
     WarehouseNotActive,
     audit_unavailable,
+    expiring_right,
     forbidden,
     restricted,
-    right_ends,
     too_many_groups,
     unavailable,
     unenforceable,
@@ -93,9 +93,9 @@ class Door:
         read_only: bool = False,
     ) -> None:
         self._resolver = resolver
-        self._threshold = Preconditions(read_only=read_only)
+        self._preconditions = Preconditions(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
-        self._endings = GrantExpiry(resolver, self._engines)
+        self._grant_expiry = GrantExpiry(resolver, self._engines)
         columns = GrantedColumns(resolver, self._engines)
         self._restrictions = ColumnRestrictions(self._engines, columns)
         self._audit = audit
@@ -104,11 +104,11 @@ class Door:
 
     def pauses(self, operation: type[Operation]) -> bool:
         """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""
-        return self._threshold.pauses(operation)
+        return self._preconditions.pauses(operation)
 
-    def require_open(self, operation: type[Operation]) -> None:
-        """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_open`)."""
-        self._threshold.require_open(operation)
+    def require_not_paused(self, operation: type[Operation]) -> None:
+        """Raise the error of read-only maintenance if it refuses the operation (`Preconditions.require_not_paused`)."""
+        self._preconditions.require_not_paused(operation)
 
     async def admit(self, context: RequestContext, operation: Op) -> Permit[Op]:
         """Return the permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
@@ -123,23 +123,23 @@ class Door:
         Both are decided in one round. A refusal of `operation` is raised as in `admit`. A refusal of `extra` raises
         nothing: its permit is None.
         """
-        asked: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
-        self._threshold.require(context, asked)
-        resolution, decisions, groups = await self._judge(context, asked)
-        context.came_for(resolution)
-        record = record_of(context, told_of(asked, decisions, groups), resolution)
+        operations: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
+        self._preconditions.require(context, operations)
+        resolution, decisions, groups = await self._judge(context, operations)
+        context.record_location(resolution)
+        record = record_of(context, judged_operations(operations, decisions, groups), resolution)
         if not decisions[0].allowed:
             raise self._refuse(context, operation, decisions[0], record)
-        if context.remembered is not None:
-            context.remembered.require_same(refs_of(asked), resolution)
-        trail = self._open_trail(record, asked, decisions, operation)
-        context.trails.append(trail)
+        if context.recorded_success is not None:
+            context.recorded_success.require_same(refs_of(operations), resolution)
+        pending_audit = self._open_pending_audit(record, operations, decisions, operation)
+        context.pending_audits.append(pending_audit)
         context.admitted.add(type(operation))
-        permit = self._mint(context, operation, decisions[0], resolution, trail)
+        permit = self._mint(context, operation, decisions[0], resolution, pending_audit)
         if extra is None or not decisions[1].allowed:
             return permit, None
         context.admitted.add(type(extra))
-        return permit, self._mint(context, extra, decisions[1], resolution, trail)
+        return permit, self._mint(context, extra, decisions[1], resolution, pending_audit)
 
     async def assume(self, context: RequestContext, role: RoleRef, *, project: str | None = None) -> None:
         """Make the caller of `context` act as a role for the rest of the request, in the role's project only.
@@ -159,7 +159,7 @@ class Door:
                 raise AssumeRoleForbidden("The role to act as is of another project than the request.")
         except (RoleNotFound, ForbiddenException) as refused:
             if context.actor.engine is not None:
-                context.act_as_nobody()
+                context.act_without_rights()
                 return
             if isinstance(refused, RoleNotFound):
                 raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
@@ -198,16 +198,16 @@ class Door:
         """
         return await self.hypothetical_checks.related(permit, permit.actor, relation, objects, by)
 
-    async def held_until(
-        self, permit: Permit[Operation], until: datetime, *, standing_on: Resolution | None = None
+    async def first_expiry(
+        self, permit: Permit[Operation], until: datetime, *, last_resolution: Resolution | None = None
     ) -> datetime | None:
         """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
 
-        Credentials must not outlive the grants behind them. `standing_on` is the resolution of the last decision, if
-        the permit was decided again. Raises the refusal for an outage.
+        Credentials must not outlive the grants behind them. `last_resolution` is that of the last decision, if the
+        permit was decided again. Raises the refusal for an outage.
         """
         try:
-            return await self._endings.first(permit, until, standing_on or permit.resolution)
+            return await self._grant_expiry.first(permit, until, last_resolution or permit.resolution)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
@@ -220,41 +220,41 @@ class Door:
         if not permit.holds(relation, on):
             raise LookupError(f"{type(permit.operation).__name__} was not admitted by {relation} on {on!r}")
         try:
-            ends = await self._endings.first(permit, _FOR_EVER, permit.resolution, [(relation, on)])
+            ends = await self._grant_expiry.first(permit, _FOR_EVER, permit.resolution, [(relation, on)])
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         if ends is not None:
-            raise right_ends(permit.actor, permit.operation.name(), on, relation, ends)
+            raise expiring_right(permit.actor, permit.operation.name(), on, relation, ends)
 
     async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
         """Raise ForbiddenException on `ref` if the caller's membership of a role expires; see `require_endless`."""
         try:
-            ends = await self._endings.membership(permit, role_id, _FOR_EVER)
+            ends = await self._grant_expiry.membership(permit, role_id, _FOR_EVER)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         if ends is not None:
-            raise right_ends(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
+            raise expiring_right(permit.actor, permit.operation.name(), ref, Can.ASSUME, ends)
 
     async def _judge(
-        self, context: RequestContext, asked: Sequence[Operation]
+        self, context: RequestContext, operations: Sequence[Operation]
     ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
         """Return (resolution, the decision of each operation, the decisions of the parts of each operation)."""
         started = time.perf_counter()
         assumption = context.assumption
-        resolution = await self._resolver.resolve(refs_of(asked), context.actor)
+        resolution = await self._resolver.resolve(refs_of(operations), context.actor)
         resolution = resolution.seen_by(context.actor, assumption.roles if assumption is not None else ())
-        parts = [tuple(each.parts()) or (each,) for each in asked]
+        parts = [tuple(each.parts()) or (each,) for each in operations]
         verdicts = iter(await self._decide(context, list(chain.from_iterable(parts)), resolution))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
         decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
-        for each, decision in zip(asked, decisions, strict=True):
+        for each, decision in zip(operations, decisions, strict=True):
             self._observer.decided(
                 operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
             )
         return resolution, decisions, groups
 
-    async def _judge_again(
+    async def _decide_again(
         self, context: RequestContext, operation: Operation, before: Resolution, decision: Decision
     ) -> Resolution:
         """Decide an admitted operation again, because rights may have been revoked since. Return the new resolution.
@@ -263,17 +263,17 @@ class Door:
         mean other objects, a relation is lost, or obligations differ. A caller that acts as a role must still be a
         member of it.
         """
-        for passage in context.passages:
-            await self._passed_again(context, passage)
+        for definer_view in context.definer_views:
+            await self._revalidate_view(context, definer_view)
         if context.assumption is not None:
-            await self._assumed_again(context, context.assumption)
+            await self._revalidate_assumption(context, context.assumption)
         resolution, decisions, groups = await self._judge(context, (operation,))
         if not decisions[0].allowed:
             raise self._refuse(
                 context,
                 operation,
                 decisions[0],
-                record_of(context, told_of((operation,), decisions, groups), resolution),
+                record_of(context, judged_operations((operation,), decisions, groups), resolution),
             )
         moved = any(key_of(ref, resolution) != key_of(ref, before) for ref in refs_of((operation,)))
         less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
@@ -281,53 +281,58 @@ class Door:
             raise unavailable(operation.is_catalog_mutation())
         return resolution
 
-    async def _passed_again(self, context: RequestContext, passage: DefinerView) -> None:
+    async def _revalidate_view(self, context: RequestContext, definer_view: DefinerView) -> None:
         """Decide again that a view may be read through. Raises the refusal.
 
         Raises the error of an outage, so that clients retry, if the view was dropped or has another owner.
         """
-        asked = (passage.operation,)
-        if passage.assumption is not None:
-            await self._assumed_again(context, passage.assumption)
-        before = replace(context, actor=passage.actor, assumption=passage.assumption, passages=[])
-        resolution, decisions, groups = await self._judge(before, asked)
+        operations = (definer_view.operation,)
+        if definer_view.assumption is not None:
+            await self._revalidate_assumption(context, definer_view.assumption)
+        before = replace(context, actor=definer_view.actor, assumption=definer_view.assumption, definer_views=[])
+        resolution, decisions, groups = await self._judge(before, operations)
         if not decisions[0].allowed:
             raise self._refuse(
                 before,
-                passage.operation,
+                definer_view.operation,
                 decisions[0],
-                record_of(before, told_of(asked, decisions, groups), resolution),
+                record_of(before, judged_operations(operations, decisions, groups), resolution),
             )
-        view = resolution.get(passage.operation.view)
+        view = resolution.get(definer_view.operation.view)
         if not isinstance(view, ResolvedView):
             raise unavailable(False)
         excerpt = (await self._resolver.excerpts([view.id])).get(view.id)
-        if excerpt is None or owner_of(view, excerpt, passage.actor) != passage.owner:
+        if excerpt is None or owner_of(view, excerpt, definer_view.actor) != definer_view.owner:
             raise unavailable(False)
 
-    async def _assumed_again(self, context: RequestContext, assumption: Assumption) -> None:
+    async def _revalidate_assumption(self, context: RequestContext, assumption: Assumption) -> None:
         """Decide again that the caller may act as the role. Raises the refusal."""
-        asked = (assumption.operation,)
+        operations = (assumption.operation,)
         before = replace(context, actor=assumption.actor, assumption=None)
-        resolution, decisions, groups = await self._judge(before, asked)
+        resolution, decisions, groups = await self._judge(before, operations)
         if not decisions[0].allowed:
-            record = record_of(before, told_of(asked, decisions, groups), resolution)
+            record = record_of(before, judged_operations(operations, decisions, groups), resolution)
             raise self._refuse(before, assumption.operation, decisions[0], record)
 
     def _mint(
-        self, context: RequestContext, operation: Op, decision: Decision, resolution: Resolution, trail: PendingAudit
+        self,
+        context: RequestContext,
+        operation: Op,
+        decision: Decision,
+        resolution: Resolution,
+        pending_audit: PendingAudit,
     ) -> Permit[Op]:
         return mint(
             operation,
             actor=resolution.acting(context.actor),
             decision=decision,
             resolution=resolution,
-            trail=trail,
+            pending_audit=pending_audit,
             request_id=context.request_id,
             claim=context.claim,
-            passages=tuple(context.passages),
+            definer_views=tuple(context.definer_views),
             deadline=context.deadline,
-            decide_again=partial(self._judge_again, context, operation, resolution, decision),
+            revalidate=partial(self._decide_again, context, operation, resolution, decision),
         )
 
     def _refuse(
@@ -354,10 +359,10 @@ class Door:
             return restricted(context.actor, operation.name())
         return forbidden(context.actor, operation.name(), ref, decision.policy_reasons)
 
-    def _open_trail(
-        self, record: AuditRecord, asked: Sequence[Operation], decisions: Sequence[Decision], operation: Operation
+    def _open_pending_audit(
+        self, record: AuditRecord, operations: Sequence[Operation], decisions: Sequence[Decision], operation: Operation
     ) -> PendingAudit:
-        allowed = [each.durability for each, decision in zip(asked, decisions, strict=True) if decision.allowed]
+        allowed = [each.durability for each, decision in zip(operations, decisions, strict=True) if decision.allowed]
         durability = max(allowed, key=_DURABILITY_ORDER.index)
         try:
             return PendingAudit(record, durability, self._audit)
@@ -365,25 +370,25 @@ class Door:
             raise audit_unavailable(full, operation.is_catalog_mutation()) from full
 
     async def _decide(
-        self, context: RequestContext, asked: Sequence[Operation], resolution: Resolution
+        self, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
     ) -> list[Decision]:
-        if all(operation.is_public() for operation in asked):
+        if all(operation.is_public() for operation in operations):
             allow = PolicyAnswer(allow=True)
-            return [combine((), allow) for _ in asked]
+            return [combine((), allow) for _ in operations]
         if resolution.deactivated:
-            return [refused(Failure.USER_DEACTIVATED) for _ in asked]
-        demands = [self._threshold.demands_of(operation) for operation in asked]
+            return [refused(Failure.USER_DEACTIVATED) for _ in operations]
+        demands = [self._preconditions.demands_of(operation) for operation in operations]
         if any(demands) and len(resolution.acting(context.actor).group_roles) > MAX_GROUP_ROLES:
-            return [refused(Failure.TOO_MANY_GROUPS) for _ in asked]
+            return [refused(Failure.TOO_MANY_GROUPS) for _ in operations]
         try:
-            judged = await self._engines.ask(context, asked, demands, resolution)
+            judged = await self._engines.judge(context, operations, demands, resolution)
             judged = await self._restrictions.settle(context.actor, judged, resolution)
         except DecisionEngineUnavailable:
-            return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in asked]
+            return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in operations]
         verdicts = []
-        for operation, (answers, policy, delegated) in zip(asked, judged, strict=True):
+        for operation, (answers, policy, delegated) in zip(operations, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
-            verdict = enforced(combine(answers, policy), operation.place, answers)
+            verdict = enforced(combine(answers, policy), operation.enforcement_point, answers)
             if not delegated:
                 verdict = undelegated(verdict, answers)
             verdicts.append(verdict if shut is None else closed(verdict, shut))

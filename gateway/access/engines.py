@@ -51,10 +51,10 @@ class Engines:
             raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
         return answers
 
-    async def ask(
+    async def judge(
         self,
         context: RequestContext,
-        asked: Sequence[Operation],
+        operations: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
@@ -64,24 +64,24 @@ class Engines:
         Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
         DecisionEngineUnavailable if an engine does not answer.
         """
-        down: DecisionEngineUnavailable | None = None
-        wrong: CatalogError | None = None
+        engine_outage: DecisionEngineUnavailable | None = None
+        refusal: CatalogError | None = None
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
-                delegating = both.create_task(self._delegated(context.actor, asked, resolution))
-                allowing = both.create_task(self._allowed(context, asked, resolution))
+                delegating = both.create_task(self._delegated(context.actor, operations, resolution))
+                allowing = both.create_task(self._allowed(context, operations, resolution))
         except* DecisionEngineUnavailable as outage:
-            down = first_of(outage)
+            engine_outage = first_of(outage)
         except* CatalogError as refused:
-            wrong = first_of(refused)
-        if wrong is not None:
-            raise wrong
-        if down is not None:
-            raise down
+            refusal = first_of(refused)
+        if refusal is not None:
+            raise refusal
+        if engine_outage is not None:
+            raise engine_outage
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
 
-    async def _delegated(self, actor: Actor, asked: Sequence[Operation], resolution: Resolution) -> list[bool]:
+    async def _delegated(self, actor: Actor, operations: Sequence[Operation], resolution: Resolution) -> list[bool]:
         """Return, for each operation, True if the engine that acts for `actor` holds `delegate` there, or no engine
         acts.
 
@@ -89,15 +89,15 @@ class Engines:
         """
         engine = actor.engine_itself()
         if engine is None:
-            return [True] * len(asked)
-        needed = [questions_to_engine(operation, resolution) for operation in asked]
+            return [True] * len(operations)
+        needed = [questions_to_engine(operation, resolution) for operation in operations]
         ordered = list(dict.fromkeys(question for some in needed if some is not None for question in some))
         answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
         return [
             # Assuming a role and repeating a recorded success give no access by themselves.
             not isinstance(operation, HttpOperation | ReadThroughView) or (some is not None and yes.issuperset(some))
-            for operation, some in zip(asked, needed, strict=True)
+            for operation, some in zip(operations, needed, strict=True)
         ]
 
     async def _related(
@@ -115,7 +115,7 @@ class Engines:
         return [[answer_of(demand, resolution, yes) for demand in some] for some in demands]
 
     async def _allowed(
-        self, context: RequestContext, asked: Sequence[Operation], resolution: Resolution
+        self, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
     ) -> tuple[PolicyAnswer, ...]:
         request = PolicyRequest(
             actor=PolicyActor.of(context.actor, resolution.caller_roles),
@@ -131,7 +131,7 @@ class Engines:
                     resource=describe_for_policy(operation, resolution),
                     facts=dict(operation.facts()),
                 )
-                for operation in asked
+                for operation in operations
             ),
         )
         started = time.perf_counter()
@@ -158,7 +158,7 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
 
     An absent object has no warehouse here. It is hidden from the user anyway.
     """
-    places: dict[Question, None] = {}
+    engine_questions: dict[Question, None] = {}
     for ref in refs_of((operation,)):
         row = resolution.get(ref)
         if row is None:
@@ -166,5 +166,5 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
         warehouse = warehouse_of(row)
         if warehouse is None:
             return None
-        places[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
-    return list(places) or None
+        engine_questions[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
+    return list(engine_questions) or None

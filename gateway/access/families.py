@@ -67,7 +67,7 @@ KEPT_TABULARS: Final = (
 )
 
 
-def one_for_each(
+def declare_for_each(
     base: type[Family], targets: Iterable[Target], *, name: str, endpoint: str, doc: str, **members: object
 ) -> tuple[type[Family], ...]:
     """Declare one operation for each target, and return the classes.

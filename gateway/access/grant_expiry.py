@@ -51,24 +51,24 @@ class GrantExpiry:
         questions += [
             Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
         ]
-        found = await self._of_passages(permit, until)
+        found = await self._expiry_below_views(permit, until)
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
             found.append(await self._first_loss(actor, questions, resolution.now, until))
         found.append(await self._of_membership(actor, resolution.now, until))
         engine = actor.engine_itself()
         if engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
-            places = questions_to_engine(permit.operation, resolution) or []
+            engine_questions = questions_to_engine(permit.operation, resolution) or []
             tables = {each.table for each in restrictions}
-            places = [
-                *places,
+            engine_questions = [
+                *engine_questions,
                 *(
                     enforcing(row)
                     for row in resolution.rows.values()
                     if isinstance(row, ResolvedTable) and row.key.id in tables
                 ),
             ]
-            found.append(await self._first_loss(engine, places, resolution.now, until))
+            found.append(await self._first_loss(engine, engine_questions, resolution.now, until))
         return min((end for end in found if end is not None), default=None)
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
@@ -81,15 +81,15 @@ class GrantExpiry:
         question = Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role_id))
         return await self._first_loss(member, [question], permit.resolution.now, until)
 
-    async def _of_passages(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
+    async def _expiry_below_views(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
         """Return two times for each definer view: the reader's loss of the view, and the end of its role membership."""
         found = []
-        for passage in permit.passages:
-            resolution = await self._resolver.resolve(refs_of((passage.operation,)), passage.actor)
+        for definer_view in permit.definer_views:
+            resolution = await self._resolver.resolve(refs_of((definer_view.operation,)), definer_view.actor)
             questions = [
-                Question(demand.relation, key_of(demand.on, resolution)) for demand in passage.operation.demands()
+                Question(demand.relation, key_of(demand.on, resolution)) for demand in definer_view.operation.demands()
             ]
-            reader = resolution.acting(passage.actor)
+            reader = resolution.acting(definer_view.actor)
             found.append(await self._first_loss(reader, questions, resolution.now, until))
             found.append(await self._of_membership(reader, resolution.now, until))
         return found
@@ -110,7 +110,7 @@ class GrantExpiry:
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
     ) -> datetime | None:
         """Return the first expiry of a grant to `actor`, up to `until`, from which on not all `questions` are True."""
-        ends = await self._resolver.endings(actor, after=now, until=until)
+        ends = await self._resolver.grant_expiries(actor, after=now, until=until)
         first, last = 0, len(ends)
         while first < last:
             middle = (first + last) // 2

@@ -16,7 +16,7 @@ from gateway.access.actor import Actor
 from gateway.access.engines import Engines
 from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.privileges import Privilege
-from gateway.access.refs import NOBODY_HAS_THIS_ID, Ref, column_key
+from gateway.access.refs import UNUSED_ID, Ref, column_key
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, ResolvedTable
 
@@ -35,7 +35,7 @@ class GrantedColumns:
 
         Without any table it queries an unused id, so that absent tables take as long.
         """
-        known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(NOBODY_HAS_THIS_ID)])
+        known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(UNUSED_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
@@ -57,18 +57,18 @@ class GrantedColumns:
         pin: Pin | None,
     ) -> dict[Ref, frozenset[int]]:
         """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
-        asked = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
+        column_pairs = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
             # The hint lets the adapter list the caller's columns at once. It then checks only columns outside of the
             # list.
             Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision, Privilege.SELECT)
-            for ref, field in asked
+            for ref, field in column_pairs
         ]
         if not questions:
             return {}
         answers = await self._engines.check(actor, questions, now, pin)
         found: dict[Ref, set[int]] = {}
-        for (ref, field), yes in zip(asked, answers, strict=True):
+        for (ref, field), yes in zip(column_pairs, answers, strict=True):
             if yes:
                 found.setdefault(ref, set()).add(field)
         return {ref: frozenset(fields) for ref, fields in found.items()}

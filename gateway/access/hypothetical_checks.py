@@ -17,7 +17,13 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.engines import Engines
 from gateway.access.fair_slots import FairSlots
 from gateway.access.granted_columns import GrantedColumns
-from gateway.access.hypothetical_evaluation import AT_ONCE, AT_ONCE_EACH, HypotheticalCheck, questions_about, weigh
+from gateway.access.hypothetical_evaluation import (
+    AT_ONCE,
+    AT_ONCE_EACH,
+    HypotheticalCheck,
+    evaluate_checks,
+    questions_about,
+)
 from gateway.access.operation import Operation
 from gateway.access.operations.checks import BatchCheck
 from gateway.access.permit import Permit
@@ -67,45 +73,45 @@ class HypotheticalChecks:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
-    async def holds(self, permit: Permit[Operation], asked: Sequence[tuple[Can, Ref]]) -> list[bool]:
+    async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
         """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
 
         A yes allows nothing, because the policies are not evaluated.
         """
         resolution = permit.resolution
-        supposed = [HypotheticalCheck(permit.actor, relation, on) for relation, on in asked]
+        hypothetical = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
         try:
-            async with self._room(permit)():
+            async with self._lane_slot(permit)():
                 answers = await self._engines.check(
                     permit.actor,
-                    questions_about(supposed, resolution),
+                    questions_about(hypothetical, resolution),
                     resolution.now,
                     pin_of(resolution),
                     paced=_lane(permit) is Lane.USER,
                 )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
-        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, asked, strict=True)]
+        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
 
-    def _room(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
+    def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return the function that makes a context manager for one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
-    async def would(self, permit: Permit[Operation], supposed: Sequence[HypotheticalCheck]) -> list[bool]:
+    async def evaluate(self, permit: Permit[Operation], hypothetical: Sequence[HypotheticalCheck]) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
         Call it only if the operation was admitted for these checks.
         """
         try:
-            return await weigh(
-                supposed,
-                asked_by=permit.actor,
-                record=permit.trail.record,
+            return await evaluate_checks(
+                hypothetical,
+                requester=permit.actor,
+                record=permit.pending_audit.record,
                 resolution=permit.resolution,
                 resolver=self._resolver,
                 engines=self._engines,
                 pin=pin_of(permit.resolution),
-                room=self._room(permit),
+                room=self._lane_slot(permit),
                 # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
             )
@@ -113,7 +119,7 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def readable_columns(
-        self, permit: Permit[Operation], asked: Sequence[tuple[Actor, Ref]]
+        self, permit: Permit[Operation], pairs: Sequence[tuple[Actor, Ref]]
     ) -> list[frozenset[int]]:
         """Return the readable columns, by field id, of each (actor, table) in order.
 
@@ -122,12 +128,12 @@ class HypotheticalChecks:
         Tables without granted columns cost no check.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}
-        for actor in dict.fromkeys(actor for actor, _ in asked):
-            refs = dict.fromkeys(ref for other, ref in asked if other == actor)
+        for actor in dict.fromkeys(actor for actor, _ in pairs):
+            refs = dict.fromkeys(ref for other, ref in pairs if other == actor)
             rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
             recorded = await self._columns.recorded(actor, rows)
-            supposed = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
-            partly = await self.would(permit, supposed) if supposed else []
+            hypothetical = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
+            partly = await self.evaluate(permit, hypothetical) if hypothetical else []
             read = {ref: recorded[ref] for ref, yes in zip(list(recorded), partly, strict=True) if yes}
             try:
                 confirmed = await self._columns.confirmed(
@@ -136,7 +142,7 @@ class HypotheticalChecks:
             except DecisionEngineUnavailable as outage:
                 raise unavailable(permit.operation.is_catalog_mutation()) from outage
             found |= {(actor, ref): fields for ref, fields in confirmed.items()}
-        return [found.get(each, frozenset()) for each in asked]
+        return [found.get(each, frozenset()) for each in pairs]
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).

@@ -26,7 +26,7 @@ from gateway.access.questions import above_of, inside_of, key_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, warehouse_of
-from gateway.obligations.application import Place, unenforced
+from gateway.obligations.application import EnforcementPoint, unenforced
 
 #: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
 #: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
@@ -67,10 +67,10 @@ class HypotheticalCheck:
     facts: Facts = field(default_factory=dict)
 
 
-async def weigh(
-    supposed: Sequence[HypotheticalCheck],
+async def evaluate_checks(
+    hypothetical: Sequence[HypotheticalCheck],
     *,
-    asked_by: Actor,
+    requester: Actor,
     record: AuditRecord,
     resolution: Resolution,
     resolver: Resolver,
@@ -82,20 +82,20 @@ async def weigh(
     """Return one answer for each check, in order; False for a check on an absent object.
 
     Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
-    `asked_by`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
+    `requester`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
     DecisionEngineUnavailable if an answer is missing.
     """
-    answers = [False] * len(supposed)
+    answers = [False] * len(hypothetical)
     of_actor: dict[Actor, list[int]] = {}
-    for index, each in enumerate(supposed):
+    for index, each in enumerate(hypothetical):
         of_actor.setdefault(each.actor, []).append(index)
 
     async def about(actor: Actor, indexes: Sequence[int]) -> None:
         async with room():
-            same = actor == asked_by
+            same = actor == requester
             known = resolution if same else await resolver.resolve((), actor)
-            some = [supposed[index] for index in indexes]
-            request = _policy_request(some, actor, known.caller_roles, record, resolution, visiting=same)
+            some = [hypothetical[index] for index in indexes]
+            request = _policy_request(some, actor, known.caller_roles, record, resolution, is_caller=same)
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
@@ -103,40 +103,40 @@ async def weigh(
                     engines.check(actor, questions, resolution.now, pin if same else None, paced=paced)
                 )
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
-            there = resolution.get(supposed[index].on) is not None
+            there = resolution.get(hypothetical[index].on) is not None
             # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
-            there = there and not _shut(supposed[index], resolution)
+            there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
             # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
             # enforces at a scan is a no, because a yes would disclose all of the data.
-            allowed = policy.allow and unenforced(policy.obligations, Place.SCAN) is None
+            allowed = policy.allow and unenforced(policy.obligations, EnforcementPoint.SCAN) is None
             answers[index] = there and holds and allowed and not known.deactivated
 
     try:
-        async with asyncio.TaskGroup() as everybody:
+        async with asyncio.TaskGroup() as group:
             for actor, indexes in of_actor.items():
-                everybody.create_task(about(actor, indexes))
+                group.create_task(about(actor, indexes))
     except ExceptionGroup as failed:
         raise first_of(failed) from None
     return answers
 
 
-def _shut(supposed: HypotheticalCheck, resolution: Resolution) -> bool:
+def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:
     """Return True if the warehouse is inactive and the check is about a catalog action.
 
     Management continues in inactive warehouses: rights can be granted and read.
     """
-    warehouse = warehouse_of(resolution.get(supposed.on))
+    warehouse = warehouse_of(resolution.get(hypothetical.on))
     if warehouse is None or warehouse.active:
         return False
-    if supposed.on.type is ObjectType.WAREHOUSE:
-        return supposed.relation in _OF_CATALOG
-    return supposed.relation not in _OF_MANAGEMENT
+    if hypothetical.on.type is ObjectType.WAREHOUSE:
+        return hypothetical.relation in _OF_CATALOG
+    return hypothetical.relation not in _OF_MANAGEMENT
 
 
-def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
+def questions_about(hypothetical: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
     """Return the question to OpenFGA for each check; for an absent object it names a stand-in at the same location."""
     questions = []
-    for each in supposed:
+    for each in hypothetical:
         row = resolution.get(each.on)
         warehouse = warehouse_of(row)
         within = None if warehouse is None else warehouse.revision
@@ -146,21 +146,21 @@ def questions_about(supposed: Sequence[HypotheticalCheck], resolution: Resolutio
 
 
 def _policy_request(
-    supposed: Sequence[HypotheticalCheck],
+    hypothetical: Sequence[HypotheticalCheck],
     actor: Actor,
     roles: tuple[str, ...],
     record: AuditRecord,
     resolution: Resolution,
     *,
-    visiting: bool,
+    is_caller: bool,
 ) -> PolicyRequest:
     return PolicyRequest(
         actor=PolicyActor.of(actor, roles),
         context=PolicyContext.at(
             resolution.now,
             request_id=record.request_id,
-            user_agent=record.user_agent if visiting else None,
-            client_address=record.client_address if visiting else None,
+            user_agent=record.user_agent if is_caller else None,
+            client_address=record.client_address if is_caller else None,
         ),
         questions=tuple(
             PolicyQuestion(
@@ -168,6 +168,6 @@ def _policy_request(
                 resource=describe_target(each.on, resolution),
                 facts=dict(each.facts),
             )
-            for each in supposed
+            for each in hypothetical
         ),
     )

@@ -33,7 +33,7 @@ class RepeatableRequest:
     @property
     def scope(self) -> bytes:
         """SHA-256 (32 bytes) of the key together with its principal, method and path."""
-        parts = (self.actor.kind.value, self.actor.id, self.actor.guise, self.method, self.path, str(self.key))
+        parts = (self.actor.kind.value, self.actor.id, self.actor.acting_as, self.method, self.path, str(self.key))
         return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
 
 
@@ -48,7 +48,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RecordedSuccess:
     """An earlier, committed success: its status, the details of its audit record, and its transaction."""
 
     status: int
@@ -69,20 +69,20 @@ class Remembered:
                 )
 
 
-class Repetitions(Protocol):
+class IdempotencyStore(Protocol):
     """Stores the successes of requests with idempotency keys."""
 
-    async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
+    async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
         """Claim the key, or return the recorded success.
 
         Raises RequestInProgress (409), and UnprocessableEntityException (422) if the key was used with another body.
         """
         ...
 
-    async def give_up(self, claim: Claim) -> None:
+    async def release(self, claim: Claim) -> None:
         """Release the key of a failed attempt. If that fails, nothing is raised, and the claim expires."""
         ...
 
-    async def finish(self, remembered: Remembered) -> None:
+    async def finish(self, recorded_success: RecordedSuccess) -> None:
         """Deliver the tuples that the change enqueued. Raises DecisionEngineUnavailable or DatabaseUnavailable."""
         ...

@@ -25,7 +25,7 @@ from gateway.access.authz_errors import not_found
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
 from gateway.iceberg.errors import CatalogError
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 OPERATIONS: dict[str, type[HttpOperation]] = {}
 """Every HTTP operation by class name. Class creation fills it, and nothing changes it afterwards."""
@@ -53,7 +53,7 @@ class Durability(StrEnum):
 class Audience(StrEnum):
     """Callers that need no relation for an operation."""
 
-    EVERYBODY = "all"
+    ALL = "all"
     """All callers, also without a token. Such an operation has no demands, and neither OpenFGA nor OPA decides it."""
     AUTHENTICATED = "authenticated"
     """Every verified caller. OPA still decides the operation, and the audit records it."""
@@ -62,7 +62,7 @@ class Audience(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTo:
+class PublicAudience:
     """An audience, and the reason why it needs no relation. SECURITY.md lists every use."""
 
     audience: Audience
@@ -76,8 +76,8 @@ class Operation:
     """
 
     durability: ClassVar[Durability] = Durability.BUFFERED
-    open_to: ClassVar[OpenTo | None] = None
-    place: ClassVar[Place | None] = None
+    open_to: ClassVar[PublicAudience | None] = None
+    enforcement_point: ClassVar[EnforcementPoint | None] = None
     """The place where obligations on a table's data apply, if any. The door refuses the operation if it carries an
     obligation that nothing enforces at this place.
     """
@@ -94,11 +94,11 @@ class Operation:
         """
         return ()
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         """Return further references whose rows the use case needs. They are resolved, but not demanded."""
         return ()
 
-    def whose(self) -> str | None:
+    def target_user(self) -> str | None:
         """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
         return None
 
@@ -115,7 +115,7 @@ class Operation:
         """Return the facts that policies receive beside the operation's name and resource."""
         return {}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         """Return the details that the audit records beside the resources: limited in size, and never secret."""
         return NO_DETAILS
 
@@ -132,7 +132,7 @@ class Operation:
     @classmethod
     def is_public(cls) -> bool:
         """Return True if no token is needed."""
-        return cls.is_open(Audience.EVERYBODY)
+        return cls.is_open(Audience.ALL)
 
     @classmethod
     def changes(cls) -> bool:
@@ -153,7 +153,7 @@ class Operation:
         return False
 
     @classmethod
-    def heeds_keys(cls) -> bool:
+    def uses_idempotency_keys(cls) -> bool:
         """Return True if it is done once for each idempotency key."""
         return False
 
@@ -218,7 +218,7 @@ class HttpOperation(Operation, abstract=True):
         return path.startswith(("/catalog/", "/lakekeeper/")) and method not in _READING
 
     @classmethod
-    def heeds_keys(cls) -> bool:
+    def uses_idempotency_keys(cls) -> bool:
         """Return True for changes, and for operations that the same request admits before one."""
         return cls.is_catalog_mutation() or cls.pauses()
 
@@ -270,15 +270,15 @@ class ReadOperation(HttpOperation, abstract=True):
 class QuestionOperation(HttpOperation, abstract=True):
     """A request with another method that changes nothing, and is served in read-only maintenance.
 
-    `pauses_because` is the reason why maintenance nevertheless refuses it; empty if it does not.
+    `pause_reason` is the reason why maintenance nevertheless refuses it; empty if it does not.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
-    pauses_because: ClassVar[str] = ""
+    pause_reason: ClassVar[str] = ""
 
     @classmethod
     def pauses(cls) -> bool:
-        return bool(cls.pauses_because)
+        return bool(cls.pause_reason)
 
 
 class VendingOperation(HttpOperation, abstract=True):
@@ -304,16 +304,16 @@ class ChangeOperation(HttpOperation, abstract=True):
 class SystemTask(Operation, abstract=True):
     """Work of the gateway itself. The door admits it for the background tasks in `system_tasks` and for no caller.
 
-    It demands no relation; policies decide. `goes_on_because` is the reason why it continues in read-only maintenance.
+    It demands no relation; policies decide. `continue_reason` is the reason why it continues in read-only maintenance.
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset()
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
-    goes_on_because: ClassVar[str] = ""
+    continue_reason: ClassVar[str] = ""
 
     @classmethod
     def pauses(cls) -> bool:
-        return cls.changes() and not cls.goes_on_because
+        return cls.changes() and not cls.continue_reason
 
     @classmethod
     def _require_declared(cls) -> None:
@@ -321,7 +321,7 @@ class SystemTask(Operation, abstract=True):
             raise TypeError(f"operation {cls.__name__}: a system task names its system_tasks")
         if cls._demands_something() or cls.open_to is not None:
             raise TypeError(f"operation {cls.__name__} is a system task: it is never open and demands no relation")
-        if cls.goes_on_because and not cls.changes():
+        if cls.continue_reason and not cls.changes():
             raise TypeError(f"operation {cls.__name__} changes nothing, so it goes on in maintenance anyway")
 
 

@@ -36,7 +36,7 @@ class PendingAudit:
         """The record so far."""
         return self._record
 
-    def tell(self, **detail: str) -> None:
+    def add_details(self, **detail: str) -> None:
         """Add details of the result (a location, a session name; never a secret) to the record before it is written."""
         merged: Mapping[str, str] = {**self._record.detail, **detail}
         self._record = msgspec.structs.replace(self._record, detail=merged)
@@ -69,7 +69,7 @@ class PendingAudit:
     def abandon(self, error: str) -> None:
         """Buffer the record of an admitted request that failed afterwards, with its error."""
         if not self.settled:
-            self.tell(result="failed", error=error)
+            self.add_details(result="failed", error=error)
             # It gets an id of its own: a transaction without an answer may have committed the first record.
             self._sink.buffer(msgspec.structs.replace(self._record, id=uuid7()))
             self.settled = True

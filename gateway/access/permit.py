@@ -52,25 +52,25 @@ class Permit(Generic[OpCo]):
         "_actor",
         "_claim",
         "_deadline",
-        "_decide_again",
+        "_revalidate",
         "_decision",
         "_operation",
-        "_passages",
+        "_definer_views",
         "_request_id",
         "_resolution",
-        "_trail",
+        "_pending_audit",
     )
 
     _operation: OpCo
     _actor: Actor
     _decision: Decision
     _resolution: resolved.Resolution
-    _trail: PendingAudit
+    _pending_audit: PendingAudit
     _request_id: str
     _claim: Claim | None
-    _decide_again: DecideAgain | None
+    _revalidate: DecideAgain | None
     _deadline: Deadline
-    _passages: tuple[DefinerView, ...]
+    _definer_views: tuple[DefinerView, ...]
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -101,14 +101,14 @@ class Permit(Generic[OpCo]):
         return self._claim
 
     @property
-    def passages(self) -> tuple[DefinerView, ...]:
+    def definer_views(self) -> tuple[DefinerView, ...]:
         """The definer views that were read through before this operation, the outermost first."""
-        return self._passages
+        return self._definer_views
 
     @property
-    def trail(self) -> PendingAudit:
+    def pending_audit(self) -> PendingAudit:
         """The audit record that must be durable before the answer is sent."""
-        return self._trail
+        return self._pending_audit
 
     @property
     def obligations(self) -> Obligations:
@@ -120,16 +120,16 @@ class Permit(Generic[OpCo]):
         """All rows behind the references of the operation."""
         return self._resolution
 
-    async def decide_again(self) -> resolved.Resolution:
+    async def revalidate(self) -> resolved.Resolution:
         """Decide the operation again for the same caller, and return the new resolution.
 
         Used if the revision changed since the decision, because rights may have been revoked. Raises the refusal.
         Raises the error of an outage, so that clients retry, if less is allowed than this permit says. Raises
         LookupError for a permit that was minted without this function.
         """
-        if self._decide_again is None:
+        if self._revalidate is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
-        return await self._decide_again()
+        return await self._revalidate()
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:

@@ -71,7 +71,7 @@ class Resolver(Protocol):
         """
         ...
 
-    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+    async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries, in order, of grants to the caller or its roles between `after` and `until`."""
         ...
 

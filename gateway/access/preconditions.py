@@ -37,7 +37,7 @@ class Preconditions:
         """Return True if read-only maintenance refuses the operation."""
         return self._read_only and operation.pauses()
 
-    def require_open(self, operation: type[Operation]) -> None:
+    def require_not_paused(self, operation: type[Operation]) -> None:
         """Raise the error of read-only maintenance if it refuses the operation."""
         if not self.pauses(operation):
             return
@@ -50,21 +50,21 @@ class Preconditions:
         demands = operation.demands()
         return [demand for demand in demands if not demand.changes] if self._read_only else demands
 
-    def require(self, context: RequestContext, asked: Sequence[Operation]) -> None:
+    def require(self, context: RequestContext, operations: Sequence[Operation]) -> None:
         """Raise the refusal of a caller that no engine could admit: 401, 403, or the error of maintenance.
 
         Raises TypeError for a mistake of the gateway's code.
         """
-        for each in asked:
+        for each in operations:
             _require_way(context, each)
             _require_stated(each)
-        if context.actor.kind is ActorKind.ANONYMOUS and not all(each.is_public() for each in asked):
+        if context.actor.kind is ActorKind.ANONYMOUS and not all(each.is_public() for each in operations):
             raise NotAuthenticated("This operation needs a bearer token in the Authorization header.")
-        for each in asked:
+        for each in operations:
             _require_own(context.actor, each)
             _require_token_for(context.actor, each)
-            _require_own_hand(context.actor, each)
-            self.require_open(type(each))
+            _require_direct_call(context.actor, each)
+            self.require_not_paused(type(each))
 
 
 def _require_way(context: RequestContext, operation: Operation) -> None:
@@ -85,7 +85,7 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
         # The role may have been assumed before an outer view, so that the rights of the view's owner count here.
         if any(not issubclass(each, ReadThroughView | AssumeRole) for each in context.admitted):
             raise TypeError(f"{type(operation).__name__} comes before what it leads to")
-    elif isinstance(operation, Step) and context.remembered is None:
+    elif isinstance(operation, Step) and context.recorded_success is None:
         raise TypeError(f"{type(operation).__name__} needs a remembered success")
 
 
@@ -105,14 +105,18 @@ def _require_own(actor: Actor, operation: Operation) -> None:
 
     No handler can confuse the two users then. A caller that acts as a role has no user record of its own.
     """
-    whose = operation.whose()
-    if not operation.is_open(Audience.SELF) or whose is None or any(demand.required for demand in operation.demands()):
+    target_user = operation.target_user()
+    if (
+        not operation.is_open(Audience.SELF)
+        or target_user is None
+        or any(demand.required for demand in operation.demands())
+    ):
         return
-    if whose != actor.id or actor.assumed_role is not None:
-        raise TypeError(f"{type(operation).__name__} is open to {whose} alone and not to {actor.id}")
+    if target_user != actor.id or actor.assumed_role is not None:
+        raise TypeError(f"{type(operation).__name__} is open to {target_user} alone and not to {actor.id}")
 
 
-def _require_own_hand(actor: Actor, operation: Operation) -> None:
+def _require_direct_call(actor: Actor, operation: Operation) -> None:
     """Raise DelegationForbidden for an operation that no engine can request for a user."""
     if actor.engine is not None and not may_be_delegated(type(operation)):
         raise DelegationForbidden(f"{operation.name()} is not possible for {actor.engine} in the name of {actor.id}.")

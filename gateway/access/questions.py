@@ -13,7 +13,7 @@ from gateway.access.operation import Operation
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
     IN_A_WAREHOUSE,
-    NOBODY_HAS_THIS_ID,
+    UNUSED_ID,
     NamespaceRef,
     ObjectKey,
     ObjectType,
@@ -32,29 +32,29 @@ from gateway.access.resolved import (
 )
 
 
-def refs_of(asked: Sequence[Operation]) -> list[Ref]:
+def refs_of(operations: Sequence[Operation]) -> list[Ref]:
     """Return each reference of the operations once, in order."""
     refs: dict[Ref, None] = {}
-    for operation in asked:
+    for operation in operations:
         refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
-        refs.update(dict.fromkeys(operation.looks_up()))
+        refs.update(dict.fromkeys(operation.further_refs()))
     return list(refs)
 
 
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
     """Return the object to check; for an absent one a stand-in, so that absence costs the same check."""
     row = resolution.get(ref)
-    return stand_in(ref) if row is None else row.key
+    return placeholder_key(ref) if row is None else row.key
 
 
-def stand_in(ref: Ref) -> ObjectKey:
+def placeholder_key(ref: Ref) -> ObjectKey:
     """Return the key of an object that does not exist, a different one for each reference.
 
     Equal questions are sent once. With one key for all, several absent objects would cost less than several invisible
     ones.
     """
     # The ids of rows are UUIDs of version 4 or 7; this id has no version.
-    return ObjectKey(ref.type, NOBODY_HAS_THIS_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
+    return ObjectKey(ref.type, UNUSED_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
 
 
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
@@ -67,10 +67,10 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
         return ()
     levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
     missing = range(len(levels) - len(where.namespaces), 0, -1)
-    stand_ins = [ObjectKey(ObjectType.NAMESPACE, f"{NOBODY_HAS_THIS_ID[:-8]}{level:08x}") for level in missing]
+    placeholder_keys = [ObjectKey(ObjectType.NAMESPACE, f"{UNUSED_ID[:-8]}{level:08x}") for level in missing]
     if where.namespaces:
-        return (*stand_ins, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
-    return (*stand_ins, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
+        return (*placeholder_keys, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
+    return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
 
 
 def inside_of(row: Resolved | None) -> ObjectKey | None:

@@ -208,4 +208,4 @@ TABULARS = frozenset({ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABL
 
 #: Id of an object that does not exist. It is checked in place of an absent object, so that absence costs the same calls
 #: as invisibility. No row and no tuple ever has it.
-NOBODY_HAS_THIS_ID = "00000000-0000-0000-0000-00000000dead"
+UNUSED_ID = "00000000-0000-0000-0000-00000000dead"

@@ -38,11 +38,11 @@ class Path:
 class Query:
     """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
 
-    A number is at most `most`. `parse` converts all given values to the value of the field, in place of the type.
+    A number is at most `max_value`. `parse` converts all given values to the value of the field, in place of the type.
     """
 
     name: str
-    most: int | None = None
+    max_value: int | None = None
     parse: Callable[[Sequence[str]], object] | None = None
 
 
@@ -91,11 +91,11 @@ class PageSizeOf:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPrincipal:
+class PrincipalParameters:
     """The query parameters `principalUser` and `principalRole`; None for the caller."""
 
 
-Source = Path | Query | Header | Body | Form | RequestProject | PageSizeOf | AskedPrincipal
+Source = Path | Query | Header | Body | Form | RequestProject | PageSizeOf | PrincipalParameters
 
 InPath = Annotated[Field, Path()]
 InPathDropped = Annotated[Field, Path(dropped=True)]
@@ -103,4 +103,4 @@ InBody = Annotated[Field, Body()]
 OfRequest = Annotated[ProjectRef, RequestProject()]
 PageToken = Annotated[str | None, Query("pageToken")]
 PageSize = Annotated[int | None, PageSizeOf()]
-About = Annotated[Principal | None, AskedPrincipal()]
+About = Annotated[Principal | None, PrincipalParameters()]

@@ -11,11 +11,11 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import OutOfTime
-from gateway.access.idempotency import Claim, Remembered
+from gateway.access.idempotency import Claim, RecordedSuccess
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
 from gateway.access.pending_audit import PendingAudit
-from gateway.access.refs import NOBODY_HAS_THIS_ID
+from gateway.access.refs import UNUSED_ID
 from gateway.access.resolved import Resolution, ResolvedRole, project_of, warehouse_of
 
 
@@ -31,7 +31,7 @@ class Deadline:
     def __init__(self, timer: asyncio.Timeout | None = None) -> None:
         self._timer = timer
 
-    def let_go(self) -> None:
+    def end_time_limit(self) -> None:
         """End the time limit. Later steps have limits of their own, and their outcome is reported unchanged.
 
         Raises OutOfTime if the time limit has passed and the request is being cancelled.
@@ -70,7 +70,7 @@ class DefinerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestLocation:
     """The project and the warehouse that contain all objects of a request; None if there are several, or none."""
 
     project_id: str | None = None
@@ -89,25 +89,25 @@ class RequestContext:
     user_agent: str | None = None
     client_address: str | None = None
     admitted: set[type[Operation]] = field(default_factory=set)
-    trails: list[PendingAudit] = field(default_factory=list)
+    pending_audits: list[PendingAudit] = field(default_factory=list)
     claim: Claim | None = None
     """The idempotency key that this request claimed. Its success is committed under it."""
-    remembered: Remembered | None = None
+    recorded_success: RecordedSuccess | None = None
     """The recorded success of an earlier request with the same idempotency key, if there is one."""
 
     deadline: Deadline = field(default_factory=Deadline)
     assumption: Assumption | None = None
     """The role assumption, if the caller acts as a role."""
 
-    passages: list[DefinerView] = field(default_factory=list)
+    definer_views: list[DefinerView] = field(default_factory=list)
     """The definer views that were read through so far, the outermost first."""
 
-    place: Place = Place()
+    location: RequestLocation = RequestLocation()
     """The location of the requested objects, also of refused requests. It is used to count requests and is never sent
     to the caller.
     """
 
-    def came_for(self, resolution: Resolution) -> None:
+    def record_location(self, resolution: Resolution) -> None:
         """Record the project and the warehouse in which the objects of an operation are, or would be."""
         projects = {project_of(row) for row in resolution.rows.values()} - {None}
         projects |= {where.project_id for where in resolution.absent.values()}
@@ -115,7 +115,7 @@ class RequestContext:
         warehouses = {warehouse.id for warehouse in found if warehouse is not None}
         warehouses |= {ref.warehouse_id for ref in resolution.absent if getattr(ref, "warehouse_id", None) is not None}
         if len(projects) == 1:
-            self.place = Place(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
+            self.location = RequestLocation(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
 
     def act_as(self, actor: Actor, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
         """Make the caller act as the role alone.
@@ -125,14 +125,14 @@ class RequestContext:
         self.assumption = Assumption(self.actor, operation, roles)
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
 
-    def act_as_nobody(self) -> None:
+    def act_without_rights(self) -> None:
         """Continue as a member of a role that does not exist, so that every answer is that for a caller without rights.
 
         An earlier assumption ends.
         """
         was = self.actor if self.assumption is None else self.assumption.actor
         self.assumption = None
-        self.actor = msgspec.structs.replace(was, assumed_role=UUID(NOBODY_HAS_THIS_ID), instance_admin=False)
+        self.actor = msgspec.structs.replace(was, assumed_role=UUID(UNUSED_ID), instance_admin=False)
 
     def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
         """Continue below a view: with its owner's rights, or with the caller's own if the view names no owner.
@@ -140,11 +140,11 @@ class RequestContext:
         An owner lends rights to the definition of its own view only. The definition of an ownerless view below it can
         be replaced by other users, so the owner's rights end there.
         """
-        self.passages.append(DefinerView(self.actor, self.assumption, operation, owner))
+        self.definer_views.append(DefinerView(self.actor, self.assumption, operation, owner))
         if owner is not None:
             self.actor, self.assumption = self.actor.as_owner(owner), None
             return
-        caller = self.passages[0]
+        caller = self.definer_views[0]
         self.actor, self.assumption = caller.actor, caller.assumption
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
@@ -156,13 +156,13 @@ class RequestContext:
         if any(operation.is_public() for operation in served):
             return True
         answers = bool(self.admitted & served) or (
-            self.remembered is not None
+            self.recorded_success is not None
             and RepeatAnswer in self.admitted
-            and all(operation.heeds_keys() for operation in served)
+            and all(operation.uses_idempotency_keys() for operation in served)
         )
-        return answers and all(trail.settled for trail in self.trails)
+        return answers and all(pending_audit.settled for pending_audit in self.pending_audits)
 
     def abandon(self, error: str) -> None:
         """Buffer the audit records of admitted operations that failed, with the error."""
-        for trail in self.trails:
-            trail.abandon(error)
+        for pending_audit in self.pending_audits:
+            pending_audit.abandon(error)

@@ -198,7 +198,7 @@ Resolved = (
 )
 
 
-class Whereabouts(msgspec.Struct, frozen=True):
+class AbsentLocation(msgspec.Struct, frozen=True):
     """Location of an absent object.
 
     `namespaces` are the existing namespaces of its path, from the top level down.
@@ -227,7 +227,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """As `next_expiry`, for the engine that acts for the caller."""
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
-    absent: Mapping[Any, Whereabouts] = {}
+    absent: Mapping[Any, AbsentLocation] = {}
     """The locations of absent objects by reference, as far as they are known."""
     group_roles: tuple[tuple[str, str], ...] = ()
     """(role, project of the role) for each role that a group in the caller's token maps to. It contains the projects of

@@ -175,7 +175,7 @@ class Shares:
         """Count a refusal and return it. `seconds` is the time until a retry can succeed."""
         self._observer.share_refused(share, lane)
         retry = max(1, math.ceil(seconds))
-        message = f"{_SAID[share].format(self.limits)} Nothing was done. {_retry(share, retry)}"
+        message = f"{_EXCEEDED_TEXTS[share].format(self.limits)} Nothing was done. {_retry(share, retry)}"
         return ShareExceeded(message, retry_after_s=retry)
 
     def _take_bytes(self, lease: Lease, amount: int) -> None:
@@ -193,7 +193,7 @@ class Shares:
         else:
             self._bytes.pop(principal, None)
 
-    async def _ask(self, lease: Lease, questions: int) -> None:
+    async def _charge_questions(self, lease: Lease, questions: int) -> None:
         tokens = questions * _ENGINE_QUESTION if lease.is_engine else questions
         taken, seconds = self._buckets.reserve(lease.principal, tokens, self._clock(), longest=self.limits.wait)
         if not taken:
@@ -213,7 +213,7 @@ def _retry(share: Share, seconds: int) -> str:
     return f"Retry after {seconds} s; the operator can raise the limits LAKEGATE__SHARES__*."
 
 
-_SAID: Final = {
+_EXCEEDED_TEXTS: Final = {
     Share.REQUESTS: "Your share of concurrent requests ({0.requests} in this process) is in use.",
     Share.QUESTIONS: "Your share of authorization questions ({0.questions_per_second:g} a second in this process) is "
     "used up.",
@@ -249,7 +249,7 @@ class Lease:
         if amount > 0:
             self._shares._take_bytes(self, amount)
 
-    async def ask(self, questions: int) -> None:
+    async def charge_questions(self, questions: int) -> None:
         """Charge questions to the decision engines before they are sent. Waits for a short time. Raises ShareExceeded.
 
         Up to ten questions, as in an ordinary request, are charged as one. A large request waits here until the
@@ -258,7 +258,7 @@ class Lease:
         if questions > _LARGE and not self.is_engine and not self._is_large:
             await self._shares._take_large(self.lane, self.principal)
             self._is_large = True
-        await self._shares._ask(self, 1 if questions <= _ORDINARY else questions)
+        await self._shares._charge_questions(self, 1 if questions <= _ORDINARY else questions)
 
     def pause(self) -> None:
         """Return the slot for now, and keep the bytes; without a slot this does nothing."""

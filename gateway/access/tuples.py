@@ -19,7 +19,7 @@ class PrincipalType(StrEnum):
 
 
 #: Principal id that stands for all principals of a type; no user or role has it. Only flags have such a subject.
-EVERYBODY = "*"
+ALL_USERS = "*"
 
 #: The relation of column grantees on their table. It is derived from live grants on columns, as `traverse` is from
 #: grants on contents.
@@ -57,7 +57,7 @@ class UserIdTooLong(CatalogError, code=400, type="UserIdTooLongError"):
     """The user id has more bytes, percent-encoded, than a relationship can hold."""
 
 
-def fits_a_tuple(user_id: str) -> bool:
+def is_valid_in_tuples(user_id: str) -> bool:
     """Return True if a relationship tuple can hold this user id. Other ids are rejected on input, before any change."""
     try:
         return len(quote(user_id, safe="")) <= MAX_ENCODED_BYTES
@@ -65,8 +65,8 @@ def fits_a_tuple(user_id: str) -> bool:
         return False
 
 
-def require_fitting(user_id: str) -> str:
+def require_valid_in_tuples(user_id: str) -> str:
     """Return the id. Raises UserIdTooLong: a grant that cannot be delivered must not be recorded."""
-    if not fits_a_tuple(user_id):
+    if not is_valid_in_tuples(user_id):
         raise UserIdTooLong(f"A user id may have {MAX_ENCODED_BYTES} bytes when percent-encoded.")
     return user_id

@@ -32,7 +32,7 @@ def tagged(body: Body, etag: str) -> Response[Body]:
     return Response(body, headers=_headers(etag))
 
 
-def not_modified_or(answer: Tagged) -> TableAnswer:
+def cached_response(answer: Tagged) -> TableAnswer:
     """Return the body, or 304 if there is none because the client has it. An empty tag sets no `ETag` header."""
     if answer.body is None:
         return Response(None, status_code=304, headers=_headers(answer.etag))
@@ -57,6 +57,6 @@ class EmptyResponse(Response[None]):
         return answer
 
 
-def answers_nothing(handler: Callable[..., Any]) -> bool:
+def returns_no_content(handler: Callable[..., Any]) -> bool:
     """Return True if the return annotation of the handler is None."""
     return inspect.signature(handler).return_annotation in (None, "None", type(None))

@@ -20,7 +20,17 @@ from uuid import UUID
 
 from gateway.access.operation import HttpOperation
 from gateway.access.refs import GenericTable, GenericTableRef, Table, TableRef, TabularRef, View, ViewRef, WarehouseRef
-from gateway.access.request import AskedPrincipal, Body, Form, Header, PageSizeOf, Path, Query, RequestProject, Source
+from gateway.access.request import (
+    Body,
+    Form,
+    Header,
+    PageSizeOf,
+    Path,
+    PrincipalParameters,
+    Query,
+    RequestProject,
+    Source,
+)
 from gateway.api.path_refs import REFS, uuid_of
 from gateway.iceberg.errors import BadRequestException
 
@@ -134,7 +144,7 @@ def _input(source: Source, kind: Any) -> Inputs:
             return Inputs(query={"projectId": "string", "project-id": "string"}, headers=("x-project-id",))
         case PageSizeOf(name=name):
             return Inputs(query={name: "integer"})
-        case AskedPrincipal():
+        case PrincipalParameters():
             return Inputs(query={"principalUser": "string", "principalRole": "string"})
 
 
@@ -155,7 +165,7 @@ def _reader(operation: type[HttpOperation], field_name: str, source: Source, kin
             return lambda ctx, body: ctx.project()
         case PageSizeOf(name=name, after=after):
             return lambda ctx, body: ctx.page_size(name, after)
-        case AskedPrincipal():
+        case PrincipalParameters():
             return lambda ctx, body: ctx.principal()
         case Form():
             raise TypeError(f"{operation.__name__}.{field_name}: forms are read by handlers")
@@ -183,18 +193,18 @@ def _body_reader(member: str, kind: Any) -> Reader:
 
 
 def _query_reader(source: Query, kind: Any, default: Any) -> Reader:
-    name, wanted = source.name, _required(kind)
+    name, expected = source.name, _required(kind)
     if source.parse is not None:
         parse = source.parse
         return lambda ctx, body: parse(ctx.queries(name))
     if typing.get_origin(kind) is tuple:
         one = typing.get_args(kind)[0]
         return lambda ctx, body: _all_of(name, one, ctx.queries(name))
-    if wanted is bool:
+    if expected is bool:
         return lambda ctx, body: ctx.flag(name, default)
-    if wanted is int:
-        return lambda ctx, body: _number(name, ctx.query(name), default, source.most)
-    return lambda ctx, body: _one_of(name, wanted, ctx.query(name))
+    if expected is int:
+        return lambda ctx, body: _number(name, ctx.query(name), default, source.max_value)
+    return lambda ctx, body: _one_of(name, expected, ctx.query(name))
 
 
 def _required(kind: Any) -> Any:
@@ -224,10 +234,10 @@ def _one_of(name: str, kind: Any, text: str | None) -> Any:
     raise BadRequestException(f"{name} is not a {kind.__name__}.")
 
 
-def _number(name: str, text: str | None, default: int | None, most: int | None) -> int | None:
-    """Return a whole number of a query, at most `most`. Raises 400 for other text."""
+def _number(name: str, text: str | None, default: int | None, max_value: int | None) -> int | None:
+    """Return a whole number of a query, at most `max_value`. Raises 400 for other text."""
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
         raise BadRequestException(f"{name} is a number up to 65535, not {text[:20]!r}.")
-    return int(text) if most is None else min(int(text), most)
+    return int(text) if max_value is None else min(int(text), max_value)

@@ -14,7 +14,7 @@ from litestar import Request
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.door import Door
-from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
+from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
 from gateway.access.refs import ProjectRef, RoleRef, WarehouseRef
@@ -30,7 +30,7 @@ from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
 from gateway.governance.errors import ProjectIdMissing
-from gateway.governance.principals import principal_of, unless_own
+from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
@@ -99,7 +99,7 @@ class Ctx:
         refuse_in_body(raw)
         return raw
 
-    async def come_as(self, token: VerifiedToken) -> None:
+    async def authenticate_as(self, token: VerifiedToken) -> None:
         """Set the caller that the handler authenticated. Raises ShareExceeded, and TypeError for a second caller."""
         if self._context.actor.kind is not ActorKind.ANONYMOUS:
             raise TypeError("who asks is known already")
@@ -107,7 +107,7 @@ class Ctx:
         add_to_context(actor=self._context.actor.id)
         self._lease = await enter(self._request, self.services, self._context.actor)
 
-    async def come_through(self) -> None:
+    async def pass_through_views(self) -> None:
         """Admit reading through the views in `referenced-by`, if the token belongs to a trusted engine.
 
         For every other caller the parameter has no effect. Raises 400 for a malformed or too long chain of views,
@@ -116,7 +116,7 @@ class Ctx:
         if not self.actor.owner_properties:
             return
         views = referenced_views(
-            self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.services.passages_max
+            self._request.scope["query_string"], self.ref(WarehouseRef).warehouse_id, self.services.max_view_depth
         )
         await self._charge(len(views))
         await self.services.door.pass_through(self._context, views)
@@ -141,7 +141,7 @@ class Ctx:
     async def _charge(self, questions: int) -> None:
         """Charge a number of engine questions to the caller's share. Raises ShareExceeded."""
         if self._lease is not None and questions > 0:
-            await self._lease.ask(questions)
+            await self._lease.charge_questions(questions)
 
     def _recognize_delegate(self, operation: Operation) -> None:
         """Recognize the engine of a delegated request: admission proved that it holds `delegate` on the objects."""
@@ -153,15 +153,15 @@ class Ctx:
         """Put the caller's next requests into the lane of engines: a decision found an inspector or a delegate."""
         self.services.shares.recognize(self.actor.id)
 
-    async def begin(self, operation: type[HttpOperation]) -> Claim | Remembered | None:
+    async def begin(self, operation: type[HttpOperation]) -> Claim | RecordedSuccess | None:
         """Claim the request's idempotency key, or return the success recorded under it. Return None without a key.
 
         Raises the error of read-only maintenance, because a claim is a change. Raises 400 for a malformed key, 409
         while the first attempt runs, and 422 for a key that was used with another body.
         """
-        self.services.door.require_open(operation)
+        self.services.door.require_not_paused(operation)
         key = parse_key(self._request.headers.getall("idempotency-key", []))
-        if key is None or self.services.repetitions is None:
+        if key is None or self.services.idempotency is None:
             return None
         digest = hashlib.sha256(self._request.scope["query_string"] + b"\x00" + await self._content())
         if not operation.is_catalog_mutation():
@@ -171,7 +171,7 @@ class Ctx:
             if (precondition := self._header("if-match")) is not None:
                 # Only if present, so that other requests keep the digest that older versions recorded.
                 digest.update(b"\x00" + precondition.encode())
-        begun = await self.services.repetitions.begin(
+        begun = await self.services.idempotency.begin(
             RepeatableRequest(
                 actor=self.actor,
                 operation=operation.name(),
@@ -184,7 +184,7 @@ class Ctx:
         if isinstance(begun, Claim):
             self._context.claim = begun
         else:
-            self._context.remembered = begun
+            self._context.recorded_success = begun
         return begun
 
     async def read(self, operation: type[Http], **given: object) -> Http:
@@ -278,7 +278,7 @@ class Ctx:
             identity = msgspec.convert(given, Identity)
         except msgspec.ValidationError:
             raise BadRequestException("principalUser is `<provider>~<subject>`, principalRole a UUID.") from None
-        return unless_own(principal_of(identity), self.actor)
+        return other_principal(principal_of(identity), self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
         """Return a boolean query parameter, or `default` if it is absent. Raises 400 for another value."""
@@ -312,8 +312,8 @@ class Ctx:
         """
         if "project_id" in self.path:
             return ProjectRef(self.path["project_id"])
-        wished = (self.header("x-project-id"), given, self.query("projectId"), self.query("project-id"))
-        named = {each for each in wished if each}
+        role_headers = (self.header("x-project-id"), given, self.query("projectId"), self.query("project-id"))
+        named = {each for each in role_headers if each}
         if len(named) > 1:
             raise BadRequestException("The header x-project-id, the query and the body name different projects.")
         id = named.pop() if named else self.actor.within or self.services.default_project_id
@@ -350,10 +350,10 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     state[REQUEST_CONTEXT] = request_context
     add_to_context(actor=actor.id or None)
     lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, services, actor)
-    wished = request.headers.getall("x-assume-role", [])
-    if wished and lease is not None:
-        await lease.ask(1)
-        await _assume(services.door, request_context, wished, request.headers.get("x-project-id"), operations)
+    role_headers = request.headers.getall("x-assume-role", [])
+    if role_headers and lease is not None:
+        await lease.charge_questions(1)
+        await _assume(services.door, request_context, role_headers, request.headers.get("x-project-id"), operations)
     return Ctx(services, request_context, request, lease)
 
 
@@ -371,7 +371,7 @@ def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
 async def _assume(
     door: Door,
     request_context: RequestContext,
-    wished: list[str],
+    role_headers: list[str],
     project: str | None,
     operations: frozenset[type[HttpOperation]],
 ) -> None:
@@ -379,7 +379,7 @@ async def _assume(
     `Door.assume`.
     """
     try:
-        (role,) = (UUID(value) for value in wished)
+        (role,) = (UUID(value) for value in role_headers)
     except ValueError:
         raise InvalidAssumeRoleId("The header x-assume-role names one role by its UUID.") from None
     try:

@@ -74,17 +74,24 @@ class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Return the error response for an exception, and log it. This is the exception handler of Litestar."""
-    told = told_error(error, catalog_mutation=is_catalog_mutation(request.scope))
-    if isinstance(told, NoSuchRoute | MethodNotAllowed):
-        told = not_supported(request.scope["path"]) or told
+    error_answer = catalog_error(error, catalog_mutation=is_catalog_mutation(request.scope))
+    if isinstance(error_answer, NoSuchRoute | MethodNotAllowed):
+        error_answer = not_supported(request.scope["path"]) or error_answer
     error_id = str(uuid7())
-    if told.code >= 500 and told.code != 501:
-        _log.error("request.failed", error_id=error_id, error_type=told.type, exc_info=error)
+    if error_answer.code >= 500 and error_answer.code != 501:
+        _log.error("request.failed", error_id=error_id, error_type=error_answer.type, exc_info=error)
     else:
-        refused = {"error_id": error_id, "error_type": told.type, "status": told.code, "message": told.message}
-        _log.info("request.refused", **refused, **_outage_behind(error))
-    content, media_type = _in_form_of(request.scope["path"], told, error_id)
-    return Response(content=content, status_code=told.code, media_type=media_type, headers=_headers(told))
+        refused = {
+            "error_id": error_id,
+            "error_type": error_answer.type,
+            "status": error_answer.code,
+            "message": error_answer.message,
+        }
+        _log.info("request.refused", **refused, **_outage_reason(error))
+    content, media_type = _in_form_of(request.scope["path"], error_answer, error_id)
+    return Response(
+        content=content, status_code=error_answer.code, media_type=media_type, headers=_headers(error_answer)
+    )
 
 
 def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, str]:
@@ -94,7 +101,7 @@ def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, s
     return body_of(error, error_id), MediaType.JSON.value
 
 
-def _outage_behind(error: Exception) -> dict[str, str]:
+def _outage_reason(error: Exception) -> dict[str, str]:
     """Return the reason of an outage, for the log only; empty for other errors. Clients do not see the dependency."""
     for each in (error, error.__cause__):
         if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
@@ -102,27 +109,29 @@ def _outage_behind(error: Exception) -> dict[str, str]:
     return {}
 
 
-def told_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
+def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
     """Return the HTTP error for an exception. For a catalog mutation, 503 becomes 429."""
     match error:
         case CommitUnknown():
-            told: CatalogError = CommitStateUnknownException("The outcome of the change is not known; read again.")
+            error_answer: CatalogError = CommitStateUnknownException(
+                "The outcome of the change is not known; read again."
+            )
         case AuditUnavailable():
-            told = audit_unavailable(error, catalog_mutation)
+            error_answer = audit_unavailable(error, catalog_mutation)
         case DatabaseUnavailable() | DecisionEngineUnavailable():
-            told = unavailable(catalog_mutation)
+            error_answer = unavailable(catalog_mutation)
         case OutOfTime():
-            told = overtime()
+            error_answer = request_timeout()
         case CatalogError():
-            told = error
+            error_answer = error
         case HTTPException():
-            told = _from_framework(error)
+            error_answer = _from_framework(error)
         case _:
-            told = InternalServerError("An internal error happened. Its id is in the details and in the log.")
-    if catalog_mutation and told.code == 503:
+            error_answer = InternalServerError("An internal error happened. Its id is in the details and in the log.")
+    if catalog_mutation and error_answer.code == 503:
         # Clients read a 5xx response to a commit as "state unknown" and never delete its files. Nothing was committed.
-        return TooManyRequests(told.message)
-    return told
+        return TooManyRequests(error_answer.message)
+    return error_answer
 
 
 def _from_framework(error: HTTPException) -> CatalogError:
@@ -173,8 +182,8 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
     )
 
 
-def overtime() -> CatalogError:
-    """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `told_error`."""
+def request_timeout() -> CatalogError:
+    """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `catalog_error`."""
     return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
 
 

@@ -16,17 +16,17 @@ def client_manages_storage(header: str | None) -> bool:
     """
     if header is None or not header.strip():
         return False
-    asked = {part.strip().lower() for part in header.split(",") if part.strip()}
-    unknown = sorted(asked - _KNOWN)
+    tokens = {part.strip().lower() for part in header.split(",") if part.strip()}
+    unknown = sorted(tokens - _KNOWN)
     if unknown:
         known = ", ".join(sorted(_KNOWN))
         raise BadRequestException(
             f"X-Iceberg-Access-Delegation does not know {', '.join(unknown)[:80]!r}: known are {known}"
         )
-    return asked == {"client-managed"}
+    return tokens == {"client-managed"}
 
 
-def adopts(header: str | None) -> bool:
+def parse_adopt_header(header: str | None) -> bool:
     """Return True for `true`, and False for `false` or an absent header. Raises 400 for any other value."""
     match (header or "").strip().lower():
         case "true":

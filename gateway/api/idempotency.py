@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handle idempotency keys: a change with the header `Idempotency-Key` succeeds at most once per key.
 
-`serves` wraps every handler of a change with `once`. The transaction of the change records its success
+`serves` wraps every handler of a change with `replay_recorded`. The transaction of the change records its success
 (`Database.change`); this module claims the key and answers retries.
 """
 
@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import RepeatAnswer
-from gateway.api.answers import answers_nothing
+from gateway.api.answers import returns_no_content
 from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -38,7 +38,7 @@ def parse_key(values: list[str]) -> UUID | None:
     return UUID(text)
 
 
-def once(
+def replay_recorded(
     handler: Callable[..., Awaitable[Any]], operation: type[Operation], replay: Callable[..., Awaitable[Any]] | None
 ) -> Callable[..., Awaitable[Any]]:
     """Return a handler that calls `handler` unless the idempotency key has a recorded success.
@@ -59,12 +59,12 @@ def once(
             finally:
                 if not begun.fulfilled:
                     # A client that disconnects must not leave the key claimed.
-                    await asyncio.shield(ctx.services.repetitions.give_up(begun))
+                    await asyncio.shield(ctx.services.idempotency.release(begun))
         await ctx.admit(RepeatAnswer(operation.name()))
-        await ctx.services.repetitions.finish(begun)
+        await ctx.services.idempotency.finish(begun)
         if replay is not None:
             return await replay(ctx, begun)
-        if not answers_nothing(handler):
+        if not returns_no_content(handler):
             raise UnprocessableEntityException("This was done under this idempotency key; its answer is not repeated.")
         return None
 

@@ -21,9 +21,9 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.operation import HttpOperation
-from gateway.access.request_context import Deadline, Place, RequestContext
+from gateway.access.request_context import Deadline, RequestContext, RequestLocation
 from gateway.access.shares import Lease
-from gateway.api.errors import RequestTooSlow, body_of, is_catalog_mutation, overtime, send_error, told_error
+from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalog_mutation, request_timeout, send_error
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
 from gateway.telemetry.calls import Call, Calls
@@ -91,12 +91,12 @@ class Latch(ASGIMiddleware):
             begun = True
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if status < 400 and not _may_leave(method, state, operations):
+                if status < 400 and not _may_be_sent(method, state, operations):
                     status, shut = 500, True
                     _log.error("answer.withheld", path=scope["path"], method=method)
                     await _send_withheld(send)
                     return
-                message["headers"] = _with_own(message["headers"], request_id)
+                message["headers"] = _with_request_headers(message["headers"], request_id)
             if not shut:
                 await send(message)
 
@@ -107,20 +107,20 @@ class Latch(ASGIMiddleware):
                 async with self._in_time(scope, body, watched, lambda: begun):
                     await next_app(scope, body.receive, watched)
             finally:
-                place = _release(state, status)
+                location = _release(state, status)
                 self._observer.request_answered(
                     method=method,
                     operation=_name(operations),
                     status=status,
                     seconds=self._clock() - started,
                 )
-                self._count(operations, status, place)
+                self._count(operations, status, location)
 
-    def _count(self, operations: frozenset[type[HttpOperation]] | None, status: int, place: Place) -> None:
+    def _count(self, operations: frozenset[type[HttpOperation]] | None, status: int, location: RequestLocation) -> None:
         if self._calls is None or not operations or any(operation.is_public() for operation in operations):
             return
         route = next(iter(operations)).endpoint
-        self._calls.add(Call(place.project_id, place.warehouse_id, route, status))
+        self._calls.add(Call(location.project_id, location.warehouse_id, route, status))
 
     @asynccontextmanager
     async def _in_time(
@@ -137,11 +137,13 @@ class Latch(ASGIMiddleware):
             if has_begun() or not timer.expired():
                 raise
             _log.warning("request.stopped", path=scope["path"], reading=body.waiting)
-            told = told_error(_too_slow() if body.waiting else overtime(), catalog_mutation=is_catalog_mutation(scope))
-            await send_error(scope, send, told)
+            error = catalog_error(
+                _too_slow() if body.waiting else request_timeout(), catalog_mutation=is_catalog_mutation(scope)
+            )
+            await send_error(scope, send, error)
 
 
-def _release(state: dict[str, Any], status: int) -> Place:
+def _release(state: dict[str, Any], status: int) -> RequestLocation:
     """Release the caller's slot, and write the audit records of admitted operations that failed.
 
     Return the project and warehouse of the request.
@@ -151,13 +153,13 @@ def _release(state: dict[str, Any], status: int) -> Place:
         lease.release()
     context: RequestContext | None = state.get(REQUEST_CONTEXT)
     if context is None:
-        return Place()
+        return RequestLocation()
     try:
         context.abandon(f"answered {status}")
     except AuditUnavailable as lost:
         # The response was sent, and it is not a success.
         _log.error("audit.record_lost", status=status, reason=str(lost))
-    return context.place
+    return context.location
 
 
 class _Body:
@@ -212,7 +214,7 @@ def _too_slow() -> RequestTooSlow:
     return RequestTooSlow("The request's body did not arrive in time. Nothing was done.")
 
 
-def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+def _with_request_headers(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response with `x-request-id` and, unless the handler set it, `cache-control`.
 
     No shared cache may store a response that was decided for one caller (LG-DIS-09).
@@ -223,7 +225,7 @@ def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[t
     return [*given, (b"x-request-id", request_id.encode())]
 
 
-def _may_leave(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
+def _may_be_sent(method: str, state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
     if operations is None:
         # Litestar adds an OPTIONS handler to each path. It returns the allowed methods only.
         return method == "OPTIONS"

@@ -149,7 +149,7 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
     """Describe the headers that the handler reads, and those that the layers around it read."""
     around = [
-        *((_IDEMPOTENCY_KEY,) if operation.heeds_keys() else ()),  # `idempotency.py`
+        *((_IDEMPOTENCY_KEY,) if operation.uses_idempotency_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
         "x-request-id",  # `Latch`
     ]
@@ -158,8 +158,8 @@ def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterato
 
 
 def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
-    told = (HEADERS if place == "header" else PARAMETERS).get(name)
-    described = {} if told is None else {"description": told}
+    description_text = (HEADERS if place == "header" else PARAMETERS).get(name)
+    described = {} if description_text is None else {"description": description_text}
     return {"name": name, "in": place, "required": required, **described, "schema": schema}
 
 
@@ -184,11 +184,11 @@ def _responses(
             "headers": answer_headers("304", tagged=True),
         }
     for status in _refusals(operations):
-        told = {"description": REFUSALS[status][0], "headers": answer_headers(status, tagged=False)}
+        description_text = {"description": REFUSALS[status][0], "headers": answer_headers(status, tagged=False)}
         if not first.endpoint.startswith("HEAD "):
             kind, example = _refusal(first, reads, status)
-            told["content"] = {_media_type(first): {"schema": schema_of[repr(kind)], "example": example}}
-        responses[status] = told
+            description_text["content"] = {_media_type(first): {"schema": schema_of[repr(kind)], "example": example}}
+        responses[status] = description_text
     return dict(sorted(responses.items()))
 
 
@@ -214,19 +214,23 @@ def _refusals(operations: list[type[HttpOperation]]) -> list[str]:
         # 422: another body under a used idempotency key. 429 replaces 503, which clients read as "state unknown".
         return [*statuses, "408", "409", "413", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
-    repeats = operations[0].heeds_keys()
+    repeats = operations[0].uses_idempotency_keys()
     return [*statuses, "503", *(["408", "409", "413"] if changes else []), *(["422"] if repeats else [])]
 
 
 def _answer(function: Callable[..., Any]) -> Answer:
-    told = typing.get_type_hints(function).get("return")
-    if typing.get_origin(told) is Response:
-        (told,) = typing.get_args(told)
-        may_be_empty = type(None) in typing.get_args(told)
+    description_text = typing.get_type_hints(function).get("return")
+    if typing.get_origin(description_text) is Response:
+        (description_text,) = typing.get_args(description_text)
+        may_be_empty = type(None) in typing.get_args(description_text)
     else:
         may_be_empty = False
     # A response without a body (304) has a status of its own and no schema.
-    given = [each for each in typing.get_args(told) or (told,) if each is not type(None) and each is not bytes]
+    given = [
+        each
+        for each in typing.get_args(description_text) or (description_text,)
+        if each is not type(None) and each is not bytes
+    ]
     return Answer(given[0] if given else None, may_be_empty)
 
 

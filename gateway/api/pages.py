@@ -32,9 +32,9 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Resp
 
     `styles` is the `style-src` of the Content-Security-Policy, `opener` the `Cross-Origin-Opener-Policy`.
     """
-    asks = " ".join(("'self'", *(() if sign_in is None else sign_in.origins())))
+    connections = " ".join(("'self'", *(() if sign_in is None else sign_in.origins())))
     policy = (
-        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src {asks}; "
+        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src {connections}; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     headers = {

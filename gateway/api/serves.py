@@ -16,9 +16,9 @@ from litestar.handlers import HTTPRouteHandler
 from gateway.access.operation import HttpOperation
 from gateway.access.permit import Permit
 from gateway.access.request import Source
-from gateway.api.answers import EmptyResponse, answers_nothing
+from gateway.api.answers import EmptyResponse, returns_no_content
 from gateway.api.binding import inputs_of, require_named
-from gateway.api.idempotency import once
+from gateway.api.idempotency import replay_recorded
 from gateway.api.services import Services
 
 SERVED: dict[type[HttpOperation], HTTPRouteHandler] = {}
@@ -60,7 +60,7 @@ def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitab
     """Return a replay that reads `operation` from the same request, admits it and returns its result."""
     handler = _handler(operation, use_case)
 
-    async def replay(ctx: Any, remembered: object) -> Any:
+    async def replay(ctx: Any, recorded_success: object) -> Any:
         return await handler(ctx)
 
     return replay
@@ -86,7 +86,7 @@ def serves(
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share one endpoint")
     if any(each.also_at != first.also_at for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share their older paths")
-    if any(each.heeds_keys() != first.heeds_keys() for each in operations):
+    if any(each.uses_idempotency_keys() != first.uses_idempotency_keys() for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)}: some change something, others do not")
     for each in operations:
         require_named(each)
@@ -103,9 +103,9 @@ def serves(
             status_code=first.returns,
             operation_id=first.__name__,
             summary=(first.__doc__ or "").split("\n")[0],
-            response_class=EmptyResponse if answers_nothing(handler) else None,
+            response_class=EmptyResponse if returns_no_content(handler) else None,
             opt={OPERATIONS_OF: frozenset(operations), REPEATED_BY: replay, INPUTS: inputs_of(operations, reads)},
-        )(once(handler, first, replay) if first.heeds_keys() else handler)
+        )(replay_recorded(handler, first, replay) if first.uses_idempotency_keys() else handler)
         for each in operations:
             SERVED[each] = served
         return served

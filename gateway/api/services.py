@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.access.actor import Actor
 from gateway.access.door import Door
-from gateway.access.idempotency import Repetitions
+from gateway.access.idempotency import IdempotencyStore
 from gateway.access.shares import Shares
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -64,7 +64,7 @@ class Services:
     exchanges: TokenExchange
     health: HealthMonitor
     page_size_max: int
-    passages_max: int
+    max_view_depth: int
     """The largest number of views in `referenced-by`."""
     default_project_id: str | None
     limits: Limits
@@ -98,8 +98,8 @@ class Services:
     task_queues: TaskQueues
     namespace_moves: NamespaceMoves
     protection: Protection
-    met: set[str]
-    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.meet`."""
+    known_callers: set[str]
+    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.register_caller`."""
     reports: Reports
     swagger_ui: bool = True
     """True if Swagger UI and the OpenAPI documents are served."""
@@ -107,5 +107,5 @@ class Services:
     """True if the page `/ui` is served."""
     sign_in: Callable[[], Awaitable[SignIn | None]] | None = None
     """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
-    repetitions: Repetitions | None = None
+    idempotency: IdempotencyStore | None = None
     """The store of idempotency keys; None if keys are disabled."""

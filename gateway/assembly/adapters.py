@@ -46,11 +46,13 @@ from gateway.vending.cache import CachedCredentials, CredentialCache, uncached
 from gateway.vending.vendor import Vendor
 
 
-async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack, *, anywhere: bool = False) -> Database:
+async def open_database(
+    settings: Settings, trust: Trust, stack: AsyncExitStack, *, accept_moved_database: bool = False
+) -> Database:
     """Open the primary database.
 
     Raises SchemaMismatch for another version's schema, DatabaseUnavailable, and RestoredDatabase for a restored or
-    copied database, unless `anywhere`.
+    copied database, unless `accept_moved_database`.
     """
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
@@ -59,9 +61,9 @@ async def open_database(settings: Settings, trust: Trust, stack: AsyncExitStack,
         url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
     )
     stack.push_async_callback(database.close)
-    if not anywhere:
+    if not accept_moved_database:
         async with database.read() as connection:
-            await servers.require_home(connection)
+            await servers.require_same_database(connection)
     return database
 
 
@@ -97,7 +99,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
     if active is None:
         raise ModelNotReady("No relationship model serves yet; run `lakegate migrate` first.")
 
-    async def fits(model: ActiveModel) -> StoreAndModel:
+    async def require_model(model: ActiveModel) -> StoreAndModel:
         found = await find_model(
             at.endpoint, key, at.store_name, demanded=REQUIRED, model_id=model.model_id, ca_bundle=trust.bundle
         )
@@ -108,7 +110,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
             )
         return found
 
-    found = await fits(active)
+    found = await require_model(active)
     client = FgaClient(
         at.endpoint,
         key,
@@ -119,7 +121,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
         tls=trust.context,
     )
     stack.push_async_callback(client.aclose)
-    watch = ModelWatch(database, client, fits=fits)
+    watch = ModelWatch(database, client, require_model=require_model)
     stack.callback(asyncio.create_task(watch.run(every=NOTICED_WITHIN), name="model-watch").cancel)
     return client
 

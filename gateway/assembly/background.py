@@ -29,7 +29,7 @@ from gateway.telemetry.calls import Calls
 from gateway.telemetry.metrics import Metrics
 
 
-def mending(
+def drift_repair(
     settings: Settings,
     database: Database,
     fga: FgaClient,

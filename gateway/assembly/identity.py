@@ -12,7 +12,7 @@ from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts, issuer_in
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
-from gateway.identity.sign_in import SignInPlace
+from gateway.identity.sign_in import SignInProvider
 from gateway.identity.tokens import TokenRules
 from gateway.settings import Settings
 from gateway.settings.identity import KubernetesCluster, OpenIdProvider
@@ -27,7 +27,7 @@ class Identity:
 
     router: TokenRouter
     checks: dict[str, Check]
-    sign_in: SignInPlace | None
+    sign_in: SignInProvider | None
 
 
 async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack) -> Identity:
@@ -56,12 +56,12 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
     return Identity(TokenRouter(links), checks, _sign_in(settings, fetch))
 
 
-def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInPlace | None:
+def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInProvider | None:
     """Return the sign-in for browsers; None unless an issuer and a public client are configured."""
     issuer, client_id = settings.sign_in_issuer(), settings.ui.openid_client_id
     if issuer is None or client_id is None:
         return None
-    return SignInPlace(fetch, issuer=issuer, client_id=client_id, scope=settings.ui.openid_scope)
+    return SignInProvider(fetch, issuer=issuer, client_id=client_id, scope=settings.ui.openid_scope)
 
 
 async def _service_accounts(

@@ -30,7 +30,7 @@ from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import DocumentCache, Documents
 from gateway.db.engine import Database
@@ -107,13 +107,13 @@ def build_services(
         lists=lists,
         documents=documents,
     )
-    turns = SharedTurns(database)
+    locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
     views = Views(
         database=database,
         delivery=delivery,
         files=metadata_files,
-        turns=turns,
+        locks=locks,
         lists=lists,
         owners=ViewOwners(
             sole_provider=providers[0] if len(providers) == 1 else None,
@@ -133,9 +133,9 @@ def build_services(
     engines = EnginesByToken(settings.trusted_engines)
 
     async def verify(token: str) -> VerifiedToken:
-        if provisioning.claims_to_be_one(token):
+        if provisioning.has_token_type(token):
             raise AuthenticationFailed("a token for provisioning opens /scim/v2 and nothing else")
-        return await (delegated if delegated.claims_to_be_one(token) else identity.router).verify(token)
+        return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:
         return _actor_of(token, instance_admins, engines)
@@ -147,7 +147,7 @@ def build_services(
 
     async def authenticate_provisioner(header_values: list[bytes]) -> Actor:
         token = bearer_token(header_values)
-        if not provisioning.claims_to_be_one(token):
+        if not provisioning.has_token_type(token):
             return actor_of(await verify(token))
         return _provisioner(await provisioning.verify(token, provisioning_tokens))
 
@@ -168,7 +168,7 @@ def build_services(
         ui=settings.ui.enabled,
         sign_in=identity.sign_in,
         page_size_max=settings.pagination_size_max,
-        passages_max=settings.referenced_by.max_nesting_depth,
+        max_view_depth=settings.referenced_by.max_nesting_depth,
         limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
@@ -184,7 +184,7 @@ def build_services(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, turns=turns, documents=documents),
+        commits=Commits(database=database, delivery=delivery, files=metadata_files, locks=locks, documents=documents),
         views=views,
         renames=Renames(database=database, door=door, delivery=delivery),
         generic_tables=GenericTables(
@@ -233,9 +233,9 @@ def build_services(
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
         ),
         protection=Protection(database=database),
-        met=set(),
+        known_callers=set(),
         reports=Reports(database=database),
-        repetitions=(
+        idempotency=(
             Idempotency(
                 database,
                 delivery,

@@ -141,7 +141,7 @@ class BufferedAudit:
                 _succeed(durable)
             self._counted("group", len(waiting))
             self._counted("buffered", len(buffered))
-            self._give_back(buffered)
+            self._release_shares(buffered)
 
     async def _write_each(
         self, waiting: Sequence[tuple[AuditRecord, asyncio.Future[None]]], buffered: Sequence[AuditRecord]
@@ -164,7 +164,7 @@ class BufferedAudit:
                 return
             except Exception as error:  # kept in memory, and counted as not written
                 self._refused.append(record)
-                self._give_back([record])
+                self._release_shares([record])
                 _log.error(
                     "audit.record_refused",
                     record_id=str(record.id),
@@ -173,9 +173,9 @@ class BufferedAudit:
                 )
             else:
                 self._counted("buffered", 1)
-                self._give_back([record])
+                self._release_shares([record])
 
-    def _give_back(self, written: Sequence[AuditRecord]) -> None:
+    def _release_shares(self, written: Sequence[AuditRecord]) -> None:
         """Release the places of written or rejected records in the shares of their principals."""
         for principal in filter(None, map(_principal, written)):
             self._held[principal] -= 1

@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from gateway.access.actor import Actor
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
-from gateway.catalog.commit_retry import LostRace
+from gateway.catalog.commit_retry import CommitConflict
 from gateway.catalog.metadata_files import Written
 from gateway.catalog.offloading import extent
 from gateway.catalog.tabular_creation import claim_location, record_ownership
@@ -34,7 +34,7 @@ from gateway.iceberg.requirements import TableRequirement
 from gateway.iceberg.updates import TableUpdate
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 
@@ -65,7 +65,7 @@ class TableChange:
         return self.table.metadata_location
 
     @property
-    def lock_order(self) -> tuple[int, str]:
+    def lock_sort_key(self) -> tuple[int, str]:
         """The sort key of the change in a transaction. All transactions lock locations first, then rows in the order of
         ids.
         """
@@ -96,7 +96,7 @@ class TableChange:
         return outcome
 
     async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
-        """Update the pointer. Raises LostRace if the table's version has changed since it was read."""
+        """Update the pointer. Raises CommitConflict if the table's version has changed since it was read."""
         if not await tables.swap(
             connection,
             self.table.id,
@@ -104,15 +104,15 @@ class TableChange:
             metadata_location=written[0],
             metadata=written[1],
         ):
-            raise LostRace
+            raise CommitConflict
         return Applied(id=self.table.id)
 
     async def hold(self, connection: Connection) -> None:
         """Lock the table at the version that was read until the transaction ends, for a commit that changes nothing:
-        its requirements must still hold. Raises LostRace if the version has changed.
+        its requirements must still hold. Raises CommitConflict if the version has changed.
         """
         if not await tables.hold_version(connection, self.table.id, self.table.version):
-            raise LostRace
+            raise CommitConflict
 
     async def reread(self, connection: Connection) -> TableChange:
         """Return the same change on the table's current row. Raises NoSuchTableException if the table was dropped,
@@ -149,7 +149,7 @@ class NewTable:
         return None
 
     @property
-    def lock_order(self) -> tuple[int, str]:
+    def lock_sort_key(self) -> tuple[int, str]:
         """The sort key of the change in a transaction: before all swaps, because locations are locked before rows."""
         return 0, self.location.overlap_key
 
@@ -178,7 +178,7 @@ class NewTable:
     async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
         """Insert the row, or complete the staged one. Raises Clash, LocationAlreadyTaken, NoSuchNamespaceException."""
         try:
-            await namespaces.hold(connection, self.namespace)
+            await namespaces.lock_shared(connection, self.namespace)
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException.of(self.identifier.namespace) from gone
         row = await tables.staged(

@@ -16,7 +16,7 @@ from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.db import tables
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
@@ -37,7 +37,7 @@ attempt.
 _MOST_CONTENDED = 1000
 
 
-class LostRace(Exception):
+class CommitConflict(Exception):
     """Another commit updated the pointer first. Nothing was changed."""
 
 
@@ -50,7 +50,7 @@ class CommitQueue:
     on the comparison of the pointer's version.
     """
 
-    def __init__(self, shared: SharedTurns | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
+    def __init__(self, shared: AdvisoryLocks | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._shared = shared
         self._timeout = timeout_seconds
@@ -92,7 +92,7 @@ class CommitQueue:
         self._contended.update(dict.fromkeys(ids, time.monotonic()))
 
 
-async def retry_lost_races(
+async def retry_conflicts(
     queue: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]
 ) -> Answer:
     """Return the result of the first attempt that loses no race. `attempt` receives True if it has to read the row
@@ -106,7 +106,7 @@ async def retry_lost_races(
         for number in range(_ATTEMPTS):
             try:
                 return await attempt(reread)
-            except LostRace:
+            except CommitConflict:
                 queue._mark_contended(ids)
                 reread = True
                 if not exclusive:
@@ -122,8 +122,8 @@ async def determine_outcome(
 ) -> None:
     """Return if the change of `id` from version `from_version` to the metadata file `written` was committed.
 
-    Raises LostRace if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the database
-    is unavailable, or the object has changed again and keeps no log of its metadata files.
+    Raises CommitConflict if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the
+    database is unavailable, or the object has changed again and keeps no log of its metadata files.
     """
     try:
         async with database.transaction() as connection:
@@ -132,11 +132,11 @@ async def determine_outcome(
     except (DatabaseUnavailable, CommitUnknown):
         raise _unknown_outcome() from unknown
     if now is not None and (now.metadata_location == written or written.encode() in (now.metadata or b"")):
-        permit.trail.settle()
+        permit.pending_audit.settle()
         return
     if now is None or now.version > from_version:
         raise _unknown_outcome() from unknown
-    raise LostRace from unknown
+    raise CommitConflict from unknown
 
 
 def _unknown_outcome() -> CommitStateUnknownException:

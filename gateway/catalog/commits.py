@@ -20,7 +20,7 @@ from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
-from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
+from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
 from gateway.catalog.offloading import offload
@@ -32,7 +32,7 @@ from gateway.catalog.tabular_creation import (
     refuse_taken_location,
 )
 from gateway.db import pending_files, tables
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Document, Documents
 from gateway.db.engine import Database
@@ -63,11 +63,11 @@ class Commits:
         database: Database,
         delivery: TupleDelivery,
         files: MetadataFiles,
-        turns: SharedTurns,
+        locks: AdvisoryLocks,
         documents: Documents,
     ) -> None:
         self._documents = documents
-        self._queue = CommitQueue(turns)
+        self._queue = CommitQueue(locks)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -84,7 +84,7 @@ class Commits:
         identifier = operation.table.identifier
         _require_same_identifier(operation.request, identifier)
         change = TableChange(table=permit.table(operation.table), identifier=identifier, request=operation.request)
-        permit.trail.tell(table_id=str(change.table.id))
+        permit.pending_audit.add_details(table_id=str(change.table.id))
         [done] = await self._commit(permit, [change])
         return done
 
@@ -116,13 +116,15 @@ class Commits:
 
     async def _commit(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
-        permit.trail.tell(updates=",".join(sorted({_kind(update) for updates in requests for update in updates})))
+        permit.pending_audit.add_details(
+            updates=",".join(sorted({_kind(update) for updates in requests for update in updates}))
+        )
 
         async def attempt(must_reread: bool) -> list[CommitTableResponse]:
             return await self._attempt(permit, await self._reread(changes) if must_reread else changes)
 
         ids = [change.table.id for change in changes if isinstance(change, TableChange)]
-        return await retry_lost_races(self._queue, ids, attempt)
+        return await retry_conflicts(self._queue, ids, attempt)
 
     async def _reread(self, changes: Sequence[Change]) -> list[Change]:
         async with self._database.read() as connection:
@@ -162,8 +164,8 @@ class Commits:
 
     async def _current_documents(self, changes: Sequence[Change]) -> dict[UUID, Document]:
         """Return the current documents of the changed tables, by table id. Raises NoSuchTableException for a dropped
-        table, LostRace for one that another commit has changed, and PayloadTooLarge if they have too many bytes for one
-        transaction.
+        table, CommitConflict for one that another commit has changed, and PayloadTooLarge if they have too many bytes
+        for one transaction.
         """
         tables_changed = {each.table.id: each for each in changes if isinstance(each, TableChange)}
         found = await self._documents.read_all([each.table for each in tables_changed.values()])
@@ -172,7 +174,7 @@ class Commits:
             if document is None:
                 raise NoSuchTableException.of(change.identifier)
             if document.metadata_location != change.table.metadata_location:
-                raise LostRace
+                raise CommitConflict
         return found
 
     def _outcome(self, change: Change, now: int, before: Mapping[UUID, Document]) -> CommitOutcome:
@@ -190,7 +192,7 @@ class Commits:
             if changed:
                 await pending_files.hold(connection, [written[0] for _, _, written in changed])
             steps: list[ChangedTable | TableChange] = [*changed, *unchanged]
-            for step in sorted(steps, key=_lock_order):
+            for step in sorted(steps, key=_lock_sort_key):
                 if isinstance(step, TableChange):
                     await step.hold(connection)
                     continue
@@ -202,11 +204,11 @@ class Commits:
             if expired := _expired_files(changed):
                 await pending_files.add(connection, changed[0][0].warehouse.id, expired)
             if created:
-                permit.trail.tell(
+                permit.pending_audit.add_details(
                     table_id=",".join(id for _, id in created),
                     location=",".join(change.location.text for change, _ in created),
                 )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _determine_outcome(
         self, permit: AnyCommit, changed: Sequence[ChangedTable], unknown: CommitUnknown
@@ -289,8 +291,8 @@ def _expired_files(changed: Sequence[ChangedTable]) -> list[str]:
     ]
 
 
-def _lock_order(step: ChangedTable | TableChange) -> tuple[int, str]:
-    return step.lock_order if isinstance(step, TableChange) else step[0].lock_order
+def _lock_sort_key(step: ChangedTable | TableChange) -> tuple[int, str]:
+    return step.lock_sort_key if isinstance(step, TableChange) else step[0].lock_sort_key
 
 
 def _answer(change: Change, written: Written | None, before: Mapping[UUID, Document]) -> CommitTableResponse:

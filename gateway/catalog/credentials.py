@@ -93,8 +93,8 @@ class Credentials:
         """
         if permit.restriction(permit.operation.table) is not None:
             refused = _no_credentials(_LOAD_AGAIN)
-            permit.trail.tell(**dict(refused.audit_details))
-            await permit.trail.commit()
+            permit.pending_audit.add_details(**dict(refused.audit_details))
+            await permit.pending_audit.commit()
             return _require_credentials(refused)
         return _require_credentials(await self.for_load(permit))
 
@@ -109,12 +109,12 @@ class Credentials:
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
         vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
         # The audit record is committed first. If that fails, no credentials are sent.
-        permit.trail.tell(**dict(vended_result.audit_details))
-        await permit.trail.commit()
+        permit.pending_audit.add_details(**dict(vended_result.audit_details))
+        await permit.pending_audit.commit()
         return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
-    def without_keys(warehouse: ResolvedWarehouse) -> VendResult:
+    def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:
         """Return the region and endpoint of the store, for a client that has its own keys."""
         return _location_only(stored_profile(warehouse.profile), "the client manages its own credentials")
 
@@ -145,7 +145,7 @@ class Credentials:
         try:
             refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
             vended_result = await self._vend(vend, warehouse, location, level, refresh)
-            await vend.trail.also(**dict(vended_result.audit_details))
+            await vend.pending_audit.also(**dict(vended_result.audit_details))
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
@@ -160,8 +160,8 @@ class Credentials:
         location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
         vended_result = await self._vend(permit, row.warehouse, location, level, refresh)
-        permit.trail.tell(**dict(vended_result.audit_details))
-        await permit.trail.commit()
+        permit.pending_audit.add_details(**dict(vended_result.audit_details))
+        await permit.pending_audit.commit()
         return (
             vended_result
             if vended_result.credentials
@@ -202,7 +202,7 @@ class Credentials:
                 seconds=seconds,
                 session=SessionIdentity(
                     principal=permit.actor.id,
-                    role=permit.actor.guise or None,
+                    role=permit.actor.acting_as or None,
                     context=permit.actor.groups_digest + permit.obligations.fingerprint.hex(),
                 ),
                 just_before=still_allowed,
@@ -240,7 +240,7 @@ class Credentials:
             bounds.append(limit)
         now = resolution.now
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
-        expiry = await self._door.held_until(permit, latest, standing_on=resolution)
+        expiry = await self._door.first_expiry(permit, latest, last_resolution=resolution)
         if expiry is not None:
             # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
             # the store's minimum lifetime nothing can be shared.

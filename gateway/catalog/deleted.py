@@ -56,15 +56,17 @@ class DeletedTables:
         ids = [row.id for row in found.values()]
         try:
             async with self._database.change(permit) as connection:
-                await namespaces.hold(connection, *{row.namespace.id: row.namespace for row in found.values()}.values())
-                held = {row.id: row for row in await deleted.hold(connection, ids)}
+                await namespaces.lock_shared(
+                    connection, *{row.namespace.id: row.namespace for row in found.values()}.values()
+                )
+                held = {row.id: row for row in await deleted.lock_rows(connection, ids)}
                 for ref, row in found.items():
                     if row.id not in held:
                         raise not_found(ref)
                 dropped = [row.id for row in held.values() if row.deleted_at is not None]
                 await _refuse_taken_names(connection, dropped)
-                await deleted.bring_back(connection, dropped)
-                permit.trail.tell(brought_back=" ".join(str(id) for id in dropped))
+                await deleted.restore(connection, dropped)
+                permit.pending_audit.add_details(brought_back=" ".join(str(id) for id in dropped))
         except namespaces.NamespaceGone as gone:
             raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
         except tables.Clash as clash:
@@ -72,5 +74,5 @@ class DeletedTables:
 
 
 async def _refuse_taken_names(connection: Connection, ids: list[UUID]) -> None:
-    for row in await deleted.names_taken(connection, ids):
+    for row in await deleted.taken_names(connection, ids):
         raise AlreadyExistsException(f"The name {row.name} of {row.kind} {row.id} is another {row.taken_by}'s by now")

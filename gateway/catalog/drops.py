@@ -15,7 +15,7 @@ from gateway.catalog.metadata_files import own_files
 from gateway.db import deleted, namespaces, tables, tasks
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.db.tasks import Queue
 from gateway.iceberg.errors import (
     CatalogError,
@@ -57,7 +57,7 @@ async def drop_tabular(
     running.
     """
     # A rename, or a move of the namespace, may have removed the object from the namespace of the decision.
-    namespace_held = await namespaces.held(connection, dropped.namespace)
+    namespace_held = await namespaces.lock_if_unmoved(connection, dropped.namespace)
     now = await tables.hold_for_drop(connection, dropped.id) if namespace_held else None
     if now is None or now.namespace_id != dropped.namespace.id:
         raise _not_found(dropped, identifier)
@@ -81,9 +81,9 @@ async def drop_tabular(
         if task is None:
             # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
             raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
-        permit.trail.tell(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
+        permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return []
-    await deleted.leave_files(
+    await deleted.dispose_files(
         connection,
         dropped.id,
         payload,
@@ -94,8 +94,8 @@ async def drop_tabular(
     )
     await tables.drop(connection, dropped.id, by=permit.actor.id)
     if files is Files.PURGE:
-        permit.trail.tell(purge="scheduled", location=now.location)
-    return await record_gone(
+        permit.pending_audit.add_details(purge="scheduled", location=now.location)
+    return await record_deleted(
         connection,
         dropped.key,
         dropped.namespace.key,

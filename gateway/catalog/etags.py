@@ -115,7 +115,7 @@ def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_locat
         snapshots=SnapshotsMode.ALL,
         delegation="",
         principal=permit.actor.id,
-        role=permit.actor.guise,
+        role=permit.actor.acting_as,
         access=COMMITTED,
         profile="",
         obligations=permit.obligations.fingerprint,

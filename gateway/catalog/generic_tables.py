@@ -44,10 +44,10 @@ from gateway.iceberg.generic_tables import (
     GenericTableIdentifier,
     ListGenericTablesResponse,
     LoadGenericTableResult,
+    load_answer,
     new_document,
     owns_its_files,
     read_document,
-    told,
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.properties import GC_ENABLED, flag
@@ -107,7 +107,7 @@ class GenericTables(TableCollection):
             refuse_chosen_location(profile, location)
             adopted = await self._holds_files(permit, namespace, location)
         document = new_document(request, self._files.limits, adopted=adopted)
-        permit.trail.tell(generic_table_id=str(id), location=location.text)
+        permit.pending_audit.add_details(generic_table_id=str(id), location=location.text)
         await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
         vended_result = await self._credentials.for_creation(permit, vend, location.text)
         return _answer(identifier, request.format, location.text, document, vended_result)
@@ -122,7 +122,7 @@ class GenericTables(TableCollection):
         if vend is not None:
             vended_result = await self._credentials.for_generic_table(vend)
         elif permit.holds(Can.READ_DATA, ref):
-            vended_result = self._credentials.without_keys(row.warehouse)
+            vended_result = self._credentials.without_credentials(row.warehouse)
         else:
             vended_result = VendResult({})
         return _answer(ref.identifier, row.format, row.location, document, vended_result)
@@ -145,7 +145,7 @@ class GenericTables(TableCollection):
             pending = await drop_tabular(
                 connection, permit, row, operation.table.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _document(
         self, permit: Permit[LoadGenericTable] | Permit[DropGenericTable], row: ResolvedGenericTable
@@ -211,14 +211,14 @@ class GenericTables(TableCollection):
                 format=permit.operation.request.format,
             )
             pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
 
 def _name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     if kind == _KIND:
         return AlreadyExistsException(f"Generic table already exists: {identifier.dotted}")
     if kind == "table":
-        return AlreadyExistsException.table_where_view_wanted(identifier)
+        return AlreadyExistsException.table_instead_of_view(identifier)
     return name_taken_error(kind, identifier)
 
 
@@ -226,7 +226,7 @@ def _answer(
     identifier: TableIdentifier, format: str, location: str, document: bytes, vended_result: VendResult
 ) -> LoadGenericTableResult:
     return LoadGenericTableResult(
-        table=told(identifier, format, location, read_document(document)),
+        table=load_answer(identifier, format, location, read_document(document)),
         config=vended_result.config,
         storage_credentials=vended_result.credentials,
     )

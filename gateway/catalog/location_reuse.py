@@ -91,7 +91,7 @@ async def take_location(
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     await _refuse_folder_of_namespace(connection, permit, location)
-    await retired_locations.taken_in(connection, location.text, location.overlap_key)
+    await retired_locations.remove_reused(connection, location.text, location.overlap_key)
     return claim.owner
 
 
@@ -105,16 +105,16 @@ async def _recorded_claim(
 ) -> Claim | None:
     """Return the claim by the catalog's records, or None if the file is in no location that the caller owned."""
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
-    place = await retired_locations.last_place(connection, above, user=permit.actor.id, replaced=replaced)
+    last_location = await retired_locations.last_location(connection, above, user=permit.actor.id, replaced=replaced)
     warehouse_id = permit.operation.namespace.warehouse_id
-    if place is None or place.warehouse_id != warehouse_id or not place.files_remain:
+    if last_location is None or last_location.warehouse_id != warehouse_id or not last_location.files_remain:
         return None
-    location = parse_location(place.location)
+    location = parse_location(last_location.location)
     # Credential policies use the exact text of the location, not the case-folded one.
     if not location.contains(file, strict=True):
         return None
-    holders = [each for each in _principals_of(permit) if place.known or each.type is PrincipalType.ROLE]
-    owner = next((each for each in holders if _name(each) in place.owners), None)
+    holders = [each for each in _principals_of(permit) if last_location.known or each.type is PrincipalType.ROLE]
+    owner = next((each for each in holders if _name(each) in last_location.owners), None)
     if owner is None:
         return None
     around = [each.overlap_key for each in location.ancestors()]

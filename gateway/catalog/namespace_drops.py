@@ -11,7 +11,7 @@ from gateway.db import namespace_drop, namespaces
 from gateway.db.engine import Connection
 from gateway.db.namespace_drop import Tree
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.db.rows import AnyRow
 from gateway.iceberg.errors import (
     ChildNamespaceProtected,
@@ -32,7 +32,7 @@ async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> l
     NamespaceHasRunningTabularExpirations if the namespace contains soft-deleted tables or views.
     """
     row = permit.namespace(permit.operation.namespace)
-    inside = await namespaces.look_inside(connection, row)
+    inside = await namespaces.lock_and_find_obstacle(connection, row)
     if inside is None:
         raise NoSuchNamespaceException.of(row.namespace)
     if inside.protected and not permit.operation.force:
@@ -42,7 +42,7 @@ async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> l
     if inside.kept:
         raise _waiting(row.namespace)
     await namespaces.drop_empty(connection, row.id)
-    return await record_gone(
+    return await record_deleted(
         connection,
         row.key,
         parent_of(row),
@@ -68,13 +68,15 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         _refuse_protected(tree)
         if any(each.deleted_at is not None for each in tree.tabulars):
             raise _waiting(row.namespace)
-        if any(each.staged_by is None for each in tree.tabulars) and await namespaces.keeps_dropped(connection, row):
+        if any(each.staged_by is None for each in tree.tabulars) and await namespaces.has_soft_deletion(
+            connection, row
+        ):
             raise NamespaceNotEmptyException(
                 f"Namespace {row.namespace.dotted} is not empty, and its warehouse keeps what is dropped, so that it "
                 "can come back: drop its tables and views first, or say force=true to lose them for good"
             )
     purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
-    permit.trail.tell(
+    permit.pending_audit.add_details(
         namespaces=" ".join(str(each.id) for each in tree.namespaces),
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
         purged=str(len(purged)),

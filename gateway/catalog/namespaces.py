@@ -9,7 +9,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.authz_errors import not_found
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.namespaces import (
     CreateNamespace,
     DropNamespace,
@@ -105,7 +105,7 @@ class Namespaces:
         id = uuid7()
         ancestors = () if parent is None else (*parent.ancestors, parent.id)
         above = path_above(warehouse.project_id, str(warehouse.id), [str(a) for a in ancestors])
-        permit.trail.tell(namespace_id=str(id))
+        permit.pending_audit.add_details(namespace_id=str(id))
         async with self._database.change(permit) as connection:
             try:
                 created = await namespaces.create(
@@ -130,7 +130,7 @@ class Namespaces:
                 above=above,
                 warehouse_id=warehouse.id,
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
 
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
@@ -157,7 +157,7 @@ class Namespaces:
                 return await drop_empty(connection, permit)
 
         pending = await retry_serialization(attempt)
-        await self._delivery.deliver_or_leave(_deliver_first(pending))
+        await self._delivery.deliver_or_defer(_deliver_first(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
         """Set and remove properties. A key in both lists is an error of status 422 (REST specification). The location
@@ -175,7 +175,7 @@ class Namespaces:
             if updates.get("location", current["location"]) != current["location"]:
                 raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")
             removed = [key for key in removals if key in current]
-            permit.trail.tell(removed=msgspec.json.encode(removed).decode())
+            permit.pending_audit.add_details(removed=msgspec.json.encode(removed).decode())
             remaining = {key: value for key, value in current.items() if key not in removals}
             properties = {**remaining, **updates}
             self._refuse_large(properties, current)
@@ -183,14 +183,14 @@ class Namespaces:
         return _updated(updates, removals, removed)
 
     async def repeat_update(
-        self, permit: Permit[UpdateNamespaceProperties], remembered: Remembered
+        self, permit: Permit[UpdateNamespaceProperties], recorded_success: RecordedSuccess
     ) -> UpdateNamespacePropertiesResponse:
         """Return the answer of an earlier update, from the request and its idempotency record."""
         request = permit.operation.request
         updates = {key: value for key, value in (request.updates or {}).items() if key not in _SYNTHETIC}
-        removed = msgspec.json.decode(remembered.detail["removed"], type=list[str])
-        permit.trail.tell(repeated="true")
-        await permit.trail.commit()
+        removed = msgspec.json.decode(recorded_success.detail["removed"], type=list[str])
+        permit.pending_audit.add_details(repeated="true")
+        await permit.pending_audit.commit()
         return _updated(updates, dict.fromkeys(request.removals or ()), removed)
 
     def _refuse_large(self, properties: Mapping[str, str], before: Mapping[str, str]) -> None:

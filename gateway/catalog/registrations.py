@@ -35,7 +35,7 @@ from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.iceberg.applying.structure import check_format_version
 from gateway.iceberg.errors import (
     CommitFailedException,
@@ -108,7 +108,7 @@ class Registrations:
             new = await self._insert(
                 connection, permit, namespace, identifier, UUID(found.uuid), location, written, owner
             )
-        await self._delivery.deliver_or_leave([*gone, *new])
+        await self._delivery.deliver_or_defer([*gone, *new])
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
 
     async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
@@ -131,7 +131,7 @@ class Registrations:
         location = parse_location(found.location)
         claim.require_same(location)
         id = uuid7()
-        permit.trail.tell(view_id=str(id), location=location.text)
+        permit.pending_audit.add_details(view_id=str(id), location=location.text)
         written = (file.text, found.document)
 
         async def take(connection: Connection) -> Principal:
@@ -149,7 +149,7 @@ class Registrations:
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
         async with self._database.change(permit) as connection:
-            namespace_held = await namespaces.held(connection, table.namespace)
+            namespace_held = await namespaces.lock_if_unmoved(connection, table.namespace)
             now = await tables.lock(connection, table.id) if namespace_held else None
             if now is None or not _is_unmoved(now.namespace_id, now.name_key, table):
                 raise NoSuchTableException.of(permit.operation.table.identifier)
@@ -159,7 +159,7 @@ class Registrations:
             pending = await self._remove(connection, table, permit.actor)
         if last is None:
             raise NoSuchTableException.of(permit.operation.table.identifier)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
 
     async def _read_validated(
@@ -228,7 +228,7 @@ class Registrations:
     async def _remove(self, connection: Connection, table: ResolvedTable, actor: Actor) -> list[Pending]:
         await tables.drop(connection, table.id, by=actor.id)
         namespace = table.namespace
-        return await record_gone(
+        return await record_deleted(
             connection,
             table.key,
             namespace.key,
@@ -249,7 +249,7 @@ class Registrations:
         owner: Principal,
     ) -> list[Pending]:
         id = uuid7()
-        permit.trail.tell(table_id=str(id), location=location.text)
+        permit.pending_audit.add_details(table_id=str(id), location=location.text)
         await tables.create(
             connection,
             id=id,

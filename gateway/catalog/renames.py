@@ -87,7 +87,9 @@ class Renames:
         if to.id != moved.namespace.id:
             # From now on the permanent rights of the new namespace apply to the object.
             await self._door.require_endless(permit, Can.MOVE, permit.operation.source)
-        permit.trail.tell(**{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted})
+        permit.pending_audit.add_details(
+            **{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted}
+        )
         try:
             async with self._database.change(permit) as connection:
                 steps = await self._record(connection, moved, source, to, destination)
@@ -109,7 +111,7 @@ class Renames:
         to: ResolvedNamespace,
         destination: TableIdentifier,
     ) -> Steps:
-        await namespaces.hold(connection, moved.namespace, to)
+        await namespaces.lock_shared(connection, moved.namespace, to)
         now = await tables.lock(connection, moved.id)
         if now is None or (now.namespace_id, now.name_key) != (moved.namespace.id, fold(moved.identifier.name)):
             raise _not_found(moved, source)

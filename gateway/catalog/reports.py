@@ -23,7 +23,7 @@ class Reports:
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    async def keep(self, permit: Permit[ReportMetrics]) -> None:
+    async def store(self, permit: Permit[ReportMetrics]) -> None:
         """Store the report as a row. Raises PayloadTooLarge."""
         operation = permit.operation
         table = permit.table(operation.table)

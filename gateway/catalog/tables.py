@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.authz_errors import unavailable
 from gateway.access.column_restrictions import restriction_under
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
@@ -45,10 +45,10 @@ from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
-from gateway.obligations.application import told_with_load
+from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.kinds import ReadableColumns
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 #: The time after which a staged table is deleted if no commit has completed it.
@@ -86,7 +86,7 @@ class Tables(TableCollection):
             async with self._database.read() as connection:
                 await refuse_taken_location(connection, location)
             await self._files.require_empty(warehouse, location)
-        permit.trail.tell(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
+        permit.pending_audit.add_details(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
             vended_result = await self._credentials.for_creation(permit, vend, location.text)
@@ -117,8 +117,8 @@ class Tables(TableCollection):
         now = permit.resolution.now
         confirmed = representation.confirmed(permit.operation.options.known, now)
         if confirmed is not None:
-            permit.trail.tell(confirmed="not modified")
-            permit.trail.keep_as_read()
+            permit.pending_audit.add_details(confirmed="not modified")
+            permit.pending_audit.keep_as_read()
             return Tagged(confirmed, None)
         document = await self._document(permit)
         representation = replace(representation, metadata_location=document.metadata_location)
@@ -128,14 +128,14 @@ class Tables(TableCollection):
         if vend is not None:
             vended_result = await self._credentials.for_load(vend)
         elif may_read_data(permit):
-            vended_result = self._credentials.without_keys(table.warehouse)
+            vended_result = self._credentials.without_credentials(table.warehouse)
         else:
             vended_result = VendResult({})
         text = document.text
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
             text = await offload(lambda: referenced_document(document.text), size=len(text))
         body = answer(document.metadata_location, text, vended_result)
-        restrictions = told_with_load(permit.obligations, str(table.id))
+        restrictions = restrictions_for_load(permit.obligations, str(table.id))
         if restrictions:
             body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restrictions))
         return Tagged(representation.tag(now, vended_result.expires_at), body)
@@ -151,29 +151,32 @@ class Tables(TableCollection):
             raise permit.operation.hidden(permit.operation.table)
         return document
 
-    async def restage(
-        self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, remembered: Remembered
+    async def load_staged(
+        self,
+        permit: Permit[CreateTable],
+        vend: Permit[VendCreationCredentials] | None,
+        recorded_success: RecordedSuccess,
     ) -> Tagged:
         """Return the answer for a table that the caller staged earlier, with the same location and UUID.
 
-        `remembered` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
+        `recorded_success` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
         meanwhile, and NoSuchTableException if its staged row is gone.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        location = parse_location(remembered.detail["location"])
+        location = parse_location(recorded_success.detail["location"])
         async with self._database.read() as connection:
             row = await tables.find_staged(
-                connection, UUID(remembered.detail["table_id"]), location_key=location.overlap_key
+                connection, UUID(recorded_success.detail["table_id"]), location_key=location.overlap_key
             )
         if row is None:
             async with self._database.read() as connection:
                 await refuse_taken_name(connection, namespace, identifier)
             raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
         metadata = self._first_metadata(permit, row.id, location)
-        permit.trail.tell(table_id=str(row.id), location=location.text, repeated="true")
-        await permit.trail.commit()
+        permit.pending_audit.add_details(table_id=str(row.id), location=location.text, repeated="true")
+        await permit.pending_audit.commit()
         vended_result = await self._credentials.for_creation(permit, vend, location.text)
         return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
 
@@ -193,7 +196,7 @@ class Tables(TableCollection):
             pending = await drop_tabular(
                 connection, permit, table, operation.table.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
         """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""
@@ -253,7 +256,7 @@ class Tables(TableCollection):
                     payload={},
                     in_seconds=STAGED_SECONDS,
                 )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
 
 def owns_its_files(document: bytes) -> bool:

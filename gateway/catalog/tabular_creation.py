@@ -86,7 +86,7 @@ async def creation_transaction(
     """
     try:
         async with database.change(permit) as connection:
-            await namespaces.hold(connection, namespace)
+            await namespaces.lock_shared(connection, namespace)
             yield connection
     except namespaces.NamespaceGone as gone:
         raise NoSuchNamespaceException.of(identifier.namespace) from gone
@@ -156,7 +156,7 @@ async def claim_location(connection: Connection, location: Location, *, explicit
     await refuse_taken_location(connection, location)
     if explicit:
         # The caller found the location empty or adopts its files, so the claims of earlier owners end.
-        await retired_locations.taken_in(connection, location.text, location.overlap_key)
+        await retired_locations.remove_reused(connection, location.text, location.overlap_key)
 
 
 async def refuse_taken_location(

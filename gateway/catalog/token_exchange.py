@@ -14,9 +14,9 @@ from gateway.access.relations import Can
 from gateway.db import delegations
 from gateway.db.engine import Database
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
-from gateway.identity.delegated import DelegatedTokens, IssuedToken, TooMuchToCarry
+from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
 
-_PLACES: Final = 100
+_MAX_SCOPES: Final = 100
 
 
 class NotAnEngine(ForbiddenException):
@@ -43,8 +43,8 @@ class TokenExchange:
         subject = permit.operation.subject
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:
-            places = await delegations.places(connection, holders, limit=_PLACES)
-        if not any(await self._door.visible(permit, Can.DELEGATE, places)):
+            scopes = await delegations.scopes_of_engine(connection, holders, limit=_MAX_SCOPES)
+        if not any(await self._door.visible(permit, Can.DELEGATE, scopes)):
             raise NotAnEngine(f"{permit.actor.id} holds delegate nowhere, and so can act for nobody")
         try:
             issued = await self._tokens.issue(
@@ -55,16 +55,16 @@ class TokenExchange:
                 not_after=subject.not_after,
                 subject_proven=permit.operation.proven,
             )
-        except TooMuchToCarry:
+        except TokenTooLarge:
             raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None
         if issued.seconds == 0:
             raise UnfitSubject("the subject token has expired")
         ends = datetime.now(UTC).timestamp() + issued.seconds
-        permit.trail.tell(
+        permit.pending_audit.add_details(
             subject=subject.user_id,
             proven="yes" if permit.operation.proven else "no",
             token_id=issued.token_id,
             expires_at=datetime.fromtimestamp(ends, UTC).isoformat(timespec="seconds"),
         )
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         return issued

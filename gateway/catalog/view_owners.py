@@ -44,8 +44,8 @@ class ViewOwners:
         """
         if self.protected:
             redefined = before is None or before.current_version != after.current_version
-            had = {} if before is None else before.properties
-            require_owner_kept(caller, self.protected, had, after.properties, redefined=redefined)
+            old_owners = {} if before is None else before.properties
+            require_owner_kept(caller, self.protected, old_owners, after.properties, redefined=redefined)
         if not is_the_engine(caller):
             self.require_own(caller, after, before)
 
@@ -88,16 +88,16 @@ def require_owner_kept(
     trusted engine may make any change. A user through one may become the owner, or remove the owner. The owner may
     change the definition. No other caller may do either.
     """
-    had, has = owners_in(before, protected), owners_in(after, protected)
+    old_owners, new_owners = owners_in(before, protected), owners_in(after, protected)
     own_name = actor.id.partition("~")[2]
-    for name in had.keys() | has.keys():
+    for name in old_owners.keys() | new_owners.keys():
         through_engine = name.casefold() in actor.owner_properties
         if through_engine and is_the_engine(actor):
             continue
-        unchanged = had.get(name) == has.get(name)
-        if unchanged and (not redefined or has[name] == own_name):
+        unchanged = old_owners.get(name) == new_owners.get(name)
+        if unchanged and (not redefined or new_owners[name] == own_name):
             continue
-        if through_engine and not unchanged and has.get(name, own_name) == own_name:
+        if through_engine and not unchanged and new_owners.get(name, own_name) == own_name:
             continue
         raise ProtectedPropertyModification(
             f"{name} says with whose rights the view is read: only a trusted engine may set it, to the user it acts "

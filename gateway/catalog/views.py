@@ -19,7 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
+from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
@@ -37,7 +37,7 @@ from gateway.catalog.tabular_creation import (
 )
 from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired_locations, tables, views
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
@@ -55,7 +55,7 @@ from gateway.iceberg.locations import location_properties
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
-from gateway.scope.places import require_inside
+from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
 
 
@@ -68,7 +68,7 @@ class Views:
         database: Database,
         delivery: TupleDelivery,
         files: MetadataFiles,
-        turns: SharedTurns,
+        locks: AdvisoryLocks,
         lists: Lists,
         owners: ViewOwners,
         documents: Documents,
@@ -76,7 +76,7 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._queue = CommitQueue(turns)
+        self._queue = CommitQueue(locks)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -108,7 +108,7 @@ class Views:
         if request.location is not None:
             refuse_chosen_location(profile, location)
             await self._refuse_taken_location_and_empty(namespace, location)
-        permit.trail.tell(view_id=str(id), location=location.text)
+        permit.pending_audit.add_details(view_id=str(id), location=location.text)
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
 
             async def take(connection: Connection) -> None:
@@ -141,12 +141,12 @@ class Views:
         operation = permit.operation
         _require_same_identifier(operation.request, operation.view.identifier)
         first = permit.view(operation.view)
-        permit.trail.tell(view_id=str(first.id))
+        permit.pending_audit.add_details(view_id=str(first.id))
 
         async def attempt(must_reread: bool) -> LoadViewResult:
             return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
 
-        return await retry_lost_races(self._queue, [first.id], attempt)
+        return await retry_conflicts(self._queue, [first.id], attempt)
 
     async def drop(self, permit: Permit[DropView]) -> None:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
@@ -162,7 +162,7 @@ class Views:
             pending = await drop_tabular(
                 connection, permit, view, operation.view.identifier, files=files, force=operation.force
             )
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def insert(
         self,
@@ -197,7 +197,7 @@ class Views:
                 staged_by=None,
             )
             pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
     async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
         request = permit.operation.request
@@ -205,7 +205,7 @@ class Views:
         if document is None:
             raise NoSuchViewException.of(permit.operation.view.identifier)
         if document.metadata_location != view.metadata_location:
-            raise LostRace
+            raise CommitConflict
 
         def applied() -> ViewCommitOutcome:
             before = decode_stored_view_metadata(document.text)
@@ -238,7 +238,7 @@ class Views:
         async with self._database.change(permit) as connection:
             await pending_files.hold(connection, [written[0]])
             if location.text != view.location:
-                permit.trail.tell(location=location.text)
+                permit.pending_audit.add_details(location=location.text)
                 await claim_location(connection, location, explicit=True)
             if not await views.swap(
                 connection,
@@ -249,7 +249,7 @@ class Views:
                 metadata_location=written[0],
                 metadata=written[1],
             ):
-                raise LostRace
+                raise CommitConflict
             await _record_for_cleanup(connection, view)
             if location.text != view.location:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)
@@ -295,7 +295,7 @@ def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExis
     if kind == "view":
         return AlreadyExistsException.view(identifier)
     if kind == "table":
-        return AlreadyExistsException.table_where_view_wanted(identifier)
+        return AlreadyExistsException.table_instead_of_view(identifier)
     return name_taken_error(kind, identifier)
 
 

@@ -73,7 +73,7 @@ async def require_our_database(settings: Settings) -> None:
     from gateway.db.engine import Database
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.secrets import Sealer, SecretUnreadable
-    from gateway.db.servers import RestoredDatabase, require_home
+    from gateway.db.servers import RestoredDatabase, require_same_database
     from gateway.settings.postgres_url import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
@@ -87,7 +87,7 @@ async def require_our_database(settings: Settings) -> None:
         await require_current_schema(url, tls=tls)
         await StorageCredentials(database, sealer).require_right_key()
         async with database.read() as connection:
-            await require_home(connection)
+            await require_same_database(connection)
     except (RestoredDatabase, SchemaMismatch, SecretUnreadable) as refused:
         raise click.ClickException(f"cannot serve: {refused}") from None
     except DatabaseUnavailable:

@@ -16,8 +16,8 @@ from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.identity.device import DeviceCode, DeviceLogin
-    from gateway.identity.kept_tokens import KeptLogin, Keyring
     from gateway.identity.oauth_client import Tokens
+    from gateway.identity.token_storage import Keyring, StoredLogin
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -53,10 +53,10 @@ def login(issuer: str | None, client_id: str | None) -> None:
             click.echo(f"or open {code.verification_uri_complete}")
 
     tokens = _at(issuer, client_id, scope, lambda flow: flow.run(show))
-    login = _kept_login(issuer, client_id)
+    login = _stored_login(issuer, client_id)
     # Without the lock, a running renewal of an older login would replace this one.
-    with _told(), login.turn(seconds=_WAIT):
-        login.keep(tokens)
+    with _exit_on_token_errors(), login.locked(seconds=_WAIT):
+        login.store(tokens)
     click.echo("You are logged in; `lakegate token` prints your token for clients.")
 
 
@@ -65,8 +65,8 @@ def login(issuer: str | None, client_id: str | None) -> None:
 def logout(issuer: str | None, client_id: str | None) -> None:
     """Delete the stored tokens of the login. They stay valid until they expire: the provider does not revoke them."""
     issuer, client_id, _ = _provider(issuer, client_id)
-    login = _kept_login(issuer, client_id)
-    with _told(), login.turn(seconds=_WAIT):
+    login = _stored_login(issuer, client_id)
+    with _exit_on_token_errors(), login.locked(seconds=_WAIT):
         gone = login.forget()
     click.echo("You are logged out." if gone else "You were not logged in.")
 
@@ -76,21 +76,21 @@ def logout(issuer: str | None, client_id: str | None) -> None:
 def token(issuer: str | None, client_id: str | None) -> None:
     """Print only the token of the login. A token that expires soon is renewed first."""
     issuer, client_id, scope = _provider(issuer, client_id)
-    login = _kept_login(issuer, client_id)
-    with _told():
+    login = _stored_login(issuer, client_id)
+    with _exit_on_token_errors():
         tokens = _tokens_of(login)
         if _ends(tokens):
-            with login.turn(seconds=_WAIT):
+            with login.locked(seconds=_WAIT):
                 # The previous holder of the lock has probably renewed the tokens, and its refresh token is used up.
                 tokens = _tokens_of(login)
                 if _ends(tokens):
                     tokens = _renewed(tokens, issuer, client_id, scope)
-                    login.keep(tokens)
+                    login.store(tokens)
     click.echo(tokens.access_token)
 
 
-def _tokens_of(login: KeptLogin) -> Tokens:
-    tokens = login.kept()
+def _tokens_of(login: StoredLogin) -> Tokens:
+    tokens = login.stored()
     if tokens is None:
         raise click.ClickException("you are not logged in; `lakegate login` does it")
     return tokens
@@ -116,14 +116,14 @@ def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]
     return issuer, client_id, settings.ui.openid_scope
 
 
-def _kept_login(issuer: str, client_id: str) -> KeptLogin:
-    from gateway.identity.kept_tokens import KeptLogin
+def _stored_login(issuer: str, client_id: str) -> StoredLogin:
+    from gateway.identity.token_storage import StoredLogin
     from gateway.settings import state_directory
 
-    return KeptLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), tell=_say)
+    return StoredLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), warn=_print_code)
 
 
-def _say(sentence: str) -> None:
+def _print_code(sentence: str) -> None:
     """Print to standard error; standard output contains only the token."""
     click.echo(sentence, err=True)
 
@@ -142,21 +142,21 @@ def _keyring() -> Keyring | None:
         # A backend queries the system for its priority, and can raise any error.
         return backend if backend.priority >= 1 else None
     except Exception as error:
-        _say(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
+        _print_code(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
         return None
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _exit_on_token_errors() -> Iterator[None]:
     """Context manager. End the command with a message if the tokens cannot be read or stored."""
-    from gateway.identity.file_lock import StillBusy
-    from gateway.identity.kept_tokens import KeyringRefused
+    from gateway.identity.file_lock import LockTimeout
+    from gateway.identity.token_storage import KeyringError
 
     try:
         yield
-    except KeyringRefused as refused:
+    except KeyringError as refused:
         raise click.ClickException(f"{refused}, and your login may be in it; unlock it, or log in again") from None
-    except StillBusy:
+    except LockTimeout:
         raise click.ClickException(
             f"another lakegate command has been at this login for {_WAIT:.0f} seconds; try again when it has ended"
         ) from None
@@ -168,11 +168,11 @@ def _at(
     issuer: str,
     client_id: str,
     scope: str,
-    ask: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]],
+    login_flow: Callable[[DeviceLogin], Coroutine[Any, Any, Answer]],
     *,
     seconds: float | None = None,
 ) -> Answer:
-    """Return the result of `ask`, which calls the provider.
+    """Return the result of `login_flow`, which calls the provider.
 
     An error, or no result within `seconds`, ends the command.
     """
@@ -184,7 +184,7 @@ def _at(
             asyncio.timeout(seconds),
             OAuthClient(client_id, tls=trust().context) as oauth,
         ):
-            return await ask(DeviceLogin(oauth, issuer=issuer, scope=scope))
+            return await login_flow(DeviceLogin(oauth, issuer=issuer, scope=scope))
 
     try:
         return asyncio.run(run())

@@ -72,10 +72,12 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
         async with opened_models(settings_for()) as models:
             chosen = await models.chosen(target)
             compared = await models.compare(chosen, limit=newest)
-            for what, changes in (("may now", compared.gained), ("may no longer", compared.lost)):
+            for heading, changes in (("may now", compared.allowed_after), ("may no longer", compared.denied_after)):
                 for change in changes:
-                    click.echo(f"{what}: {change}")
-            click.echo(f"{compared.checked} questions: {len(compared.gained)} gained, {len(compared.lost)} lost")
+                    click.echo(f"{heading}: {change}")
+            click.echo(
+                f"{compared.checked} questions: {len(compared.allowed_after)} gained, {len(compared.denied_after)} lost"
+            )
             if dry_run:
                 return f"{chosen} does not serve: this was a dry run"
             return f"{await models.migrate(by=by or operator(), target=chosen)} serves"
@@ -109,10 +111,13 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
         acquire_timeout=settings.pg_acquire_timeout,
         tls=postgres_tls(settings),
     )
-    whom = trust()
+    trust_store = trust()
     key = at.api_key.reveal() if at.api_key else None
     try:
-        yield Models(database, OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, whom.context, whom.bundle))
+        yield Models(
+            database,
+            OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, trust_store.context, trust_store.bundle),
+        )
     finally:
         await database.close()
 

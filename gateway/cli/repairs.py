@@ -45,12 +45,12 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
 
-    def tell(finding: Finding) -> None:
+    def report(finding: Finding) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")
 
     try:
         compared = asyncio.run(
-            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, tell=tell, restored=restored)
+            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, report=report, restored=restored)
         )
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
@@ -104,7 +104,7 @@ def withdraw_signing_keys(yes: bool) -> None:
         raise click.UsageError("every token that engines hold for their users ends; say --yes to let it be so")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
-        ended = asyncio.run(app.withdraw_signing_keys(settings_for(Settings.write_url)))
+        ended = asyncio.run(app.revoke_own_signing_keys(settings_for(Settings.write_url)))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"signing keys that ended: {ended}")
@@ -125,8 +125,8 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     if user_id is not None:
         _require_user(user_id)
     if not yes:
-        who = "whoever bootstraps next" if user_id is None else user_id
-        raise click.UsageError(f"{who} administers the server then; confirm with --yes")
+        claimant = "whoever bootstraps next" if user_id is None else user_id
+        raise click.UsageError(f"{claimant} administers the server then; confirm with --yes")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))
@@ -142,12 +142,12 @@ def _require_user(user_id: str) -> None:
     """Raise click.UsageError if this is no user id. Such an id would let no user bootstrap the server."""
     import msgspec
 
-    from gateway.access.tuples import require_fitting
+    from gateway.access.tuples import require_valid_in_tuples
     from gateway.iceberg.errors import CatalogError
 
     provider, tilde, subject = user_id.partition("~")
     try:
-        require_fitting(user_id)
+        require_valid_in_tuples(user_id)
     except (CatalogError, msgspec.ValidationError) as unfit:
         raise click.UsageError(str(unfit)) from None
     if not (provider and tilde and subject):

@@ -14,18 +14,20 @@ from sqlalchemy import and_, bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
-from gateway.access.resolved import Whereabouts
+from gateway.access.resolved import AbsentLocation
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace
 
 
-def says_where(ref: refs.Ref) -> bool:
+def names_its_path(ref: refs.Ref) -> bool:
     """Return True for a reference by name. Such a reference contains the path of its object."""
     return isinstance(ref, refs.NamespaceRef) or (isinstance(ref, refs.TabularRef) and ref.named)
 
 
-async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> dict[refs.Ref, Whereabouts]:
+async def read_absent_locations(
+    connection: AsyncConnection, some: Sequence[refs.Ref]
+) -> dict[refs.Ref, AbsentLocation]:
     """Return the warehouse and the deepest existing namespace in which each object would be.
 
     All references are by name; one statement reads all paths. A reference to a warehouse that does not exist is left
@@ -37,12 +39,12 @@ async def read_places(connection: AsyncConnection, some: Sequence[refs.Ref]) -> 
     rows = (await connection.execute(_PLACES, {"ids": ids, "keys": keys})).all()
     projects = {row.id: row.project_id for row in rows}
     found = {(row.id, row.path_key): (*row.ancestors, row.namespace_id) for row in rows if row.path_key is not None}
-    places: dict[refs.Ref, Whereabouts] = {}
+    absent_locations: dict[refs.Ref, AbsentLocation] = {}
     for ref, (warehouse, above) in ways.items():
         if warehouse in projects:
             path = next((found[warehouse, key] for key in reversed(above) if (warehouse, key) in found), ())
-            places[ref] = Whereabouts(projects[warehouse], path)
-    return places
+            absent_locations[ref] = AbsentLocation(projects[warehouse], path)
+    return absent_locations
 
 
 def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:

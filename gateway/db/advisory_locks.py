@@ -31,16 +31,16 @@ _WAIT = text("select set_config('lock_timeout', :wait, true)")
 _TAKE = text("select pg_advisory_xact_lock(:class, :number)")
 
 
-class SharedTurns:
+class AdvisoryLocks:
     """Advisory locks on objects by their ids, for all processes that use one database.
 
-    A lock that is held or waited for occupies a connection. `most` limits these connections, so that the holder of a
-    lock still gets the connections for its work. `wait` limits the waiting, in seconds.
+    A lock that is held or waited for occupies a connection. `max_connections` limits these connections, so that the
+    holder of a lock still gets the connections for its work. `wait` limits the waiting, in seconds.
     """
 
-    def __init__(self, database: Database, *, most: int = 2, wait: float = 5.0) -> None:
+    def __init__(self, database: Database, *, max_connections: int = 2, wait: float = 5.0) -> None:
         self._database = database
-        self._free = most
+        self._free = max_connections
         self._wait = wait
 
     @asynccontextmanager

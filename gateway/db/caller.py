@@ -46,10 +46,10 @@ def caller_of(actor: Actor) -> dict[str, str]:
     and has no groups.
     """
     if actor.assumed_role is not None:
-        who = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
-        return {**who, "provider": "", "groups": ""}
-    who = {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
-    return {**who, "provider": actor.provider, "groups": BETWEEN.join(actor.groups)}
+        identity = {"caller_type": PrincipalType.ROLE.value, "caller_id": str(actor.assumed_role)}
+        return {**identity, "provider": "", "groups": ""}
+    identity = {"caller_type": PrincipalType.USER.value, "caller_id": actor.id}
+    return {**identity, "provider": actor.provider, "groups": BETWEEN.join(actor.groups)}
 
 
 def word(constant: str) -> ColumnElement[str]:
@@ -113,20 +113,20 @@ def _of_caller() -> tuple[Label[Any], ...]:
     )
 
 
-def _endings() -> Select[Any]:
+def _grant_expiries() -> Select[Any]:
     ends = grants.c.expires_at
     within = and_(ends > bindparam("after", type_=ends.type), ends <= bindparam("until", type_=ends.type))
     return select(ends).where(within, _roles_and_grants()[1]).distinct().order_by(ends)
 
 
-ENDINGS = _endings()
+GRANT_EXPIRIES = _grant_expiries()
 
 
 def _columns() -> Select[Any]:
     live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > _MOMENT)
     table_id = func.split_part(grants.c.object_id, literal_column("'.'"), literal_column("1"))
-    asked = any_(func.string_to_array(bindparam("tables", type_=Text), BETWEEN))
-    on_columns = and_(grants.c.object_type == word("column"), table_id == asked)
+    is_requested = any_(func.string_to_array(bindparam("tables", type_=Text), BETWEEN))
+    on_columns = and_(grants.c.object_type == word("column"), table_id == is_requested)
     return select(grants.c.object_id).where(on_columns, live, _roles_and_grants()[1]).distinct()
 
 
@@ -143,7 +143,7 @@ CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(serv
 ONLY_CLOCK = DirectRead(CLOCK)
 
 
-def beside_the_clock(query: Select[Any]) -> Select[Any]:
+def with_database_time(query: Select[Any]) -> Select[Any]:
     """Left-join the query to `CLOCK`, so that the result has a row with the time when the query finds nothing."""
     found = query.subquery("found")
     clock = CLOCK.subquery("clock")

@@ -31,7 +31,7 @@ class StorageCredentials:
         self._sealer = sealer
         self._opened: OrderedDict[UUID, Credential] = OrderedDict()
 
-    async def keep(self, connection: AsyncConnection, credential: Credential | None) -> UUID | None:
+    async def store(self, connection: AsyncConnection, credential: Credential | None) -> UUID | None:
         """Encrypt and store a credential in the transaction of its warehouse. Return its id, None without a
         credential.
         """

@@ -39,7 +39,7 @@ async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operat
     for _ in range(_DECIDED_ANEW):
         if not await _moved(connection, resolution, needs_active):
             return resolution
-        resolution = await permit.decide_again()
+        resolution = await permit.revalidate()
     if await _moved(connection, resolution, needs_active):
         raise DecisionEngineUnavailable("what is allowed keeps changing")
     return resolution

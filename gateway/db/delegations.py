@@ -18,7 +18,7 @@ from gateway.db.list_candidates import HELD
 _PLACES = text(f"{HELD} and g.privilege = :delegate order by g.object_type, g.object_id limit :limit")
 
 
-async def places(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[ObjectKey]:
+async def scopes_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[ObjectKey]:
     """Return the projects, then the warehouses, on which the engine or one of its roles holds `delegate`."""
     values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
     rows = await connection.execute(_PLACES, values)

@@ -30,11 +30,11 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
     await retired_locations.retired_by(connection, id, by)
 
 
-async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
     """Lock the rows of tables and views, dropped or not, in one order, and return them.
 
     A row has id, kind, namespace_id, name, location, location_key and deleted_at. Lock their namespaces before
-    (`namespaces.hold`).
+    (`namespaces.lock_rows`).
     """
     statement = (
         select(
@@ -53,8 +53,8 @@ async def hold(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[Any
     return (await connection.execute(statement)).all()
 
 
-async def hold_to_end(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Lock and return the row of a dropped table or view that is to be deleted, as `hold` does.
+async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Lock and return the row of a dropped table or view that is to be deleted, as `lock_rows` does.
 
     Its namespace is locked before. Return None if it was restored or deleted.
     """
@@ -65,10 +65,10 @@ async def hold_to_end(connection: AsyncConnection, id: UUID) -> AnyRow | None:
         .with_for_update(read=True, key_share=True, of=namespaces)
     )
     await connection.execute(above)
-    return next((row for row in await hold(connection, [id]) if row.deleted_at is not None), None)
+    return next((row for row in await lock_rows(connection, [id]) if row.deleted_at is not None), None)
 
 
-async def bring_back(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+async def restore(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
     """Restore dropped tables and views, whose rows are locked, and cancel their deletion.
 
     Raises Clash if the name of one is taken.
@@ -89,7 +89,7 @@ async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason
     await cancel_all(connection, Queue.SOFT_DELETION, list(ids), reason=reason, even_running=True)
 
 
-async def leave_files(
+async def dispose_files(
     connection: AsyncConnection,
     id: UUID,
     then: Mapping[str, str],
@@ -157,11 +157,11 @@ async def dropped(
     page = {"after_key": key, "after_id": id, "limit": limit}
     if holders is None:
         return (await connection.execute(_EVERY, {**values, **page})).all()
-    theirs = {"user": holders.user, "roles": list(holders.roles)}
-    return (await connection.execute(_THEIRS, {**values, **page, **theirs})).all()
+    own = {"user": holders.user, "roles": list(holders.roles)}
+    return (await connection.execute(_THEIRS, {**values, **page, **own})).all()
 
 
-async def names_taken(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
     """Return those of these dropped rows whose name another object has now, as (id, kind, name, taken_by)."""
     other = tables.alias("other")
     statement = (

@@ -32,7 +32,7 @@ from gateway.access.dependency_errors import (
 from gateway.access.refs import IN_A_WAREHOUSE, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
-from gateway.db.desired_tuples import wanted
+from gateway.db.desired_tuples import desired_tuples
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import STRUCTURAL, Pending
 from gateway.db.schema.servers import server
@@ -108,7 +108,7 @@ class TupleDelivery:
             batch = pending[start : start + _BATCH]
             started = time.perf_counter()
             try:
-                unsure += await self._make_so(batch)
+                unsure += await self._deliver_batch(batch)
             except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
                 raise
             except Exception as refused:
@@ -135,7 +135,7 @@ class TupleDelivery:
         failed: DecisionEngineUnavailable | None = None
         for row in sorted(batch, key=lambda each: not each.takes_away):
             try:
-                unsure += await self._make_so([row])
+                unsure += await self._deliver_batch([row])
             except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown):
                 raise
             except Exception as alone:
@@ -147,7 +147,7 @@ class TupleDelivery:
             raise failed
         return unsure
 
-    async def deliver_or_leave(self, pending: Sequence[Pending]) -> bool:
+    async def deliver_or_defer(self, pending: Sequence[Pending]) -> bool:
         """Deliver keys that revoke nothing. Return False if an outage leaves them to the background delivery."""
         try:
             await self.deliver(pending)
@@ -160,7 +160,7 @@ class TupleDelivery:
     async def deliver_due(self) -> int:
         """Deliver one batch of due keys and return its size."""
         async with self._database.transaction() as connection:
-            due = outbox.whole_moves(await outbox.due(connection, limit=_BATCH), limit=_BATCH)
+            due = outbox.complete_moves(await outbox.due(connection, limit=_BATCH), limit=_BATCH)
             if not due:
                 return 0
             # Postponed before delivery, in this transaction: if OpenFGA fails, other processes do not retry the same
@@ -169,16 +169,16 @@ class TupleDelivery:
         await self._deliver(due)
         return len(due)
 
-    def tell_pending(self, count: int) -> None:
+    def report_pending(self, count: int) -> None:
         """Report the number of pending keys to the metrics."""
         self._observer.outbox_counted(count)
 
-    async def _make_so(self, batch: Sequence[Pending]) -> list[Pending]:
+    async def _deliver_batch(self, batch: Sequence[Pending]) -> list[Pending]:
         """Deliver one batch. Return those that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
-            exist = await wanted(connection, keys)
+            exist = await desired_tuples(connection, keys)
             sending = _Sending(connection, [row.id for row in batch], self._write)
             await sending.note()
             # Another process delivered a row that is gone, after its change; so its key is delivered.
@@ -187,7 +187,7 @@ class TupleDelivery:
                 return []
             keys = list(dict.fromkeys(row.key for row in batch))
             try:
-                await sending.make_so(
+                await sending.apply_changes(
                     {key: exist[key] for key in keys if key in exist}, [key for key in keys if key not in exist]
                 )
             except WriteOutcomeUnknown:
@@ -200,7 +200,7 @@ class TupleDelivery:
             unsure = [row for row in batch if row.key in settled_at]
             if unsure:
                 await outbox.unmark(connection, {row.id: sending.before[row.id] for row in unsure})
-                await outbox.hold_back(connection, {row.id: settled_at[row.key] for row in unsure})
+                await outbox.postpone_delivery(connection, {row.id: settled_at[row.key] for row in unsure})
             await outbox.done(connection, [row.id for row in batch if row.key not in settled_at])
             await _move_revisions(connection, batch, exist)
             await commit(connection)
@@ -238,7 +238,7 @@ class _Sending:
         await self.note()
         await self._write(writes, deletes)
 
-    async def make_so(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
+    async def apply_changes(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         """Write and delete in one call if possible. Replace a tuple with another expiry in two: delete it, then write
         it.
 
@@ -250,12 +250,12 @@ class _Sending:
             edges = {key: end for key, end in writes.items() if key.relation in STRUCTURAL}
             others = {key: end for key, end in writes.items() if key not in edges}
             if others and (edges or deletes):
-                await self.make_so(edges, deletes)
-                await self.make_so(others, ())
+                await self.apply_changes(edges, deletes)
+                await self.apply_changes(others, ())
             elif len(writes) > 1:
                 pairs = list(writes.items())
-                await self.make_so(dict(pairs[: len(pairs) // 2]), ())
-                await self.make_so(dict(pairs[len(pairs) // 2 :]), ())
+                await self.apply_changes(dict(pairs[: len(pairs) // 2]), ())
+                await self.apply_changes(dict(pairs[len(pairs) // 2 :]), ())
             else:
                 await self._replace(writes, deletes)
 

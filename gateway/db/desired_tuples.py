@@ -20,13 +20,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType, table_of
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
 
 
-async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
+async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
     """Return those of `keys` whose tuple shall exist, each with its expiry.
 
     The expiry is the latest of the tuple's live rows, None if one of them has none. One statement reads all kinds.
@@ -47,7 +47,7 @@ async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[
 
 
 def _kind(key: TupleKey) -> str:
-    """Return the key of `_WANTED` whose part decides about this tuple key."""
+    """Return the key of `_STATEMENTS` whose part decides about this tuple key."""
     if key.relation in STRUCTURAL:
         return "edges"
     return _DERIVED.get(key.relation, "granted")
@@ -60,16 +60,16 @@ def _statement(kinds: frozenset[str]) -> TextClause:
     """
     ordered = sorted(kinds)
     own = ", ".join(
-        f"{kind} as materialized (select * from asked where kind = '{kind}')"  # noqa: S608 - a key of `_WANTED`
+        f"{kind} as materialized (select * from asked where kind = '{kind}')"  # noqa: S608 - a key of `_STATEMENTS`
         for kind in ordered
     )
-    parts = " union all ".join(f"({_WANTED[kind]})" for kind in ordered)
-    return text(f"with asked as materialized ({_ASKED}), {own} {parts}")
+    parts = " union all ".join(f"({_STATEMENTS[kind]})" for kind in ordered)
+    return text(f"with asked as materialized ({_KEYS_OF_TYPES}), {own} {parts}")
 
 
 _DERIVED = {TRAVERSE: "derived", READ_COLUMNS: "reading", MANAGED_ACCESS: "flagged"}
 
-_ASKED = """
+_KEYS_OF_TYPES = """
     select * from unnest(cast(:kinds as text[]), cast(:subject_types as text[]), cast(:subject_ids as text[]),
                          cast(:relations as text[]), cast(:object_types as text[]), cast(:object_ids as text[]))
          with ordinality as a(kind, subject_type, subject_id, relation, object_type, object_id, ord)
@@ -128,7 +128,7 @@ _READ_COLUMNS = f"""
 
 _FLAGGED = f"""
     select a.ord, null::timestamptz as until from flagged a
-    where a.subject_id = '{EVERYBODY}' and a.subject_type in ('user', 'role') and case a.object_type
+    where a.subject_id = '{ALL_USERS}' and a.subject_type in ('user', 'role') and case a.object_type
         when 'warehouse' then exists (
             select 1 from warehouses w where w.id = a.object_id::uuid and w.managed_access)
         when 'namespace' then exists (
@@ -168,7 +168,7 @@ _TRAVERSED = f"""
     where e.endless or e.until is not null
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
-_WANTED = {
+_STATEMENTS = {
     "edges": _EDGES,
     "granted": _GRANTED,
     "derived": _TRAVERSED,
@@ -245,7 +245,7 @@ async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Containers:
     """The place of an object: its warehouse or None, and the containers above it from the project down."""
 
     warehouse_id: UUID | None
@@ -266,13 +266,13 @@ _PLACES = text(
 )
 
 
-async def places(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Place]:
+async def containers_of(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Containers]:
     """Return the current place of each object. An object outside of warehouses, or a deleted one, has nothing
     above it.
     """
     unique = list(dict.fromkeys(objects))
     values = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
-    found: dict[ObjectKey, Place] = {}
+    found: dict[ObjectKey, Containers] = {}
     for key, row in zip(unique, await connection.execute(_PLACES, values), strict=True):
         above: list[ObjectKey] = []
         if row.warehouse_id is not None and key.type is not ObjectType.WAREHOUSE:
@@ -280,5 +280,5 @@ async def places(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> d
             above = path_above(row.project_id, str(row.warehouse_id), [str(id) for id in inside])
         elif row.warehouse_id is not None:
             above = [ObjectKey(ObjectType.PROJECT, row.project_id)]
-        found[key] = Place(row.warehouse_id, tuple(above))
+        found[key] = Containers(row.warehouse_id, tuple(above))
     return found

@@ -46,7 +46,7 @@ class Document(msgspec.Struct, frozen=True):
 class DocumentObserver(Protocol):
     """Receiver of cache metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Count look-ups."""
         ...
 
@@ -71,7 +71,7 @@ class DocumentCache:
         found = self._kept.get((id, metadata_location))
         if found is not None:
             self._kept.move_to_end((id, metadata_location))
-        self._observer.remembered("documents", hits=int(found is not None), misses=int(found is None))
+        self._observer.count_lookups("documents", hits=int(found is not None), misses=int(found is None))
         return found
 
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:

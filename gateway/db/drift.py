@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that find and repair differences between the rows and OpenFGA.
 
-`wanted` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find missing
-tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
+`desired_tuples` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find
+missing tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
-from gateway.db.desired_tuples import following, places
+from gateway.db.desired_tuples import containers_of, following
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.drift import drift_watch
 from gateway.db.schema.grants import grants as grants_table
@@ -54,11 +54,11 @@ class Page:
 
 
 async def candidates(connection: AsyncConnection, source: Source, *, after: str | None, limit: int) -> Page:
-    """Return the keys that the next `limit` rows of `source` may require. It is a superset; `wanted` decides."""
+    """Return the keys that the next `limit` rows of `source` may require. A superset: `desired_tuples` decides."""
     rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
     if source is Source.GRANTS:
         granted = [grants.tuple_of(row) for row in rows]
-        where = await places(connection, [key.object for key in granted])
+        where = await containers_of(connection, [key.object for key in granted])
         keys = dict.fromkeys(key for each in granted for key in following(each, where[each.object].above))
     else:
         keys = dict.fromkeys(key for row in rows for key in _own(row))
@@ -93,46 +93,46 @@ async def move_all_revisions(connection: AsyncConnection) -> None:
 async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime | None) -> list[TupleKey]:
     """Record a grant that was found in OpenFGA. Return its key and the keys that follow from it.
 
-    Call it with the object held (`grants.hold_object`) and the key locked.
+    Call it with the object held (`grants.lock_object_shared`) and the key locked.
     """
     # The namespace is locked too, so that no concurrent move changes the path that is read here.
-    await _hold_way(connection, key.object)
+    await _lock_hierarchy(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
-    await grants.give(
+    await grants.grant(
         connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL, expires_at=expires_at
     )
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
-async def disown(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
+async def end_grant(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
     """End a grant that OpenFGA does not have. Return its key and the keys that followed from it.
 
     Call it with the key locked.
     """
-    await _hold_way(connection, key.object)
+    await _lock_hierarchy(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
-    await grants.take(connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL)
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    await grants.revoke(connection, privilege=privilege, principal=principal, on=key.object, by=EXTERNAL)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
-async def shorten(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
+async def set_expiry(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
     """Set the earlier expiry that OpenFGA has. Return the grant's key and those that follow; none if the rows end
     earlier.
 
     Call it with the key locked.
     """
     if until <= await now(connection):
-        return await disown(connection, key)
-    await _hold_way(connection, key.object)
+        return await end_grant(connection, key)
+    await _lock_hierarchy(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
-    if not await grants.shorten(
+    if not await grants.set_expiry(
         connection, privilege=privilege, principal=principal, on=key.object, until=until, by=EXTERNAL
     ):
         return []
-    return following(key, (await places(connection, [key.object]))[key.object].above)
+    return following(key, (await containers_of(connection, [key.object]))[key.object].above)
 
 
-async def _hold_way(connection: AsyncConnection, on: ObjectKey) -> None:
+async def _lock_hierarchy(connection: AsyncConnection, on: ObjectKey) -> None:
     lies = table_of(on) if on.type is ObjectType.COLUMN else on
     if lies.type in TABULARS:
         await tables.containers(connection, UUID(lies.id))
@@ -164,7 +164,7 @@ class Watch:
 _NOT_WAITING_FOR_THE_DISK: Final = text("select set_config('synchronous_commit', 'off', true)")
 
 
-async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: float) -> Watch | None:
+async def acquire_lease(connection: AsyncConnection, holder: UUID, *, seconds: float) -> Watch | None:
     """Take or extend the lease of the watch by `seconds`. Return None if another process holds it."""
     await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(insert(drift_watch).values(singleton=True).on_conflict_do_nothing())
@@ -186,7 +186,7 @@ async def take_watch(connection: AsyncConnection, holder: UUID, *, seconds: floa
     )
 
 
-async def keep_watch(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:
+async def store_position(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:
     """Store the position, if `holder` still holds the lease."""
     await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(
@@ -201,7 +201,7 @@ async def keep_watch(connection: AsyncConnection, holder: UUID, watch: Watch) ->
     )
 
 
-async def leave_watch(connection: AsyncConnection, holder: UUID) -> None:
+async def release_lease(connection: AsyncConnection, holder: UUID) -> None:
     """Release the lease, so that another process need not wait for its expiry."""
     await connection.execute(update(drift_watch).where(drift_watch.c.holder == holder).values(held_until=None))
 

@@ -91,7 +91,7 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def by_itself(self) -> AsyncIterator[AsyncConnection]:
+    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
         """Yield a connection on which each statement of the gateway's internal state commits by itself.
 
         Raises DatabaseUnavailable, also if the outcome of a commit is unknown: the caller must not do what depends on
@@ -152,17 +152,17 @@ class Database:
                 await connection.begin()
                 yield connection
                 await revalidate_decision(connection, permit)
-                await audit_log.insert(connection, [permit.trail.record])
+                await audit_log.insert(connection, [permit.pending_audit.record])
                 if permit.claim is not None and isinstance(operation, HttpOperation):
                     await idempotency_claims.fulfil(
                         connection,
                         permit.claim,
                         status=operation.returns,
-                        detail=permit.trail.record.detail,
+                        detail=permit.pending_audit.record.detail,
                     )
-                permit.deadline.let_go()
+                permit.deadline.end_time_limit()
                 await commit(connection)
-                permit.trail.settle()
+                permit.pending_audit.settle()
                 if permit.claim is not None:
                     permit.claim.fulfilled = True
 
@@ -176,9 +176,9 @@ class Database:
         with outages():
             async with self._engine.connect() as connection:
                 try:
-                    await _alone(connection, _LOCK, {"names": list(names)})
+                    await _execute_alone(connection, _LOCK, {"names": list(names)})
                     yield connection
-                    await _alone(connection, _UNLOCK)
+                    await _execute_alone(connection, _UNLOCK)
                 except BaseException:
                     # Closing the connection releases its locks in any state.
                     await connection.invalidate()
@@ -222,14 +222,16 @@ async def commit(connection: AsyncConnection) -> None:
     except DBAPIError as error:
         # An error of a deferred trigger aborts the transaction during COMMIT. The outcome is known: nothing was
         # changed.
-        if _gave_way(error) or getattr(error.orig, "sqlstate", None) == _CANCELED:
+        if _is_serialization_failure(error) or getattr(error.orig, "sqlstate", None) == _CANCELED:
             raise Deadlocked("the database gave up the transaction when it was to be committed") from error
         raise CommitUnknown("the outcome of COMMIT is not known") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise CommitUnknown("the outcome of COMMIT is not known") from error
 
 
-async def _alone(connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any] | None = None) -> None:
+async def _execute_alone(
+    connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any] | None = None
+) -> None:
     """Execute one statement outside of a transaction. The connection must not be in one."""
     await connection.execution_options(isolation_level="AUTOCOMMIT")
     await connection.execute(statement, values)
@@ -249,13 +251,13 @@ class outages:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (PoolTimeoutError, ConnectionError, OSError, TimeoutError)):
             raise DatabaseUnavailable("the database does not answer") from error
-        if isinstance(error, DBAPIError) and _gave_way(error):
+        if isinstance(error, DBAPIError) and _is_serialization_failure(error):
             raise Deadlocked("another transaction was in the way") from error
         if isinstance(error, DBAPIError) and _is_connection_loss(error):
             raise DatabaseUnavailable("the connection to the database was lost") from error
 
 
-def _gave_way(error: DBAPIError) -> bool:
+def _is_serialization_failure(error: DBAPIError) -> bool:
     """Return True for serialization failures and deadlocks (PostgreSQL documentation, appendix A, class 40)."""
     return getattr(error.orig, "sqlstate", None) in ("40001", "40P01")
 

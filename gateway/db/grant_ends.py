@@ -30,19 +30,19 @@ class Ended(StrEnum):
 
 
 async def end(
-    connection: AsyncConnection, where: str, values: Mapping[str, object], *, because: Ended, by: str | None
+    connection: AsyncConnection, where: str, values: Mapping[str, object], *, end_reason: Ended, by: str | None
 ) -> Sequence[AnyRow]:
     """Move rows into the history. Return them as they were, each with `live`: True if the grant was not expired.
 
     `where` is an SQL condition on `g` without literal values. The rows are locked in one order first, so that two such
     statements cannot deadlock.
     """
-    values = {**values, "because": because.value, "ended_by": by}
-    return (await connection.execute(_ending(where), values)).all()
+    values = {**values, "because": end_reason.value, "ended_by": by}
+    return (await connection.execute(_end_grants(where), values)).all()
 
 
 @cache
-def _ending(where: str) -> TextClause:
+def _end_grants(where: str) -> TextClause:
     return text(
         f"""
         with held as materialized (select g.id from grants g where {where} order by g.id for update),
@@ -75,14 +75,14 @@ async def sweep(
         "ids": [key.id for key in objects],
         "tables": [key.id for key in objects if key.type is ObjectType.TABLE],
     }
-    return await end(connection, where, values, because=Ended.OBJECT_DELETED, by=by)
+    return await end(connection, where, values, end_reason=Ended.OBJECT_DELETED, by=by)
 
 
 async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
     """End all grants of a deleted user or role. Return the rows."""
     where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
     values = {"principal_type": principal.type.value, "principal_id": principal.id}
-    return await end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+    return await end(connection, where, values, end_reason=Ended.PRINCIPAL_DELETED, by=by)
 
 
 async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
@@ -92,7 +92,7 @@ async def sweep_own(connection: AsyncConnection, principal: Principal, *, until:
         "and g.granted_at <= :until"
     )
     values = {"principal_type": principal.type.value, "principal_id": principal.id, "until": until}
-    return await end(connection, where, values, because=Ended.PRINCIPAL_DELETED, by=by)
+    return await end(connection, where, values, end_reason=Ended.PRINCIPAL_DELETED, by=by)
 
 
 async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
@@ -101,4 +101,4 @@ async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[
     ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
     if not ids:
         return ()
-    return await end(connection, "g.id = any(:ids)", {"ids": list(ids)}, because=Ended.EXPIRED, by=None)
+    return await end(connection, "g.id = any(:ids)", {"ids": list(ids)}, end_reason=Ended.EXPIRED, by=None)

@@ -50,14 +50,14 @@ _AT_ONCE = 1_000
 
 
 class Change(IntEnum):
-    """The effect of `give`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
+    """The effect of `grant`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
 
     NOTHING = 0
     GIVEN = 1
     SHORTENED = 2
 
 
-async def give(
+async def grant(
     connection: AsyncConnection,
     *,
     privilege: Privilege,
@@ -89,7 +89,7 @@ async def give(
             continue
         if before.live and (before.expires_at, before.reason) == (expires_at, reason):
             return Change.NOTHING
-        await end(connection, "g.id = :id", {"id": before.id}, because=Ended.REPLACED, by=by)
+        await end(connection, "g.id = :id", {"id": before.id}, end_reason=Ended.REPLACED, by=by)
     if expires_at is not None or on.type is ObjectType.ROLE:
         await _move_time_boxes(connection)
     return _difference(before, expires_at)
@@ -109,7 +109,7 @@ async def _move_time_boxes(connection: AsyncConnection) -> None:
     await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
-async def hold_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
+async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
     """Lock an object against deletion until this transaction ends. Return False if it does not exist.
 
     With `kept`, a dropped table or view that can be restored counts as existing. A column is locked with its table.
@@ -136,7 +136,7 @@ async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 
 
-async def take(
+async def revoke(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
 ) -> bool:
     """Revoke a grant of all grantors. Return False if none was live."""
@@ -144,14 +144,14 @@ async def take(
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
-    gone = await end(connection, where, _key(privilege, principal, on), because=Ended.REVOKED, by=by)
+    gone = await end(connection, where, _key(privilege, principal, on), end_reason=Ended.REVOKED, by=by)
     return any(row.live for row in gone)
 
 
-async def give_users(
+async def grant_to_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """Grant a privilege to many users, as `give` does, without expiry and reason.
+    """Grant a privilege to many users, as `grant` does, without expiry and reason.
 
     Rows of the same grantor with an expiry or a reason are replaced.
     """
@@ -163,7 +163,7 @@ async def give_users(
         "and g.object_type = :object_type and g.object_id = :object_id and g.granted_by = :giver "
         "and (g.expires_at is not null or g.reason is not null)"
     )
-    await end(connection, where, {**same, "giver": by}, because=Ended.REPLACED, by=by)
+    await end(connection, where, {**same, "giver": by}, end_reason=Ended.REPLACED, by=by)
     values = [
         {**_key(privilege, Principal(PrincipalType.USER, user), on), "id": uuid7(), "granted_by": by} for user in users
     ]
@@ -172,16 +172,16 @@ async def give_users(
     await _move_time_boxes(connection)
 
 
-async def take_users(
+async def revoke_from_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """Revoke a privilege from many users, as `take` does."""
+    """Revoke a privilege from many users, as `revoke` does."""
     where = (
         "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
     values = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
-    await end(connection, where, values, because=Ended.REVOKED, by=by)
+    await end(connection, where, values, end_reason=Ended.REVOKED, by=by)
 
 
 async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
@@ -193,7 +193,7 @@ async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = Fals
     return (await connection.execute(statement)).all()
 
 
-async def shorten(
+async def set_expiry(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
 ) -> bool:
     """Set the expiry of a grant to `until`, a time in the future, for all grantors.
@@ -206,7 +206,7 @@ async def shorten(
         "and (g.expires_at is null or g.expires_at > :until)"
     )
     key = _key(privilege, principal, on)
-    gone = await end(connection, where, {**key, "until": until}, because=Ended.REPLACED, by=by)
+    gone = await end(connection, where, {**key, "until": until}, end_reason=Ended.REPLACED, by=by)
     values = [
         {**key, "id": uuid7(), "granted_by": row.granted_by, "reason": row.reason, "expires_at": until}
         for row in gone
@@ -233,19 +233,19 @@ async def on_object(
 
 
 async def held_of(
-    connection: AsyncConnection, on: ObjectKey, wanted: Sequence[tuple[Privilege, Principal]]
+    connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Return those of `wanted` that are held on the object, whoever granted them."""
-    if not wanted:
+    """Return those of `entries` that are held on the object, whoever granted them."""
+    if not entries:
         return set()
-    asked = {
-        "privileges": [privilege.value for privilege, _ in wanted],
-        "principal_types": [principal.type.value for _, principal in wanted],
-        "principal_ids": [principal.id for _, principal in wanted],
+    parameters = {
+        "privileges": [privilege.value for privilege, _ in entries],
+        "principal_types": [principal.type.value for _, principal in entries],
+        "principal_ids": [principal.id for _, principal in entries],
         "object_type": on.type.value,
         "object_id": on.id,
     }
-    return {wanted[row.ord - 1] for row in await connection.execute(_HELD, asked)}
+    return {entries[row.ord - 1] for row in await connection.execute(_HELD, parameters)}
 
 
 _HELD = text(

@@ -7,7 +7,7 @@ import structlog
 from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.access.idempotency import Claim, Remembered, RepeatableRequest
+from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
 from gateway.db import idempotency_claims, outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -17,7 +17,7 @@ _log = structlog.get_logger("db.idempotency")
 
 
 class Idempotency:
-    """Implements `gateway.access.idempotency.Repetitions`.
+    """Implements `gateway.access.idempotency.IdempotencyStore`.
 
     `keep_seconds` is the advertised lifetime plus a grace period. `lease_seconds` is the time after which the key of a
     killed attempt is free. It exceeds the time limit of a request. The change of an attempt whose lease ended is
@@ -32,14 +32,14 @@ class Idempotency:
         self._keep_seconds = keep_seconds
         self._lease_seconds = lease_seconds
 
-    async def begin(self, request: RepeatableRequest) -> Claim | Remembered:
+    async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
         """Claim the key, or return the stored result.
 
         Raises RequestInProgress if another attempt holds it, UnprocessableEntityException if its request body was
         another.
         """
         attempt = uuid7()
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             row = await idempotency_claims.claim(connection, request, attempt, lease_seconds=self._lease_seconds)
         if row is None:
             return Claim(request.scope, attempt, self._keep_seconds)
@@ -49,18 +49,18 @@ class Idempotency:
             raise RequestInProgress(
                 "A request with this idempotency key is being carried out; ask again when it is done."
             )
-        return Remembered(row.status, row.detail or {}, row.written_in)
+        return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 
-    async def give_up(self, claim: Claim) -> None:
+    async def release(self, claim: Claim) -> None:
         """Release the key. If the database does not answer, the key is released when the lease ends."""
         try:
             async with self._database.read() as connection:
-                await idempotency_claims.give_up(connection, claim)
+                await idempotency_claims.release(connection, claim)
         except (DatabaseUnavailable, CommitUnknown) as left:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 
-    async def finish(self, remembered: Remembered) -> None:
+    async def finish(self, recorded_success: RecordedSuccess) -> None:
         """Deliver the keys that the stored change left in the outbox."""
         async with self._database.read() as connection:
-            pending = await outbox.written_in(connection, remembered.transaction)
+            pending = await outbox.written_in(connection, recorded_success.transaction)
         await self._delivery.deliver(pending)

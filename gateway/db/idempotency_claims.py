@@ -35,7 +35,7 @@ _CLAIM = text(
     """
 )
 
-_STANDS = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
+_LEASE_IS_VALID = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
 
 
 async def claim(
@@ -44,7 +44,7 @@ async def claim(
     """Claim the key. Return None if it was claimed, else the existing row.
 
     The key of an attempt without a result is free after the lease, the key of a success after its lifetime. The row is
-    then overwritten. Use a connection in autocommit mode (`Database.by_itself`).
+    then overwritten. Use a connection in autocommit mode (`Database.autocommit`).
     """
     values = {
         "scope": request.scope,
@@ -57,7 +57,7 @@ async def claim(
     if (await connection.execute(_CLAIM, values)).rowcount == 1:
         return None
     # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
-    row: AnyRow | None = (await connection.execute(_STANDS, {"scope": request.scope})).one_or_none()
+    row: AnyRow | None = (await connection.execute(_LEASE_IS_VALID, {"scope": request.scope})).one_or_none()
     if row is None:
         raise RequestInProgress(_IN_PROGRESS)
     return row
@@ -91,7 +91,7 @@ async def fulfil(connection: AsyncConnection, claim: Claim, *, status: int, deta
 _GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :attempt and status is null")
 
 
-async def give_up(connection: AsyncConnection, claim: Claim) -> None:
+async def release(connection: AsyncConnection, claim: Claim) -> None:
     """Release the key of an attempt that changed nothing."""
     await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
 

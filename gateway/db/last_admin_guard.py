@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import Privilege
 from gateway.db.engine import Deadlocked
 
-_OFFICES = [Privilege.ADMIN.value, Privilege.OPERATOR.value]
+_ADMIN_PRIVILEGES = [Privilege.ADMIN.value, Privilege.OPERATOR.value]
 
 # Each role is added once, so the recursion ends also with cycles.
-_ANYBODY = text(
+_HAS_ADMIN = text(
     """
     with recursive holders(type, id) as (
         select g.principal_type, g.principal_id from grants g join server s on g.object_id = s.id::text
@@ -35,19 +35,19 @@ _ANYBODY = text(
 )
 
 
-class NobodyLeft(Exception):
+class LastAdminRemoved(Exception):
     """The server would have no administrator; the transaction must not be committed."""
 
 
-_TURN = text("select pg_advisory_xact_lock(hashtextextended('server offices', 7))")
-_NOBODYS_TURN = text("select pg_advisory_xact_lock_shared(hashtextextended('server offices', 7))")
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended('server offices', 7))")
+_LOCK_SHARED = text("select pg_advisory_xact_lock_shared(hashtextextended('server offices', 7))")
 
 
 @asynccontextmanager
-async def somebody_stays(
+async def guard_last_admin(
     connection: AsyncConnection, *, concerned: Callable[[], Awaitable[bool]] | None = None
 ) -> AsyncIterator[None]:
-    """Context manager around a revocation. Raise NobodyLeft if the block removes the last server administrator.
+    """Context manager around a revocation. Raise LastAdminRemoved if the block removes the last server administrator.
 
     If there was none before, nothing is raised. Such changes run one at a time in all processes until their
     transactions end: otherwise two administrators could remove each other. Enter it before rows are locked, so that no
@@ -59,18 +59,18 @@ async def somebody_stays(
     while this waited.
     """
     if concerned is not None and not await concerned():
-        await connection.execute(_NOBODYS_TURN)
+        await connection.execute(_LOCK_SHARED)
         if await concerned():
             raise Deadlocked("the role was given an office on the server meanwhile")
         yield
         return
-    await connection.execute(_TURN)
-    before = await anybody(connection)
+    await connection.execute(_LOCK)
+    before = await has_administrator(connection)
     yield
-    if before and not await anybody(connection):
-        raise NobodyLeft
+    if before and not await has_administrator(connection):
+        raise LastAdminRemoved
 
 
-async def anybody(connection: AsyncConnection) -> bool:
+async def has_administrator(connection: AsyncConnection) -> bool:
     """Return True if the server has an administrator."""
-    return bool((await connection.execute(_ANYBODY, {"offices": _OFFICES})).scalar_one())
+    return bool((await connection.execute(_HAS_ADMIN, {"offices": _ADMIN_PRIVILEGES})).scalar_one())

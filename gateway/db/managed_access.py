@@ -14,7 +14,7 @@ from sqlalchemy import text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.warehouses import warehouses
 
@@ -27,7 +27,7 @@ FLAGGED = frozenset(_TABLES)
 
 def keys(on: ObjectKey) -> list[TupleKey]:
     """Return the tuple keys of the flag on this object."""
-    return [TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on) for type in PrincipalType]
+    return [TupleKey(Principal(type, ALL_USERS), MANAGED_ACCESS, on) for type in PrincipalType]
 
 
 async def set_flag(connection: AsyncConnection, on: ObjectKey, managed: bool) -> bool:

@@ -76,7 +76,7 @@ _TABULARS = text(
 
 async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
     """Lock the namespace and its contents. Return None if it was deleted or moved."""
-    await namespace_move.in_turn(connection, at.warehouse.id)
+    await namespace_move.lock_subtrees(connection, at.warehouse.id)
     top = (await connection.execute(_TOP, {"id": at.id})).one_or_none()
     if top is None or not spaces.is_still(top, at):
         return None
@@ -97,9 +97,9 @@ async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[An
     """
     ids = [row.id for row in tree.tabulars]
     cancelled = await _cancel_tasks(connection, ids)
-    asked = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == "purge"}
-    await _schedule_purges(connection, tree, [row for row in tree.tabulars if row.id in asked])
-    last = [row.last_file for row in cancelled if row.last_file is not None and row.entity_id not in asked]
+    to_purge = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == "purge"}
+    await _schedule_purges(connection, tree, [row for row in tree.tabulars if row.id in to_purge])
+    last = [row.last_file for row in cancelled if row.last_file is not None and row.entity_id not in to_purge]
     for start in range(0, len(last), _FILES_AT_ONCE):
         await pending_files.add(connection, tree.top.warehouse.id, last[start : start + _FILES_AT_ONCE])
     if ids:

@@ -57,7 +57,7 @@ class Subtree:
         return before != (None if self.parent is None else self.parent.id)
 
 
-async def in_turn(connection: AsyncConnection, warehouse_id: UUID) -> None:
+async def lock_subtrees(connection: AsyncConnection, warehouse_id: UUID) -> None:
     """Serialise the transactions that lock whole trees of a warehouse's namespaces: moves and recursive drops."""
     await connection.execute(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"namespace moves\x1f{warehouse_id}", 7)))
@@ -74,9 +74,9 @@ async def lock(
     NamespaceGone if the parent is not where it was resolved.
     """
     id, warehouse_id = at.id, at.warehouse.id
-    await in_turn(connection, warehouse_id)
+    await lock_subtrees(connection, warehouse_id)
     if parent is not None:
-        await spaces.hold(connection, parent)
+        await spaces.lock_shared(connection, parent)
     found = select(namespaces).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
     row = (await connection.execute(found.with_for_update())).one_or_none()
     if row is None or not spaces.is_still(row, at):
@@ -137,7 +137,7 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
         await connection.execute(_MOVE, values)
     moved = ObjectKey(ObjectType.NAMESPACE, str(subtree.id))
     if not subtree.reparented:
-        return await outbox.left_of_moves(connection, moved)
+        return await outbox.pending_of_moves(connection, moved)
     warehouse = str(subtree.warehouse_id)
     before = path_above(project_id, warehouse, [str(id) for id in subtree.ancestors])
     after = path_above(project_id, warehouse, [str(id) for id in above])

@@ -52,7 +52,7 @@ async def create(
     deleted.
     """
     if parent is not None:
-        await hold(connection, parent)
+        await lock_shared(connection, parent)
     statement = (
         insert(namespaces)
         .values(
@@ -74,17 +74,17 @@ async def create(
         raise
 
 
-async def hold(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
+async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
     """Lock namespaces against drops and moves, also of namespaces above them, until this transaction ends.
 
     Every change whose tuples depend on the path of its object locks the object's namespace: moves lock all namespaces
     that they move (`namespace_move.py`). The locks are taken from the top down, in the order of moves. Raises
     NamespaceGone if a namespace is not where it was resolved.
     """
-    wanted = {each.id: each for each in at}
-    rows = await connection.execute(_HOLD, {"ids": list(wanted)})
-    still = {row.id for row in rows if is_still(row, wanted[row.id])}
-    for id in wanted:
+    by_id = {each.id: each for each in at}
+    rows = await connection.execute(_HOLD, {"ids": list(by_id)})
+    still = {row.id for row in rows if is_still(row, by_id[row.id])}
+    for id in by_id:
         if id not in still:
             raise NamespaceGone(id)
 
@@ -95,10 +95,10 @@ _HOLD = text(
 )
 
 
-async def held(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
-    """Lock the namespace as `hold` does. Return False if it is not where it was resolved."""
+async def lock_if_unmoved(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
+    """Lock the namespace as `lock_shared` does. Return False if it is not where it was resolved."""
     try:
-        await hold(connection, at)
+        await lock_shared(connection, at)
     except NamespaceGone:
         return False
     return True
@@ -126,7 +126,7 @@ async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
     return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
 
 
-async def look_inside(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
+async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
     """Lock the namespace and return what prevents its deletion. Return None if it was dropped or moved.
 
     The row has `protected`, `filled` (it contains something) and `kept` (it contains dropped objects that can be
@@ -146,14 +146,14 @@ async def look_inside(connection: AsyncConnection, at: ResolvedNamespace) -> Any
     return (await connection.execute(inside)).one()
 
 
-async def keeps_dropped(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
+async def has_soft_deletion(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
     """Return True if the warehouse of the namespace keeps dropped tables and views."""
     soft = warehouses.c.delete_profile["type"].astext == "soft"
     return (await connection.execute(select(soft).where(warehouses.c.id == at.warehouse.id))).scalar_one() is True
 
 
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
-    """Delete a namespace that contains only staged tables, and these tables. Call `look_inside` first."""
+    """Delete a namespace that contains only staged tables, and these tables. Call `lock_and_find_obstacle` first."""
     await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
 

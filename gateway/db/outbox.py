@@ -164,7 +164,7 @@ async def unsettled(
     return {keys[row.ord - 1]: row.settled_at for row in rows}
 
 
-async def hold_back(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
+async def postpone_delivery(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
     """Set the times of the next delivery of these rows."""
     statement = text(
         "update outbox o set not_before = b.at, attempts = attempts + 1 "
@@ -203,7 +203,7 @@ async def written_in(connection: AsyncConnection, transaction: int) -> list[Pend
     return [_pending(row) for row in rows]
 
 
-async def last_try(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
+async def latest_attempt(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
     """Return the latest time of the next delivery of the object's keys, None if none is pending."""
     waiting = select(func.max(outbox.c.not_before)).where(
         outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
@@ -220,7 +220,7 @@ async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
-async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
+async def pending_of_deleted_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
     """Return the pending revocations on a role and from a role."""
     on_it = and_(outbox.c.object_type == role.type.value, outbox.c.object_id == role.id)
     from_it = and_(outbox.c.subject_type == PrincipalType.ROLE.value, outbox.c.subject_id == role.id)
@@ -228,39 +228,39 @@ async def left_of_gone_role(connection: AsyncConnection, role: ObjectKey) -> lis
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
-async def left_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
+async def pending_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
     """Return the pending revocations from a user."""
-    theirs = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
-    waiting = select(outbox).where(outbox.c.takes_away, theirs)
+    of_user = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
+    waiting = select(outbox).where(outbox.c.takes_away, of_user)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
-async def left_of_gone_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
+async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
     """Return the pending revocations from users of the provider who have no user row any more."""
-    theirs = and_(
+    of_user = and_(
         outbox.c.subject_type == PrincipalType.USER.value,
         outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
         ~exists().where(users.c.id == outbox.c.subject_id),
     )
-    waiting = select(outbox).where(outbox.c.takes_away, theirs)
+    waiting = select(outbox).where(outbox.c.takes_away, of_user)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
-async def left_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
+async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
     """Return the undelivered keys of earlier moves of this object, one list for each of their steps, in order."""
-    theirs = select(outbox.c.written_in).where(
+    of_user = select(outbox.c.written_in).where(
         outbox.c.object_type == moved.type.value,
         outbox.c.object_id == moved.id,
         outbox.c.relation.in_(sorted(STRUCTURAL)),
     )
-    statement = select(outbox).where(outbox.c.written_in.in_(theirs))
+    statement = select(outbox).where(outbox.c.written_in.in_(of_user))
     steps: dict[tuple[int, int], list[Pending]] = {}
     for row in await connection.execute(statement.order_by(outbox.c.written_in, outbox.c.step, outbox.c.id)):
         steps.setdefault((row.written_in, row.step), []).append(_pending(row))
     return list(steps.values())
 
 
-def whole_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
+def complete_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
     """Return the part of `due` for one delivery.
 
     A full batch does not end between the two edges of a move. Otherwise an object would have two parents, or none,

@@ -16,7 +16,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grant_ends, grants, managed_access, outbox
-from gateway.db.desired_tuples import TRAVERSE, following, places, principals_below
+from gateway.db.desired_tuples import TRAVERSE, containers_of, following, principals_below
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 
@@ -43,7 +43,7 @@ async def record_new(
     They are the edge, the ownership, and `traverse` on every container above.
     """
     owner = owner or owner_of_new(actor)
-    await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
+    await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
     keys = [
         TupleKey(parent, "parent", created),
         TupleKey(owner, Privilege.OWNERSHIP.value, created),
@@ -60,7 +60,7 @@ _EDGE_TO_PARENT = {
 """The relation to the parent, if it is not `parent`."""
 
 
-async def record_gone(
+async def record_deleted(
     connection: AsyncConnection,
     gone: ObjectKey,
     parent: ObjectKey,
@@ -72,7 +72,7 @@ async def record_gone(
     """End the grants on a deleted object and enqueue its tuples for deletion.
 
     `by` is the principal that deleted it, for the history. The grants that a deleted role holds are ended by
-    `record_principal_gone`.
+    `record_principal_deleted`.
     """
     keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
     if gone.type in managed_access.FLAGGED:
@@ -82,24 +82,24 @@ async def record_gone(
     return await outbox.enqueue(connection, keys, takes_away=True, warehouse_id=warehouse_id)
 
 
-async def record_principal_gone(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
+async def record_principal_deleted(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
     """End all grants of a deleted user or role and enqueue their tuples for deletion.
 
     Call it after the row of the user or role is deleted: then no new grant can be made.
     """
-    keys = await _wanted_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
+    keys = await _required_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_own_grants_gone(
+async def record_created_grants_ended(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
-    """As `record_principal_gone`, for the grants that the user got by creating objects up to the time `until`."""
-    keys = await _wanted_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
+    """As `record_principal_deleted`, for the grants that the user got by creating objects up to the time `until`."""
+    keys = await _required_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
 
-async def record_held_back(
+async def record_suspended(
     connection: AsyncConnection, user_id: str, *, inactive: bool, own: bool = False
 ) -> list[Pending]:
     """Enqueue the tuples of all grants of a user: absent while the user is `inactive`, else as the grants require.
@@ -107,7 +107,7 @@ async def record_held_back(
     The grants stay. Call it with the user's row locked and its new state written. `own` limits it to grants that the
     user got by creating objects, which the lock does not prevent.
     """
-    keys = await _wanted_by(connection, await grants.of_user(connection, user_id, own=own))
+    keys = await _required_by(connection, await grants.of_user(connection, user_id, own=own))
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
@@ -116,18 +116,18 @@ async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pen
 
     It revokes nothing: the rights and cached decisions ended with the expiry.
     """
-    keys = await _wanted_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
+    keys = await _required_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
     return await outbox.enqueue_each(connection, keys, takes_away=False)
 
 
-async def _wanted_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
+async def _required_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
     """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
-    lies = await places(connection, [key.object for key in own])
+    containers_by_object = await containers_of(connection, [key.object for key in own])
     keys: list[tuple[TupleKey, UUID | None]] = []
     for key in own:
-        place = lies[key.object]
-        keys.extend((each, place.warehouse_id) for each in following(key, place.above))
+        containers = containers_by_object[key.object]
+        keys.extend((each, containers.warehouse_id) for each in following(key, containers.above))
     return keys
 
 

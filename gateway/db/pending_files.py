@@ -39,12 +39,12 @@ class PendingFiles:
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
         """Record files before they are written. Raises DatabaseUnavailable; then none may be written."""
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             await add(connection, warehouse_id, locations)
 
     async def noted(self, location: str) -> bool:
         """Return True if a file is recorded: it will be deleted, or no pointer names it yet."""
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             return (await connection.execute(_NOTED, {"location": location})).first() is not None
 
     async def keep(self, location: str) -> None:
@@ -52,13 +52,13 @@ class PendingFiles:
 
         It waits for a sweeper that has locked the row; then the row and the file are gone.
         """
-        async with self._database.by_itself() as connection:
+        async with self._database.autocommit() as connection:
             await connection.execute(_KEEP, {"location": location})
 
     async def forget(self, locations: Sequence[str]) -> None:
         """Delete the rows of deleted files. If the database does not answer, the sweeper deletes them later."""
         try:
-            async with self._database.by_itself() as connection:
+            async with self._database.autocommit() as connection:
                 await forget(connection, locations)
         except DatabaseUnavailable as left:
             _log.warning("pending_files.left", files=list(locations), reason=str(left))
@@ -112,9 +112,11 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
     At most `limit` files of each warehouse, ordered by warehouse: a warehouse with an unavailable store blocks no
     other.
     """
-    turn = func.row_number().over(partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at)
+    queue_position = func.row_number().over(
+        partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at
+    )
     old = (
-        select(pending_files.c.location, pending_files.c.warehouse_id, turn.label("turn"))
+        select(pending_files.c.location, pending_files.c.warehouse_id, queue_position.label("turn"))
         .where(_over(seconds), ~_named())
         .subquery()
     )
@@ -127,8 +129,8 @@ async def claim(connection: AsyncConnection, locations: Sequence[str], *, second
 
     They are still overdue: `PendingFiles.keep` may have restarted the cleanup window of others.
     """
-    asked = pending_files.c.location.in_(list(locations))
-    statement = select(pending_files.c.location).where(asked, _over(seconds), ~_named())
+    is_requested = pending_files.c.location.in_(list(locations))
+    statement = select(pending_files.c.location).where(is_requested, _over(seconds), ~_named())
     held = statement.order_by(pending_files.c.location).with_for_update(skip_locked=True)
     return list((await connection.execute(held)).scalars())
 

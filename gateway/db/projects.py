@@ -51,8 +51,8 @@ async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
 async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
     """Delete the project. Return False if it contains warehouses or roles, None if it does not exist.
 
-    Roles count as content, because the deletion of each needs a right on that role. Call `ownership.record_gone` in the
-    same transaction afterwards.
+    Roles count as content, because the deletion of each needs a right on that role. Call `ownership.record_deleted` in
+    the same transaction afterwards.
     """
     locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import (
+    AbsentLocation,
     Excerpt,
     Resolution,
     Resolved,
@@ -24,11 +25,10 @@ from gateway.access.resolved import (
     ResolvedServer,
     ResolvedTable,
     ResolvedView,
-    Whereabouts,
     project_of,
 )
-from gateway.db.absent import read_places, says_where
-from gateway.db.caller import BETWEEN, COLUMNS, ENDINGS, ONLY_CLOCK, beside_the_clock, caller_of
+from gateway.db.absent import names_its_path, read_absent_locations
+from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of, with_database_time
 from gateway.db.engine import Database
 from gateway.db.excerpts import excerpts_of
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
@@ -43,22 +43,22 @@ class DatabaseResolver:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def resolve(self, wanted: Sequence[refs.Ref], caller: Actor) -> Resolution:
-        """Return the rows of `wanted`, the time of the database, and the caller's roles. An absent object has no row.
+    async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
+        """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
 
         An object in an inactive warehouse has a row: the door decides if the operation needs an active one.
         """
         found: dict[refs.Ref, Resolved] = {}
-        absent: dict[refs.Ref, Whereabouts] = {}
-        asked_by = caller_of(caller)
+        absent: dict[refs.Ref, AbsentLocation] = {}
+        caller_parameters = caller_of(caller)
         clock: AnyRow | None = None
         kinds: dict[Lookup, list[refs.Ref]] = {}
-        for ref in wanted:
+        for ref in requested:
             kinds.setdefault(lookup_of(ref), []).append(ref)
         for kind, some in kinds.items():
             if len(some) == 1:
                 # The row always has `now` and `caller_roles`, and the other columns if the object exists.
-                row = await self._database.read_one(STATEMENTS[kind], {**parameters_of(some[0]), **asked_by})
+                row = await self._database.read_one(STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters})
                 resolved = _resolved(some[0], row)
                 found.update({} if resolved is None else {some[0]: resolved})
                 absent.update(_absent(some[0], row))
@@ -66,15 +66,15 @@ class DatabaseResolver:
                 # A transaction may name many tables, and a check many objects: one statement reads all references of a
                 # kind.
                 async with self._database.read() as connection:
-                    row, several = await _read_several(connection, kind, some, asked_by)
+                    row, several = await _read_several(connection, kind, some, caller_parameters)
                     # Read also if nothing is absent, so that an absent object takes no more time.
-                    places = await read_places(connection, some) if says_where(some[0]) else {}
+                    absent_locations = await read_absent_locations(connection, some) if names_its_path(some[0]) else {}
                 found.update(several)
-                absent.update({ref: where for ref, where in places.items() if ref not in several})
+                absent.update({ref: where for ref, where in absent_locations.items() if ref not in several})
             clock = clock or row
         # The first statement gives the time and the revisions: what later statements read can only be newer.
         if clock is None:
-            clock = await self._database.read_one(ONLY_CLOCK, asked_by)
+            clock = await self._database.read_one(ONLY_CLOCK, caller_parameters)
         engine = await self._engine_of(caller)
         return Resolution(
             rows=found,
@@ -88,7 +88,7 @@ class DatabaseResolver:
             else engine.next_expiry.astimezone(UTC),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
-            group_roles=_in_question(clock.group_roles or (), wanted, found, absent),
+            group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
     async def _engine_of(self, caller: Actor) -> AnyRow | None:
@@ -105,9 +105,9 @@ class DatabaseResolver:
         grants.
         """
         found: dict[UUID, set[int]] = {}
-        asked = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
+        parameters = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
         async with self._database.read() as connection:
-            for row in await connection.execute(COLUMNS, asked):
+            for row in await connection.execute(COLUMNS, parameters):
                 key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
                 found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
             return {id: frozenset(fields) for id, fields in found.items()}
@@ -117,18 +117,18 @@ class DatabaseResolver:
         async with self._database.read() as connection:
             return await excerpts_of(connection, ids)
 
-    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+    async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         async with self._database.read() as connection:
-            rows = await connection.execute(ENDINGS, {**caller_of(caller), "after": after, "until": until})
+            rows = await connection.execute(GRANT_EXPIRIES, {**caller_of(caller), "after": after, "until": until})
             return [row.expires_at.astimezone(UTC) for row in rows]
 
 
 def _in_question(
     by_group: Sequence[str],
-    wanted: Sequence[refs.Ref],
+    requested: Sequence[refs.Ref],
     found: Mapping[refs.Ref, Resolved],
-    absent: Mapping[refs.Ref, Whereabouts],
+    absent: Mapping[refs.Ref, AbsentLocation],
 ) -> tuple[tuple[str, str], ...]:
     """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
 
@@ -141,7 +141,7 @@ def _in_question(
     projects = {project_of(row) for row in found.values()} | {where.project_id for where in absent.values()}
     if known := projects - {None}:
         return tuple(pair for pair in pairs if pair[1] in known)
-    return tuple(pairs) if len(found) == len(set(wanted)) else ()
+    return tuple(pairs) if len(found) == len(set(requested)) else ()
 
 
 def _assumed(actor: Actor) -> tuple[str, ...]:
@@ -149,33 +149,33 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
 
 
 async def _read_several(
-    connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], asked_by: dict[str, str]
+    connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], caller_parameters: dict[str, str]
 ) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
     """Return (a row with the time, the rows of these references of one kind). One statement reads them."""
     query, columns = SEVERAL[kind]
-    wanted = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
+    requested = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
     labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
-    asked = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(wanted))))
-    rows: Sequence[AnyRow] = (await connection.execute(beside_the_clock(asked), asked_by)).all()
+    parameters = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(requested))))
+    rows: Sequence[AnyRow] = (await connection.execute(with_database_time(parameters), caller_parameters)).all()
     by_key = {tuple(row[-len(columns) :]): row for row in rows}
     found: dict[refs.Ref, Resolved] = {}
-    for ref, key in zip(some, wanted, strict=True):
+    for ref, key in zip(some, requested, strict=True):
         resolved = _resolved(ref, by_key[key]) if key in by_key else None
-        if resolved is not None and _lies_where_asked(ref, resolved):
+        if resolved is not None and _is_below_requested(ref, resolved):
             found[ref] = resolved
     return rows[0], found
 
 
-def _lies_where_asked(ref: refs.Ref, row: Resolved) -> bool:
+def _is_below_requested(ref: refs.Ref, row: Resolved) -> bool:
     """Return False for a namespace in another warehouse than its reference names. The lookup is by id alone."""
     if not isinstance(ref, refs.NamespaceIdRef) or not isinstance(row, ResolvedNamespace):
         return True
     return ref.warehouse_id in (None, row.warehouse.id)
 
 
-def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, Whereabouts]:
+def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
     where = getattr(row, "absent", None)
-    return {} if where is None else {ref: Whereabouts(where[0], tuple(map(UUID, where[1])))}
+    return {} if where is None else {ref: AbsentLocation(where[0], tuple(map(UUID, where[1])))}
 
 
 def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Select, Text, any_, bindparam, case, func, litera
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access import refs
-from gateway.db.caller import BETWEEN, beside_the_clock, word
+from gateway.db.caller import BETWEEN, with_database_time, word
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.former_names import former_names_of_namespace, former_names_of_table
 from gateway.db.schema.namespaces import namespaces
@@ -57,14 +57,14 @@ _TABLE = (
 
 
 def _direct(query: Select[Any]) -> DirectRead:
-    return DirectRead(beside_the_clock(query))
+    return DirectRead(with_database_time(query))
 
 
 def _named_direct(query: Select[Any], key: str) -> DirectRead:
     """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
     containers.
     """
-    always = beside_the_clock(query)
+    always = with_database_time(query)
     above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
     path = (
         select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))

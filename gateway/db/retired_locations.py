@@ -49,7 +49,7 @@ async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str
     )
 
 
-async def last_place(
+async def last_location(
     connection: AsyncConnection, above: Sequence[tuple[str, str]], *, user: str, replaced: UUID | None
 ) -> AnyRow | None:
     """Return the latest recorded location among `above`, pairs of a location's text and its overlap key, or None.
@@ -93,7 +93,7 @@ _NESTED = text(
 )
 
 
-async def taken_in(connection: AsyncConnection, location: str, location_key: str) -> None:
+async def remove_reused(connection: AsyncConnection, location: str, location_key: str) -> None:
     """Delete the retired locations at or below the location of a new table: the files there now belong to that table.
 
     Rows that differ in letter case stay: their files are in other folders, which were not checked.
@@ -101,7 +101,7 @@ async def taken_in(connection: AsyncConnection, location: str, location_key: str
     await connection.execute(delete(retired).where(*_at_or_below(location, location_key)))
 
 
-async def files_gone(connection: AsyncConnection, table_id: UUID, location: str, location_key: str) -> None:
+async def files_deleted(connection: AsyncConnection, table_id: UUID, location: str, location_key: str) -> None:
     """Record that the files at and below a table's or view's former location were deleted.
 
     Also delete rows without files and valid credentials. An earlier location of a moved view is another one, whose

@@ -127,26 +127,27 @@ _ALL_MEMBERS = text(
 )
 
 
-async def offices(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
+async def admin_privileges(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
     """Return the live administrative grants (privilege, object) of a role and of the roles that contain it.
 
     These are `admin`, `operator` and `provisioner` on the server, and `project_admin`. Security administrators of a
     project may add members to each of its roles, but may not grant these privileges.
     """
     rows = await connection.execute(
-        _OFFICES, {"role": role_id, "deep": MAX_DEPTH + 1, "offices": [office.value for office in OFFICES]}
+        _SELECT_ADMIN_PRIVILEGES,
+        {"role": role_id, "deep": MAX_DEPTH + 1, "offices": [privilege.value for privilege in ADMIN_PRIVILEGES]},
     )
     return [(Privilege(row.privilege), ObjectKey(ObjectType(row.object_type), row.object_id)) for row in rows]
 
 
-async def leads_to_the_server(connection: AsyncConnection, role_id: str) -> bool:
+async def administers_server(connection: AsyncConnection, role_id: str) -> bool:
     """Return True if the role, or a role that contains it, holds an administrative privilege on the server."""
-    return any(on.type is ObjectType.SERVER for _, on in await offices(connection, role_id))
+    return any(on.type is ObjectType.SERVER for _, on in await admin_privileges(connection, role_id))
 
 
-OFFICES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.PROJECT_ADMIN)
+ADMIN_PRIVILEGES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.PROJECT_ADMIN)
 
-_OFFICES = text(
+_SELECT_ADMIN_PRIVILEGES = text(
     """
     with recursive up(id, n) as (
         select cast(:role as text), 0

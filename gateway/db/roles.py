@@ -172,8 +172,8 @@ async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: 
     """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
     if not ids:
         return ()
-    wanted = roles.c.id.in_({UUID(each) for each in ids})
-    statement = select(roles).where(wanted).order_by(roles.c.name_key, roles.c.id)
+    is_requested = roles.c.id.in_({UUID(each) for each in ids})
+    statement = select(roles).where(is_requested).order_by(roles.c.name_key, roles.c.id)
     if project_id is not None:
         statement = statement.where(roles.c.project_id == project_id)
     return (await connection.execute(statement)).all()
@@ -197,7 +197,7 @@ _EXIST = text("select id from roles where id = any(:ids) order by id for key sha
 async def delete(connection: AsyncConnection, id: UUID) -> str | None:
     """Delete a role. Return the project that it was in, None if it does not exist.
 
-    Call `ownership.record_gone` and `ownership.record_principal_gone` in the same transaction afterwards.
+    Call `ownership.record_deleted` and `ownership.record_principal_deleted` in the same transaction afterwards.
     """
     gone = delete_from(roles).where(roles.c.id == id).returning(roles.c.project_id)
     return (await connection.execute(gone)).scalar_one_or_none()

@@ -22,10 +22,12 @@ def columns_of(table: Table, alias: str) -> str:
 
 
 async def count_and_some(
-    connection: AsyncConnection, asked: Select[Any], *, offset: int, limit: int
+    connection: AsyncConnection, statement: Select[Any], *, offset: int, limit: int
 ) -> tuple[int, Sequence[AnyRow]]:
-    """Return (the number of all rows, a page of them). The order of `asked` must be unique."""
-    total = (await connection.execute(select(func.count()).select_from(asked.order_by(None).subquery()))).scalar_one()
+    """Return (the number of all rows, a page of them). The order of `statement` must be unique."""
+    total = (
+        await connection.execute(select(func.count()).select_from(statement.order_by(None).subquery()))
+    ).scalar_one()
     if limit == 0:
         return total, ()
-    return total, (await connection.execute(asked.offset(offset).limit(limit))).all()
+    return total, (await connection.execute(statement.offset(offset).limit(limit))).all()

@@ -44,7 +44,7 @@ async def create(connection: AsyncConnection, *, role_id: UUID, provider_id: str
     )
 
 
-async def is_kept(connection: AsyncConnection, role_id: UUID) -> bool:
+async def is_provisioned(connection: AsyncConnection, role_id: UUID) -> bool:
     """Return True if the role is a group of a provider."""
     found = select(scim_groups.c.role_id).where(scim_groups.c.role_id == role_id)
     return (await connection.execute(found)).one_or_none() is not None
@@ -89,12 +89,12 @@ async def page(
 
     The keys of `conditions` are attributes in lower case.
     """
-    asked = _GROUPS.where(
+    statement = _GROUPS.where(
         scim_groups.c.provider_id == provider_id,
         roles.c.project_id == project_id,
         *(_condition(*each) for each in conditions.items()),
     )
-    return await count_and_some(connection, asked.order_by(roles.c.id), offset=offset, limit=limit)
+    return await count_and_some(connection, statement.order_by(roles.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
@@ -129,9 +129,9 @@ def _membership() -> tuple[ColumnElement[bool], ...]:
 
 
 async def members(
-    connection: AsyncConnection, role_ids: Sequence[UUID], *, most: int | None = None
+    connection: AsyncConnection, role_ids: Sequence[UUID], *, limit: int | None = None
 ) -> dict[UUID, list[AnyRow]] | None:
-    """Return the provider's users in each of these groups, or None if there are more than `most` in all.
+    """Return the provider's users in each of these groups, or None if there are more than `limit` in all.
 
     Rows have `id` (SCIM's), `user_id` and `user_name`, ordered by id.
     """
@@ -144,10 +144,10 @@ async def members(
         .join(scim_users, scim_users.c.user_id == grants.c.principal_id)
         .where(*_membership(), grants.c.object_id.in_([str(id) for id in role_ids]))
         .order_by(grants.c.object_id, scim_users.c.id)
-        .limit(None if most is None else most + 1)
+        .limit(None if limit is None else limit + 1)
     )
     held = (await connection.execute(rows)).all()
-    if most is not None and len(held) > most:
+    if limit is not None and len(held) > limit:
         return None
     for row in held:
         found[UUID(row.object_id)].append(row)

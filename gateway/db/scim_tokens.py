@@ -23,14 +23,14 @@ class ScimTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def good(self, id: UUID) -> AnyRow | None:
+    async def find_valid(self, id: UUID) -> AnyRow | None:
         """Return the row of a token that is neither revoked nor expired, or None. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             found = select(scim_tokens, _good.label("good")).where(scim_tokens.c.id == id, _good)
             return (await connection.execute(found)).one_or_none()
 
 
-async def keep(
+async def store(
     connection: AsyncConnection, *, id: UUID, provider_id: str, project_id: str, digest: bytes, days: int
 ) -> datetime:
     """Store a token that expires after `days`. Return its expiry."""
@@ -48,7 +48,7 @@ async def revoke(connection: AsyncConnection, id: UUID) -> bool:
     return (await connection.execute(ended)).rowcount == 1
 
 
-async def every(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Return all issued tokens, newest first, each with `good`: True if it is valid."""
+async def list_all(connection: AsyncConnection) -> Sequence[AnyRow]:
+    """Return all issued tokens, newest first, each with `find_valid`: True if it is valid."""
     rows = select(scim_tokens, _good.label("good")).order_by(scim_tokens.c.created_at.desc())
     return (await connection.execute(rows)).all()

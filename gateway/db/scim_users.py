@@ -86,7 +86,7 @@ async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRo
     return await get(connection, provider_id, id)
 
 
-async def is_kept(connection: AsyncConnection, user_id: str) -> bool:
+async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
     """Return True if a provider keeps the user, and lock the user's row, if any, until the transaction ends."""
     # Two statements: the second one sees the changes of a transaction for which the first one waited.
     await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
@@ -101,10 +101,10 @@ async def page(
 
     The keys of `conditions` are attributes in lower case.
     """
-    asked = select(scim_users).where(
+    statement = select(scim_users).where(
         scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
     )
-    return await count_and_some(connection, asked.order_by(scim_users.c.id), offset=offset, limit=limit)
+    return await count_and_some(connection, statement.order_by(scim_users.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

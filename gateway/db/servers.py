@@ -29,7 +29,7 @@ class RestoredDatabase(Exception):
         )
 
 
-async def require_home(connection: AsyncConnection) -> None:
+async def require_same_database(connection: AsyncConnection) -> None:
     """Raise RestoredDatabase if the database is not where a gateway last served it."""
     stored = (await connection.execute(select(server.c.home))).scalar_one_or_none()
     if stored is not None and stored != (await connection.execute(text(_HOME))).scalar_one():
@@ -81,7 +81,7 @@ async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
     return result.rowcount == 1
 
 
-async def awaits_bootstrap(connection: AsyncConnection) -> bool:
+async def needs_bootstrap(connection: AsyncConnection) -> bool:
     """Return True if the server is not bootstrapped."""
     return (await connection.execute(select(server.c.bootstrapped_at))).scalar_one() is None
 

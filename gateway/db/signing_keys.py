@@ -54,7 +54,7 @@ class SigningKeys:
                 raise secrets.SecretUnreadable("the signing key is gone")
             return await secrets.load(connection, self._sealer, secret_id)
 
-    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+    async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
         """Store a key that signs from now on, unless another process stored one meanwhile. Raises
         DatabaseUnavailable.
         """
@@ -87,7 +87,7 @@ async def _published(connection: AsyncConnection) -> Sequence[PublishedKey]:
     ]
 
 
-async def withdraw(connection: AsyncConnection) -> int:
+async def revoke(connection: AsyncConnection) -> int:
     """Revoke all keys, and with them every token that they signed. Return the number of keys that verified
     until now.
     """

@@ -59,7 +59,7 @@ _CALLS = text(
 
 # One process sums up at a time. A change that is committed late is added to the latest hour that was summed up. The
 # lock is a separate statement, so that the next one sees all changes of the previous holder.
-_TURN = text("select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7))")
+_LOCK = text("select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7))")
 
 _SUM_UP = text(
     """
@@ -156,7 +156,7 @@ async def calls(
 
 async def sum_up(connection: AsyncConnection) -> None:
     """Add pending changes to the counts of their hours, unless another process does."""
-    if (await connection.execute(_TURN)).scalar_one():
+    if (await connection.execute(_LOCK)).scalar_one():
         await connection.execute(_SUM_UP)
 
 

@@ -349,7 +349,7 @@ async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
     """Lock the table or view exclusively. Return (namespace_id, name_key, protected, version), None if it does not
     exist.
 
-    Transactions that grant on it lock the row too (`grants.hold_object`), so the grants on it are stable afterwards.
+    Transactions that grant on it lock the row too (`grants.lock_object_shared`), so the grants are stable after it.
     """
     columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected, tables.c.version)
     statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()

@@ -40,12 +40,12 @@ class AlreadyActive(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TaskFilter:
     """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
 
-    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_what_exists` excludes tasks
-    of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the entity
-    nor on a namespace above it.
+    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_existing_only` excludes
+    tasks of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the
+    entity nor on a namespace above it.
     """
 
     warehouse_id: UUID | None = None
@@ -55,30 +55,30 @@ class Wanted:
     created_after: datetime | None = None
     created_before: datetime | None = None
     entities: Collection[tuple[str, UUID | None]] | None = None
-    of_what_exists: bool = False
+    of_existing_only: bool = False
     holders: Holders | None = None
 
 
 async def page(
-    connection: AsyncConnection, wanted: Wanted, *, after: tuple[datetime, UUID] | None, limit: int
+    connection: AsyncConnection, filter: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[AnyRow]:
     """Return tasks from the newest to the oldest, starting after `after`."""
-    conditions = [_owned(wanted.warehouse_id, wanted.project_id)]
-    if wanted.queues is not None:
-        conditions.append(tasks.c.queue.in_(wanted.queues))
-    if wanted.statuses is not None:
-        conditions.append(tasks.c.status.in_([status.value for status in wanted.statuses]))
-    if wanted.created_after is not None:
-        conditions.append(tasks.c.created_at > wanted.created_after)
-    if wanted.created_before is not None:
-        conditions.append(tasks.c.created_at < wanted.created_before)
-    if wanted.entities is not None:
-        conditions.append(_about(wanted.entities))
-    if wanted.of_what_exists:
+    conditions = [_owned(filter.warehouse_id, filter.project_id)]
+    if filter.queues is not None:
+        conditions.append(tasks.c.queue.in_(filter.queues))
+    if filter.statuses is not None:
+        conditions.append(tasks.c.status.in_([status.value for status in filter.statuses]))
+    if filter.created_after is not None:
+        conditions.append(tasks.c.created_at > filter.created_after)
+    if filter.created_before is not None:
+        conditions.append(tasks.c.created_at < filter.created_before)
+    if filter.entities is not None:
+        conditions.append(_about(filter.entities))
+    if filter.of_existing_only:
         # Deleted entities have no grants, so no grant makes their tasks visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
-    if wanted.holders is not None:
-        conditions.append(_spoken_for(wanted.holders))
+    if filter.holders is not None:
+        conditions.append(_visible_by_grants(filter.holders))
     if after is not None:
         position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
         conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
@@ -94,7 +94,7 @@ async def get(
     return {row.id: row for row in await connection.execute(statement)}
 
 
-async def kept(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
+async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
     """Return the ids of those tables, views and generic tables that exist, dropped or not, but not staged."""
     statement = select(tables.c.id).where(
         tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
@@ -183,7 +183,7 @@ def named_queue(name: str) -> Queue | None:
     return Queue(name) if name in list(Queue) else None
 
 
-def _spoken_for(holders: Holders) -> ColumnElement[bool]:
+def _visible_by_grants(holders: Holders) -> ColumnElement[bool]:
     """Match tasks of entities on which, or above which, one of them holds a grant. An additional task costs only a
     check.
     """

@@ -24,50 +24,56 @@ from gateway.db import outbox
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_held_back, record_own_grants_gone, record_principal_gone
+from gateway.db.ownership import record_created_grants_ended, record_principal_deleted, record_suspended
 from gateway.db.schema.outbox import outbox as outbox_table
-from gateway.db.schema.pending_user_deletions import departures
+from gateway.db.schema.pending_user_deletions import pending_user_deletions
 
 _log = structlog.get_logger("db.latecomers")
 
 _LONGEST_WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.01
-_LEFT_TO_ITS_REQUEST_SECONDS: Final = 10.0
+_REQUEST_GRACE_SECONDS: Final = 10.0
 _AT_ONCE: Final = 100
 
 _IN_FORCE: Final = ~exists().where(
     outbox_table.c.takes_away,
     outbox_table.c.subject_type == PrincipalType.USER.value,
-    outbox_table.c.subject_id == departures.c.user_id,
+    outbox_table.c.subject_id == pending_user_deletions.c.user_id,
 )
 _NEXT: Final = text("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
 _OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
 
 
-async def record_departure(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
+async def record_deletion(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
     """End all grants of a deleted user and record the pending cleanup. Return the revocations that are to be delivered.
 
     They include those of an earlier deletion. Call it after the user's row is deleted.
     """
-    await record_principal_gone(connection, user, by=by)
+    await record_principal_deleted(connection, user, by=by)
     values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
-    noted = insert(departures).values(user_id=user.id, **values)
+    noted = insert(pending_user_deletions).values(user_id=user.id, **values)
     await connection.execute(noted.on_conflict_do_update(index_elements=["user_id"], set_=values))
-    return await outbox.left_of_user(connection, user.id)
+    return await outbox.pending_of_user(connection, user.id)
 
 
 async def expected(connection: AsyncConnection, user_id: str) -> bool:
     """Return True if the user was deleted and the cleanup is pending."""
-    return (await connection.execute(select(departures.c.user_id).where(_named([user_id])))).one_or_none() is not None
+    return (
+        await connection.execute(select(pending_user_deletions.c.user_id).where(_named([user_id])))
+    ).one_or_none() is not None
 
 
 async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
     """Return the users of a provider whose deletion is in force and whose cleanup is pending."""
-    theirs = departures.c.user_id.startswith(f"{provider_id}~", autoescape=True)
-    return (await connection.execute(select(departures.c.user_id).where(theirs, _IN_FORCE))).scalars().all()
+    of_provider = pending_user_deletions.c.user_id.startswith(f"{provider_id}~", autoescape=True)
+    return (
+        (await connection.execute(select(pending_user_deletions.c.user_id).where(of_provider, _IN_FORCE)))
+        .scalars()
+        .all()
+    )
 
 
-async def take_away(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
+async def revoke_created(database: Database, delivery: TupleDelivery, users: Sequence[str]) -> None:
     """End the grants that these deleted users got from their own transactions in flight.
 
     Call it after the delivery of the deletions. The revisions have then changed, so a transaction that begins later is
@@ -77,54 +83,59 @@ async def take_away(database: Database, delivery: TupleDelivery, users: Sequence
     """
     if not users:
         return
-    in_force = {"in_force_at": func.coalesce(departures.c.in_force_at, func.clock_timestamp())}
+    in_force = {"in_force_at": func.coalesce(pending_user_deletions.c.in_force_at, func.clock_timestamp())}
     async with database.transaction() as connection:
-        await connection.execute(update(departures).where(_named(users)).values(in_force))
-    all_ended = await _earlier_ones_ended(database)
+        await connection.execute(update(pending_user_deletions).where(_named(users)).values(in_force))
+    all_ended = await _wait_for_transactions(database)
     if not all_ended:
         _log.warning("latecomers.not_waited_for", users=len(users))
     async with database.transaction() as connection:
         pending: list[Pending] = []
-        held = select(departures).where(_named(users), departures.c.in_force_at.is_not(None))
-        for row in (await connection.execute(held.order_by(departures.c.user_id).with_for_update())).all():
+        held = select(pending_user_deletions).where(_named(users), pending_user_deletions.c.in_force_at.is_not(None))
+        for row in (await connection.execute(held.order_by(pending_user_deletions.c.user_id).with_for_update())).all():
             user = Principal(PrincipalType.USER, row.user_id)
-            pending += await record_own_grants_gone(connection, user, until=row.in_force_at, by=row.deleted_by)
+            pending += await record_created_grants_ended(connection, user, until=row.in_force_at, by=row.deleted_by)
             if all_ended:
-                await connection.execute(delete(departures).where(_named([row.user_id])))
+                await connection.execute(delete(pending_user_deletions).where(_named([row.user_id])))
     await delivery.deliver(pending)
 
 
-async def take_away_due(database: Database, delivery: TupleDelivery) -> None:
-    """Run `take_away` for deletions that did not finish because of an outage or a killed process.
+async def revoke_due(database: Database, delivery: TupleDelivery) -> None:
+    """Run `revoke_created` for deletions that did not finish because of an outage or a killed process.
 
     Deletions that are not yet in force are left for later. Raises the same errors.
     """
-    ended = departures.c.deleted_at < func.clock_timestamp() - func.make_interval(
-        0, 0, 0, 0, 0, 0, _LEFT_TO_ITS_REQUEST_SECONDS
+    ended = pending_user_deletions.c.deleted_at < func.clock_timestamp() - func.make_interval(
+        0, 0, 0, 0, 0, 0, _REQUEST_GRACE_SECONDS
     )
-    due = select(departures.c.user_id).where(ended, _IN_FORCE).order_by(departures.c.deleted_at).limit(_AT_ONCE)
+    due = (
+        select(pending_user_deletions.c.user_id)
+        .where(ended, _IN_FORCE)
+        .order_by(pending_user_deletions.c.deleted_at)
+        .limit(_AT_ONCE)
+    )
     async with database.read() as connection:
         users = (await connection.execute(due)).scalars().all()
-    await take_away(database, delivery, users)
+    await revoke_created(database, delivery, users)
 
 
-async def hold_back(database: Database, delivery: TupleDelivery, user_id: str) -> None:
+async def suspend_grants(database: Database, delivery: TupleDelivery, user_id: str) -> None:
     """Suspend the grants that a deactivated user got from their own transactions in flight. The grants stay.
 
-    Call it after the delivery of the deactivation, for the reason and with the errors of `take_away`.
+    Call it after the delivery of the deactivation, for the reason and with the errors of `revoke_created`.
     """
-    if not await _earlier_ones_ended(database):
+    if not await _wait_for_transactions(database):
         _log.warning("latecomers.not_waited_for", users=1)
     async with database.transaction() as connection:
-        pending = await record_held_back(connection, user_id, inactive=True, own=True)
+        pending = await record_suspended(connection, user_id, inactive=True, own=True)
     await delivery.deliver(pending)
 
 
 def _named(users: Sequence[str]) -> ColumnElement[bool]:
-    return departures.c.user_id.in_(users)
+    return pending_user_deletions.c.user_id.in_(users)
 
 
-async def _earlier_ones_ended(database: Database) -> bool:
+async def _wait_for_transactions(database: Database) -> bool:
     """Wait until every transaction that is in flight now has ended. Return False if one still runs after five
     seconds.
     """

@@ -108,7 +108,7 @@ _EXIST = text("select id from users where id = any(:ids) order by id for key sha
 async def delete(connection: AsyncConnection, id: str) -> bool:
     """Delete the user's row. Return False if there is none.
 
-    Call `ownership.record_principal_gone` in the same transaction afterwards.
+    Call `ownership.record_principal_deleted` in the same transaction afterwards.
     """
     return (await connection.execute(delete_from(users).where(users.c.id == id))).rowcount == 1
 

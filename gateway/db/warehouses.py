@@ -86,13 +86,13 @@ async def claim_base(connection: AsyncConnection, base_key: str) -> bool:
     return await base_is_free(connection, base_key)
 
 
-async def base_is_free(connection: AsyncConnection, base_key: str, *, but: UUID | None = None) -> bool:
-    """Return True if no warehouse of any project, except `but`, has a base equal to, above or below this one."""
+async def base_is_free(connection: AsyncConnection, base_key: str, *, except_id: UUID | None = None) -> bool:
+    """Return True if no warehouse of any project, except `except_id`, has a base equal to, above or below this one."""
     statement = select(literal(1)).where(
         func.starts_with(warehouses.c.base_key, base_key) | func.starts_with(literal(base_key), warehouses.c.base_key)
     )
-    if but is not None:
-        statement = statement.where(warehouses.c.id != but)
+    if except_id is not None:
+        statement = statement.where(warehouses.c.id != except_id)
     return (await connection.execute(statement.limit(1))).one_or_none() is None
 
 
@@ -154,8 +154,8 @@ async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[lis
     tasks gets TaskLost.
     """
     busy = select(tasks.c.payload["location"].astext).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE))
-    places = (await connection.execute(busy.order_by(tasks.c.id).with_for_update())).scalars()
-    left = sorted({place for place in places if place is not None})
+    locations = (await connection.execute(busy.order_by(tasks.c.id).with_for_update())).scalars()
+    left = sorted({location for location in locations if location is not None})
     await connection.execute(delete_from(tasks).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE)))
     noted = delete_from(pending_files).where(pending_files.c.warehouse_id == id).returning(pending_files.c.location)
     return left, sorted((await connection.execute(noted)).scalars())
@@ -169,7 +169,7 @@ async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
 async def delete(connection: AsyncConnection, id: UUID) -> None:
     """Delete a warehouse that is `locked` to delete, is empty and has nothing unfinished.
 
-    Rows about the warehouse that are no content are deleted with it (`on delete cascade`). Call `ownership.record_gone`
-    in the same transaction afterwards.
+    Rows about the warehouse that are no content are deleted with it (`on delete cascade`). Call
+    `ownership.record_deleted` in the same transaction afterwards.
     """
     await connection.execute(delete_from(warehouses).where(warehouses.c.id == id))

@@ -116,34 +116,34 @@ def reachable_programs(programs: Path, account: Account) -> Path:
     return copy / tree
 
 
-def reachable_data(wanted: Path, account: Account) -> Path:
-    """Create ``wanted`` as a directory of ``account``, or another one if ``account`` cannot reach it. Return its path.
+def reachable_data(requested: Path, account: Account) -> Path:
+    """Create ``requested`` as a directory of ``account``, or another if ``account`` cannot reach it. Return its path.
 
-    In the second case ``wanted`` is a symbolic link to it.
+    In the second case ``requested`` is a symbolic link to it.
     """
-    if wanted.is_symlink():
-        target = wanted.readlink()
+    if requested.is_symlink():
+        target = requested.readlink()
         if target.is_dir():
             return target
-        wanted.unlink()
-    if can_reach(wanted, account):
-        wanted.mkdir(mode=0o700, exist_ok=True)
-        account.own(wanted)
-        return wanted
-    name = hashlib.sha256(str(wanted.resolve()).encode()).hexdigest()[:16]
+        requested.unlink()
+    if can_reach(requested, account):
+        requested.mkdir(mode=0o700, exist_ok=True)
+        account.own(requested)
+        return requested
+    name = hashlib.sha256(str(requested.resolve()).encode()).hexdigest()[:16]
     place = _shared_place() / f"data-{name}"
     # No symbolic link leads to this place: it is left from a removed data directory with the same path.
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o700)
     account.own(place)
-    wanted.symlink_to(place)
+    requested.symlink_to(place)
     return place
 
 
-def remove_data(wanted: Path) -> None:
+def remove_data(requested: Path) -> None:
     """Remove the directory, and the link, that :func:`reachable_data` created."""
-    if wanted.is_symlink():
-        shutil.rmtree(wanted.readlink(), ignore_errors=True)
-        wanted.unlink()
+    if requested.is_symlink():
+        shutil.rmtree(requested.readlink(), ignore_errors=True)
+        requested.unlink()
     else:
-        shutil.rmtree(wanted, ignore_errors=True)
+        shutil.rmtree(requested, ignore_errors=True)

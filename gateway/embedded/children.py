@@ -73,7 +73,7 @@ class Children:
         self._remove = tuple(map(str, remove))
         self._keep_open = tuple(keep_open)
         self._ids = itertools.count(1)
-        self._asked: dict[int, asyncio.Future[int]] = {}
+        self._pending_replies: dict[int, asyncio.Future[int]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -126,8 +126,8 @@ class Children:
         if self._process is None or self._process.stdin is None:
             raise StackError("the supervisor was not started")
         number = next(self._ids)
-        asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._asked[number] = asked
+        reply: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._pending_replies[number] = reply
         log = self._logs / f"{spec.name}.log"
         log_start = log.stat().st_size if log.exists() else 0
         order = {
@@ -148,7 +148,7 @@ class Children:
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             await self._process.stdin.drain()
-            pid = await asked
+            pid = await reply
         except OSError as error:
             raise ChildFailed(spec.name, f"cannot be started: {error}", log) from error
         return Child(spec.name, pid, log, self._exits[pid], log_start)
@@ -175,7 +175,7 @@ class Children:
         while line := await self._process.stdout.readline():
             self._on_event(json.loads(line))
         gone = ConnectionError("the supervisor of the embedded stack is gone")
-        for future in (*self._asked.values(), *self._exits.values()):
+        for future in (*self._pending_replies.values(), *self._exits.values()):
             if not future.done():
                 future.set_exception(gone)
                 future.exception()  # marks it as retrieved: a future that nothing awaits logs no error
@@ -184,11 +184,11 @@ class Children:
         match event["event"]:
             case "spawned":
                 self._exits[event["pid"]] = asyncio.get_running_loop().create_future()
-                _settle(self._asked.pop(event["id"]), event["pid"])
+                _settle(self._pending_replies.pop(event["id"]), event["pid"])
             case "refused":
-                asked = self._asked.pop(event["id"])
-                if not asked.done():
-                    asked.set_exception(OSError(event["error"]))
+                reply = self._pending_replies.pop(event["id"])
+                if not reply.done():
+                    reply.set_exception(OSError(event["error"]))
             case "exited":
                 _settle(self._exits[event["pid"]], event["code"])
 
@@ -211,6 +211,6 @@ def log_tail(log: Path, start: int = 0) -> str:
 def failure_of(child: Child, code: int) -> ChildFailed:
     """Return the error for a child that ended. ``port_taken`` is True if its log reports a port in use."""
     tail = log_tail(child.log, child.log_start)
-    how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    reason = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
-    return ChildFailed(child.name, how, child.log, said=tail, port_taken=taken)
+    return ChildFailed(child.name, reason, child.log, output=tail, port_taken=taken)

@@ -19,13 +19,13 @@ class ToolMissing(StackError):
 class ChildFailed(StackError):
     """A child process failed.
 
-    ``log``: its log file. ``said``: the end of its output, for the message. ``port_taken``: a start with other ports
+    ``log``: its log file. ``output``: the end of its output, for the message. ``port_taken``: a start with other ports
     may succeed.
     """
 
-    def __init__(self, name: str, how: str, log: Path, *, said: str = "", port_taken: bool = False) -> None:
-        lines = "".join(f"\n  | {line}" for line in said.splitlines()[-_LINES:])
-        super().__init__(f"{name} {how}; its log is {log}{lines}")
+    def __init__(self, name: str, reason: str, log: Path, *, output: str = "", port_taken: bool = False) -> None:
+        lines = "".join(f"\n  | {line}" for line in output.splitlines()[-_LINES:])
+        super().__init__(f"{name} {reason}; its log is {log}{lines}")
         self.name = name
         self.log = log
         self.port_taken = port_taken

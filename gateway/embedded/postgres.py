@@ -61,7 +61,7 @@ class Postgres:
     def __init__(self, data: Path, port: int, secrets: Secrets, *, programs: str | None, fast: bool) -> None:
         self._account = accounts.unprivileged()
         self._programs = accounts.reachable_programs(programs_directory(programs), self._account)
-        self._wanted = data
+        self._requested_data = data
         self._port = port
         self._secrets = secrets
         self._fast = fast
@@ -72,12 +72,12 @@ class Postgres:
         Raises:
             StackError: the cluster was deleted. A new one would not match the data of the other parts.
         """
-        cluster = accounts.reachable_data(self._wanted, self._account)
-        finished = self._wanted.with_name(f"{self._wanted.name}.initialised")
+        cluster = accounts.reachable_data(self._requested_data, self._account)
+        finished = self._requested_data.with_name(f"{self._requested_data.name}.initialised")
         fresh = not finished.exists()
         if not fresh and not (cluster / "PG_VERSION").exists():
             raise StackError(
-                f"the database of {self._wanted.parent} was in {cluster} and is gone; "
+                f"the database of {self._requested_data.parent} was in {cluster} and is gone; "
                 "remove the whole data directory to begin anew"
             )
         if fresh:

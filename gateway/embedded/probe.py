@@ -38,7 +38,7 @@ async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], 
             child.name,
             f"did not serve within {timeout:.0f} seconds",
             child.log,
-            said=log_tail(child.log, child.log_start),
+            output=log_tail(child.log, child.log_start),
         ) from None
     raise failure_of(child, child.exited.result())
 

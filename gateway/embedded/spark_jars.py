@@ -94,15 +94,15 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
     directory.mkdir(parents=True, exist_ok=True)
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="part-", dir=directory) as part:
-        for how in (_with_maven, _with_ivy):
-            problem = how(archive, Path(part), java_home, environment)
+        for reason in (_with_maven, _with_ivy):
+            problem = reason(archive, Path(part), java_home, environment)
             got = Path(part) / archive.file_name
             if problem is None and is_right(got, archive):
                 os.replace(got, directory / archive.file_name)
                 return directory / archive.file_name
             if problem is None:
                 problem = "what came does not have the pinned SHA-256 checksum" if got.exists() else "nothing came"
-            failures.append(f"{how.__name__.removeprefix('_with_')}: {problem}")
+            failures.append(f"{reason.__name__.removeprefix('_with_')}: {problem}")
             got.unlink(missing_ok=True)
     raise StackError(
         f"{archive.file_name} could not be fetched from a Maven repository.\n  "
@@ -128,8 +128,8 @@ def _run(argv: list[str], environment: dict[str, str]) -> str | None:
         return str(error)
     if done.returncode == 0:
         return None
-    said = (done.stdout + done.stderr).strip().splitlines()
-    return " / ".join(line.strip() for line in said[-3:])[:600] or f"exit code {done.returncode}"
+    output = (done.stdout + done.stderr).strip().splitlines()
+    return " / ".join(line.strip() for line in output[-3:])[:600] or f"exit code {done.returncode}"
 
 
 def _with_maven(archive: Archive, part: Path, java_home: str | None, environment: dict[str, str]) -> str | None:

@@ -217,7 +217,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
     plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = plan.data / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
-    with lock.held(plan.data, patience=_LOCK_PATIENCE_SECONDS) as lock_descriptor:
+    with lock.held(plan.data, timeout=_LOCK_PATIENCE_SECONDS) as lock_descriptor:
         secrets = load_or_generate(plan.data / "secrets.json")
         started = False
         for attempt in range(1, _STARTS + 1):

@@ -110,12 +110,12 @@ class Supervisor:
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-        self._tell({"event": "stopped"})
+        self._send_event({"event": "stopped"})
 
     def _on_stop_signal(self, *_: object) -> None:
         self._stopping = True
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _send_event(self, event: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # the parent has ended: stopping continues
             os.write(self._events, json.dumps(event).encode() + b"\n")
 
@@ -153,12 +153,12 @@ class Supervisor:
                     **unprivileged,
                 )
         except (OSError, subprocess.SubprocessError) as error:
-            self._tell({"event": "refused", "id": order["id"], "error": str(error)})
+            self._send_event({"event": "refused", "id": order["id"], "error": str(error)})
             return
         self._children[process.pid] = _Child(
             order["name"], process, stop_signal, float(order["grace"]), int(order["order"])
         )
-        self._tell({"event": "spawned", "id": order["id"], "pid": process.pid})
+        self._send_event({"event": "spawned", "id": order["id"], "pid": process.pid})
         if process.stdin is not None:
             with contextlib.suppress(OSError), process.stdin as stdin:
                 stdin.write(order["input"].encode())
@@ -175,7 +175,7 @@ class Supervisor:
             if child is not None:  # otherwise a grandchild, adopted as subreaper
                 code = os.waitstatus_to_exitcode(status)
                 child.process.returncode = code
-                self._tell({"event": "exited", "pid": pid, "code": code})
+                self._send_event({"event": "exited", "pid": pid, "code": code})
 
     def _stop_everything(self) -> None:
         groups = [child.process.pid for child in self._children.values()]

@@ -110,14 +110,14 @@ def locate(settings: Settings) -> Tools:
         ToolMissing: a program is missing. No other version replaces it.
     """
     kept = cache(settings)
-    wanted = settings.embedded
+    embedded = settings.embedded
     return Tools(
         opa=locate_opa(settings),
-        openfga=_chosen(wanted.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
-        weed=object_store.program(wanted.weed_bin),
-        nanoidp=_chosen(wanted.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
+        openfga=_chosen(embedded.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
+        weed=object_store.program(embedded.weed_bin),
+        nanoidp=_chosen(embedded.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
         policies=shipped() / "policies",
-        postgres_directory=wanted.postgres_dir,
+        postgres_directory=embedded.postgres_dir,
     )
 
 

@@ -99,9 +99,9 @@ async def _watch(running: Stack, console: Console) -> None:
         StackError: every part has ended.
     """
 
-    async def tell(child: Child) -> None:
+    async def report(child: Child) -> None:
         code = await asyncio.shield(child.exited)
         console.print(f"[red]{escape(child.name)} ended with code {code}[/red]; its log is {escape(str(child.log))}")
 
-    await asyncio.gather(*map(tell, running.running.values()))
+    await asyncio.gather(*map(report, running.running.values()))
     raise StackError("every part of the stack has ended")

@@ -27,7 +27,7 @@ _OUTSIDE = frozenset({ObjectType.SERVER, ObjectType.PROJECT, ObjectType.ROLE, Ob
 
 
 @dataclass(frozen=True, slots=True)
-class _Circle:
+class _KeyScope:
     """The part of the cache key that all questions of a request share. Requests share answers only if it is equal."""
 
     revision: UUID
@@ -39,7 +39,7 @@ class _Circle:
     groups: str
 
 
-_Key = tuple[_Circle, UUID | None, Can, ObjectKey]
+_Key = tuple[_KeyScope, UUID | None, Can, ObjectKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class _Allow:
 class MemoryObserver(Protocol):
     """Receives cache hits and misses, for metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count the hits and misses of the cache named `memory`."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Count the hits and misses of the cache named `cache`."""
         ...
 
 
-class RememberedRelationships:
+class CachedRelationships:
     """Implementation of `gateway.access.ports.Relationships` that caches the allows of another implementation.
 
     `model_id` returns the id of the model that checks use now. `entries` is the maximum number of entries, of about 0.5
@@ -93,7 +93,7 @@ class RememberedRelationships:
         """Return one answer per question, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
-        circle = _Circle(
+        key_scope = _KeyScope(
             pin.revision,
             pin.time_boxes,
             self._model_id(),
@@ -102,9 +102,9 @@ class RememberedRelationships:
             actor.assumed_role,
             actor.groups_digest,
         )
-        known = {question for question in questions if self._knows(circle, question, now)}
+        known = {question for question in questions if self._knows(key_scope, question, now)}
         unknown = [question for question in questions if question not in known]
-        self._observer.remembered("relationships", hits=len(known), misses=len(unknown))
+        self._observer.count_lookups("relationships", hits=len(known), misses=len(unknown))
         if not unknown:
             return [True] * len(questions)
         answers = await self._relationships.check(actor, unknown, now=now, paced=paced)
@@ -113,20 +113,20 @@ class RememberedRelationships:
             return answers
         allowed = {question for question, answer in zip(unknown, answers, strict=True) if answer is True}
         allow = _Allow(pin.next_expiry, self._clock() + self._seconds)
-        if circle.model_id == self._model_id():
+        if key_scope.model_id == self._model_id():
             for question in allowed:
-                if _may_be_remembered(question):
-                    self._allows[circle, question.within, question.relation, question.object] = allow
+                if _is_cacheable(question):
+                    self._allows[key_scope, question.within, question.relation, question.object] = allow
         return [question in known or question in allowed for question in questions]
 
-    def _knows(self, circle: _Circle, question: Question, now: datetime) -> bool:
-        if not _may_be_remembered(question):
+    def _knows(self, key_scope: _KeyScope, question: Question, now: datetime) -> bool:
+        if not _is_cacheable(question):
             return False
-        allow = self._allows.get((circle, question.within, question.relation, question.object))
+        allow = self._allows.get((key_scope, question.within, question.relation, question.object))
         if allow is None:
             return False
         return self._clock() < allow.forgotten_at and (allow.until is None or now < allow.until)
 
 
-def _may_be_remembered(question: Question) -> bool:
+def _is_cacheable(question: Question) -> bool:
     return question.within is not None or question.object.type in _OUTSIDE

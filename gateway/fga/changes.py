@@ -47,15 +47,15 @@ async def changes_since(client: FgaClient, start: datetime | None) -> AsyncItera
     A server with the setting `changelog-horizon-offset` returns changes later by that time. Raises
     DecisionEngineUnavailable; the changes yielded before it are incomplete.
     """
-    asked: dict[str, str | int] = {"page_size": _PAGE_SIZE}
+    parameters: dict[str, str | int] = {"page_size": _PAGE_SIZE}
     if start is not None:
-        asked["start_time"] = start.isoformat().replace("+00:00", "Z")
+        parameters["start_time"] = start.isoformat().replace("+00:00", "Z")
     while True:
-        page = await client.get(f"/changes?{urlencode(asked)}", _Page)
+        page = await client.get(f"/changes?{urlencode(parameters)}", _Page)
         for change in page.changes:
             yield change
         if len(page.changes) < _PAGE_SIZE or not page.continuation_token:
             return
-        if page.continuation_token == asked.get("continuation_token"):
+        if page.continuation_token == parameters.get("continuation_token"):
             raise DecisionEngineUnavailable("OpenFGA gave the same page of changes twice.")
-        asked = {"page_size": _PAGE_SIZE, "continuation_token": page.continuation_token}
+        parameters = {"page_size": _PAGE_SIZE, "continuation_token": page.continuation_token}

@@ -99,14 +99,14 @@ class FgaClient:
         return self._model_id
 
     def use_model(self, model_id: str) -> None:
-        """Use this model from the next call on, and end `withhold`. Calls in progress finish with their model.
+        """Use this model from the next call on, and end `block_checks`. Calls in progress finish with their model.
 
         Raises ValueError if the id is not a ULID.
         """
         _require_ulid("model", model_id)
         self._model_id, self._withheld = model_id, None
 
-    def withhold(self, reason: str) -> None:
+    def block_checks(self, reason: str) -> None:
         """Make every check and `ping` raise DecisionEngineUnavailable with `reason`, until `use_model` is called."""
         self._withheld = reason
 
@@ -132,12 +132,12 @@ class FgaClient:
         model_id = self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         if len(unique) > LARGE:
-            holding = await self._ask_large(model_id, unique, contextual, context, paced=paced)
+            holding = await self._check_large_batch(model_id, unique, contextual, context, paced=paced)
         else:
-            holding = await self._ask_small(model_id, unique, contextual, context)
+            holding = await self._check_small_batch(model_id, unique, contextual, context)
         return [(check.user, check.relation, check.object) in holding for check in checks]
 
-    async def _ask_large(
+    async def _check_large_batch(
         self,
         model_id: str,
         unique: Sequence[FgaTuple],
@@ -154,19 +154,19 @@ class FgaClient:
                 holding |= await self._check_chunk(model_id, chunk, contextual, context)
         return holding
 
-    async def _ask_small(
+    async def _check_small_batch(
         self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> set[_Key]:
         """Return the checks that hold. Send them in batches of the server's maximum size, concurrently."""
 
-        async def asked(chunk: Sequence[FgaTuple]) -> set[_Key]:
-            self._pacing.asked_small(chunk[0].user)
+        async def check_chunk(chunk: Sequence[FgaTuple]) -> set[_Key]:
+            self._pacing.count_small_check(chunk[0].user)
             async with self._small.slot(chunk[0].user):
                 return await self._check_chunk(model_id, chunk, contextual, context)
 
         try:
             async with asyncio.TaskGroup() as together:
-                tasks = [together.create_task(asked(chunk)) for chunk in _chunks(unique, self._max_batch)]
+                tasks = [together.create_task(check_chunk(chunk)) for chunk in _chunks(unique, self._max_batch)]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
         return {key for task in tasks for key in task.result()}
@@ -271,7 +271,7 @@ class FgaClient:
         if key:
             body["tuple_key"] = key
         while True:
-            page = decoded(await self._ask("POST", "/read", body), Page)
+            page = decoded(await self._query("POST", "/read", body), Page)
             for found in page.tuples:
                 yield found.key
             if not page.continuation_token:
@@ -285,7 +285,7 @@ class FgaClient:
 
         `path` begins with `/` and is percent-encoded. Raises DecisionEngineUnavailable.
         """
-        return decoded(await self._ask("GET", path, None), kind)
+        return decoded(await self._query("GET", path, None), kind)
 
     async def ping(self) -> None:
         """Check that the server responds, accepts the API key and has the store, and that checks are not withheld.
@@ -294,7 +294,7 @@ class FgaClient:
         """
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
-        decoded(await self._ask("GET", "", None), Store)
+        decoded(await self._query("GET", "", None), Store)
 
     async def aclose(self) -> None:
         """Close the connections. A later call opens new connections."""
@@ -317,7 +317,7 @@ class FgaClient:
                 for number, check in enumerate(chunk)
             ],
         }
-        answer = decoded(await self._ask("POST", "/batch-check", body), BatchAnswer).result
+        answer = decoded(await self._query("POST", "/batch-check", body), BatchAnswer).result
         if len(answer) != len(chunk):
             raise DecisionEngineUnavailable(f"OpenFGA was asked {len(chunk)} checks and answered {len(answer)}.")
         return {
@@ -326,7 +326,7 @@ class FgaClient:
             if holds(answer.get(str(number)), check)
         }
 
-    async def _ask(self, method: str, path: str, body: Any) -> bytes:
+    async def _query(self, method: str, path: str, body: Any) -> bytes:
         """Send a request that changes nothing and return the body of its 200 response.
 
         Retry once if the connection was dropped. Raises DecisionEngineUnavailable for an error or another status.

@@ -76,9 +76,9 @@ def missing_from(model: Mapping[str, Any], demanded: Mapping[str, Set[str]]) -> 
 
 
 def _canonical(model: Mapping[str, Any]) -> Any:
-    wanted = {key: model.get(key) for key in ("schema_version", "conditions")}
+    expected = {key: model.get(key) for key in ("schema_version", "conditions")}
     types = sorted(model.get("type_definitions") or (), key=lambda each: str(each["type"]))
-    return _pruned({**wanted, "type_definitions": types})
+    return _pruned({**expected, "type_definitions": types})
 
 
 def _pruned(node: Any) -> Any:

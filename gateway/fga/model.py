@@ -55,14 +55,14 @@ async def push_model(
     async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name) or await _create_store(client, store_name)
         client.set_store_id(store_id)
-        wanted = compiled_model()
+        compiled = compiled_model()
         model_id, model = await _newest_model(client)
-        if model_id is None or not same_model(model, wanted):
+        if model_id is None or not same_model(model, compiled):
             written = await client.write_authorization_model(
                 _sdk.WriteAuthorizationModelRequest(
-                    schema_version=wanted["schema_version"],
-                    type_definitions=wanted["type_definitions"],
-                    conditions=wanted["conditions"],
+                    schema_version=compiled["schema_version"],
+                    type_definitions=compiled["type_definitions"],
+                    conditions=compiled["conditions"],
                 )
             )
             model_id = str(written.authorization_model_id)

@@ -35,7 +35,7 @@ _LISTED: Final = (
 )
 _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # Lists of the contents of these types are read by grants only after `can_list_everything` on the container was denied.
-_ASKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+_CHECKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # Lists consider the grants on objects of these types together with the grants on their contents.
 _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
 _PRINCIPALS: Final = ({"type": "user"}, {"type": "role", "relation": "assignee"})
@@ -174,39 +174,39 @@ class _Model:
         self, rewrite: Mapping[str, Any], at: _Relation, rule: _Rule, above: frozenset[_Relation]
     ) -> frozenset[_Relation] | None:
         (kind,) = (key for key, value in rewrite.items() if value is not None)
-        what = rewrite[kind]
+        rewrite_rule = rewrite[kind]
         if kind == "this":
             return frozenset({at}) if _is_granted(at, rule) else None
         if kind == "computedUserset":
-            return self.walk((at[0], what["relation"]), above)
+            return self.walk((at[0], rewrite_rule["relation"]), above)
         if kind == "union":
-            return _all_of([self._rewrite(child, at, rule, above) for child in what["child"]])
+            return _all_of([self._rewrite(child, at, rule, above) for child in rewrite_rule["child"]])
         if kind == "intersection":
             # An intersection needs each of its sides, so the relations of one side are a valid bound.
-            sides = [self._rewrite(child, at, rule, above) for child in what["child"]]
+            sides = [self._rewrite(child, at, rule, above) for child in rewrite_rule["child"]]
             return next((side for side in sides if side is not None), None)
         if kind == "difference":
-            return self._rewrite(what["base"], at, rule, above)
+            return self._rewrite(rewrite_rule["base"], at, rule, above)
         if kind == "tupleToUserset":
-            return self._from_above(what, at, above)
+            return self._from_above(rewrite_rule, at, above)
         return None
 
     def _from_above(
-        self, what: Mapping[str, Any], at: _Relation, above: frozenset[_Relation]
+        self, rewrite_rule: Mapping[str, Any], at: _Relation, above: frozenset[_Relation]
     ) -> frozenset[_Relation] | None:
-        edge = self._rules.get((at[0].value, what["tupleset"]["relation"]))
+        edge = self._rules.get((at[0].value, rewrite_rule["tupleset"]["relation"]))
         if edge is None or list(edge.rewrite) != ["this"]:
             return None
         ways: list[frozenset[_Relation] | None] = []
         for subject in edge.subjects:
-            relation = what["computedUserset"]["relation"]
+            relation = rewrite_rule["computedUserset"]["relation"]
             if (subject["type"], relation) not in self._rules:
                 continue
             try:
                 parent = ObjectType(subject["type"])
             except ValueError:
                 return None
-            if parent in _ASKED_FIRST and relation in self.implying(parent, Can.LIST_EVERYTHING.value):
+            if parent in _CHECKED_FIRST and relation in self.implying(parent, Can.LIST_EVERYTHING.value):
                 continue
             ways.append(self.walk((parent, relation), above) if parent in _LOOKED_AT else None)
         return _all_of(ways)
@@ -258,9 +258,9 @@ def _alternatives(rewrite: Mapping[str, Any]) -> list[str]:
 
 
 def _from_parent(rewrite: Mapping[str, Any]) -> list[str]:
-    what = rewrite.get("tupleToUserset")
-    if what is not None:
-        return [what["computedUserset"]["relation"]] if what["tupleset"]["relation"] == _PARENT else []
+    rewrite_rule = rewrite.get("tupleToUserset")
+    if rewrite_rule is not None:
+        return [rewrite_rule["computedUserset"]["relation"]] if rewrite_rule["tupleset"]["relation"] == _PARENT else []
     if rewrite.get("union") is not None:
         return [name for child in rewrite["union"]["child"] for name in _from_parent(child)]
     return []

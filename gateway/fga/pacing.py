@@ -52,7 +52,7 @@ class Pacing:
         self._newest: tuple[str, float] = ("", -math.inf)
         self._before: tuple[str, float] = ("", -math.inf)
 
-    def asked_small(self, user: str) -> None:
+    def count_small_check(self, user: str) -> None:
         """Record that a small question about the user is being sent."""
         if self._newest[0] != user:
             self._before = self._newest
@@ -63,7 +63,7 @@ class Pacing:
         return Pace(self, user, longest)
 
     @asynccontextmanager
-    async def turn(self, user: str) -> AsyncIterator[None]:
+    async def slot(self, user: str) -> AsyncIterator[None]:
         """Hold a slot within the block. Waiting users are served in rotation."""
         async with self._slots.slot(user):
             yield
@@ -102,7 +102,7 @@ class Pace:
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:
         """Wait for a slot, charge the duration of the block, and wait until the bucket allows the next batch."""
-        async with self._pacing.turn(self._user):
+        async with self._pacing.slot(self._user):
             began = self._pacing.now()
             yield
             took = self._pacing.now() - began

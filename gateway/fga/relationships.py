@@ -12,7 +12,7 @@ from gateway.access.authz_errors import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import member_of, object_of, role_members, user_object
@@ -63,11 +63,11 @@ class FgaRelationships:
         subject, contextual = subject_of(actor)
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
-        contextual = (*contextual, *_places(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
-        asked = _Asked(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
+        contextual = (*contextual, *_contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
+        run = _CheckRun(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
         names = [object_name(question.object) for question in questions]
-        quick = await self._by_hints(asked, questions, names)
-        held = await self._by_containers(asked, questions)
+        quick = await self._by_hints(run, questions, names)
+        held = await self._by_containers(run, questions)
         known = [
             (question.relation, question.by, name) in quick
             or (question.inside is not None and (question.relation, question.object.type, question.inside) in held)
@@ -78,10 +78,10 @@ class FgaRelationships:
             for question, name, yes in zip(questions, names, known, strict=True)
             if not yes
         ]
-        slow = iter(await asked.check(left)) if left else iter(())
+        slow = iter(await run.check(left)) if left else iter(())
         return [yes or next(slow) for yes in known]
 
-    async def _by_containers(self, asked: _Asked, questions: Sequence[Question]) -> set[_Group]:
+    async def _by_containers(self, run: _CheckRun, questions: Sequence[Question]) -> set[_Group]:
         """Return the groups of many questions for which the caller has the relation on all objects of the container.
 
         The container of an object comes from its row. OpenFGA receives the same edge by a delivery. Until then the
@@ -99,15 +99,15 @@ class FgaRelationships:
         for relation, type, inside in many:
             arm = await self._reaches.inherited(model_id, type.value, relation.value, inside.type.value)
             if arm is not None:
-                probe = FgaTuple(asked.subject, arm, object_name(inside))
+                probe = FgaTuple(run.subject, arm, object_name(inside))
                 probes.setdefault(probe, set()).add((relation, type, inside))
-        answers = await asked.check(list(probes)) if probes else []
+        answers = await run.check(list(probes)) if probes else []
         held = {group for groups, yes in zip(probes.values(), answers, strict=True) if yes for group in groups}
         # If another model serves now, the relation may imply something else, so the result is discarded.
         return held if self._client.model_id == model_id else set()
 
     async def _by_hints(
-        self, asked: _Asked, questions: Sequence[Question], names: Sequence[str]
+        self, run: _CheckRun, questions: Sequence[Question], names: Sequence[str]
     ) -> set[tuple[Can, str | None, str]]:
         """Return the hints that hold and suffice in the model that serves, as (relation in question, hint, object)."""
         if self._reaches is None:
@@ -120,13 +120,13 @@ class FgaRelationships:
             for each, name in zip(questions, names, strict=True)
             if (each.relation, each.object.type, each.by) in enough
         }
-        held = await asked.by_hints({(by, name) for _, by, name in hints if by is not None}) if hints else set()
+        held = await run.by_hints({(by, name) for _, by, name in hints if by is not None}) if hints else set()
         # If another model serves now, the relation may imply something else, so the result is discarded.
         return {hint for hint in hints if hint[1:] in held} if self._client.model_id == model_id else set()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CheckRun:
     """The common parameters of all checks of one call."""
 
     client: FgaClient
@@ -165,7 +165,7 @@ class _Asked:
         return found
 
 
-def _places(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
+def _contextual_containers(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
     """Return contextual tuples with the parents of absent objects; none at all if there are more than `room`."""
     placed: dict[FgaTuple, None] = {}
     for each in questions:
@@ -209,8 +209,8 @@ def _subject(key: TupleKey) -> str:
     subject = key.subject
     if isinstance(subject, ObjectKey):
         return object_name(subject)
-    if key.relation == MANAGED_ACCESS and subject.id == EVERYBODY:
-        return f"{subject.type.value}:{EVERYBODY}"
+    if key.relation == MANAGED_ACCESS and subject.id == ALL_USERS:
+        return f"{subject.type.value}:{ALL_USERS}"
     return role_members(subject.id) if subject.type is PrincipalType.ROLE else user_object(subject.id)
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from gateway.access.privileges import GRANTABLE
 from gateway.access.refs import ObjectKey, ObjectType, column_key
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.fga.compiled import compiled_model, relations_of
 from gateway.fga.names import InvalidPrincipalId, user_id_of
 from gateway.fga.relationships import UNEXPIRED, to_wire
@@ -93,7 +93,7 @@ def _key(raw: FgaTuple) -> TupleKey | None:
     elif raw.relation in GRANTABLE.get(on.type, ()) or _is_derived(raw.relation, on.type):
         subject = _principal(raw.user)
     elif raw.relation == MANAGED_ACCESS and on.type in _FLAGGED:
-        subject = _everybody(raw.user)
+        subject = _all_users(raw.user)
     if subject is None:
         return None
     key = TupleKey(subject, raw.relation, on)
@@ -135,10 +135,10 @@ def _principal(name: str) -> Principal | None:
         return None
 
 
-def _everybody(name: str) -> Principal | None:
+def _all_users(name: str) -> Principal | None:
     type_name, _, id = name.partition(":")
     return (
-        Principal(PrincipalType(type_name), EVERYBODY) if id == EVERYBODY and type_name in set(PrincipalType) else None
+        Principal(PrincipalType(type_name), ALL_USERS) if id == ALL_USERS and type_name in set(PrincipalType) else None
     )
 
 

@@ -26,7 +26,7 @@ from gateway.access.refs import (
 )
 from gateway.access.relations import Can
 from gateway.governance.errors import TooManyChecks
-from gateway.governance.principals import principal_of, unless_own
+from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.protocol.checks import MAX_CHECKS, BatchCheckRequest, CheckRequest
@@ -81,7 +81,7 @@ def _check(
         raise BadRequestException(f"`operation.{kind}` does not name one {kind} by its ids or names.") from None
     if fields:
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
-    principal = None if identity is None else unless_own(principal_of(identity), caller)
+    principal = None if identity is None else other_principal(principal_of(identity), caller)
     named = _named(ref.type, relation, facts)
     return Check(ref, relation, principal, named, id=id, or_on=other, runs_as_owner=runs_as_owner)
 

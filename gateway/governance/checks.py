@@ -18,9 +18,9 @@ from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.governance.errors import CannotInspectPermissions
-from gateway.governance.hidden_checks import asked_first, hidden
+from gateway.governance.hidden_checks import first_checks, hidden
 from gateway.governance.principals import actor_of
-from gateway.obligations.columns import Inexpressible, columns_of
+from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
@@ -33,8 +33,8 @@ class Checks:
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""
         check = permit.operation.check
-        (allowed,) = await self._door.hypothetical_checks.would(
-            permit, [_supposed(check, permit.actor, permit.resolution)]
+        (allowed,) = await self._door.hypothetical_checks.evaluate(
+            permit, [_hypothetical_check(check, permit.actor, permit.resolution)]
         )
         allowed = allowed and check.on not in await self._ownerless(permit, [check])
         if not allowed and check.relation is Can.READ_COLUMNS:
@@ -63,14 +63,14 @@ class Checks:
             raise CannotInspectPermissions(
                 "Delegated checks are answered to who holds `inspector` or `delegate` where they lie."
             )
-        told = [self._may_be_told(permit, check) for check in operation.checks]
-        seen_whole = await self._seen_whole(permit, told)
-        supposed = [_supposed(check, permit.actor, permit.resolution) for check in operation.checks]
-        left = [index for index, tell in enumerate(told) if tell and index not in seen_whole]
-        unseen = await self._unseen(permit, supposed, left)
+        answerable = [self._may_be_answered(permit, check) for check in operation.checks]
+        seen_whole = await self._seen_whole(permit, answerable)
+        hypothetical = [_hypothetical_check(check, permit.actor, permit.resolution) for check in operation.checks]
+        left = [index for index, is_answerable in enumerate(answerable) if is_answerable and index not in seen_whole]
+        unseen = await self._invisible(permit, hypothetical, left)
         left = [index for index in left if index not in unseen]
-        asked = [supposed[index] for index in left]
-        answers = dict(zip(left, await self._door.hypothetical_checks.would(permit, asked), strict=True))
+        unanswered = [hypothetical[index] for index in left]
+        answers = dict(zip(left, await self._door.hypothetical_checks.evaluate(permit, unanswered), strict=True))
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         allowed = [
             index in seen_whole or answers.get(index, False) or index in columns
@@ -95,11 +95,13 @@ class Checks:
         without a readable column.
         """
         checks = permit.operation.checks
-        asked = [index for index in refused if checks[index].relation is Can.READ_COLUMNS]
-        if not asked:
+        unanswered = [index for index in refused if checks[index].relation is Can.READ_COLUMNS]
+        if not unanswered:
             return {}
-        about = [(_about(checks[index], permit.actor), checks[index].on) for index in asked]
-        readable = dict(zip(asked, await self._door.hypothetical_checks.readable_columns(permit, about), strict=True))
+        about = [(_about(checks[index], permit.actor), checks[index].on) for index in unanswered]
+        readable = dict(
+            zip(unanswered, await self._door.hypothetical_checks.readable_columns(permit, about), strict=True)
+        )
         by_table: dict[UUID, list[int]] = {}
         for index, fields in readable.items():
             if fields and isinstance(row := permit.resolution.get(checks[index].on), ResolvedTable):
@@ -110,13 +112,13 @@ class Checks:
             found |= {index: names for index, names in named.items() if names}
         return found
 
-    async def _unseen(
-        self, permit: Permit[BatchCheck], supposed: Sequence[HypotheticalCheck], left: Sequence[int]
+    async def _invisible(
+        self, permit: Permit[BatchCheck], hypothetical: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> frozenset[int]:
         """Return the indexes of the caller's own checks on objects that the caller cannot see (`hidden_checks`)."""
         checks = permit.operation.checks
-        own = {at: (supposed[at].relation, supposed[at].on) for at in left if checks[at].principal is None}
-        first = asked_first(own)
+        own = {at: (hypothetical[at].relation, hypothetical[at].on) for at in left if checks[at].principal is None}
+        first = first_checks(own)
         answers = await self._door.hypothetical_checks.holds(permit, first) if first else []
         return hidden(own, first, answers)
 
@@ -124,32 +126,32 @@ class Checks:
         self, permit: Permit[CheckPermission] | Permit[BatchCheck], allowed: Sequence[Check]
     ) -> set[Ref]:
         """Return the views of the allowed checks that need an owner and have none. Reads the view properties."""
-        asked = {check.on for check in allowed if check.runs_as_owner}
-        ids = {ref: row.id for ref in asked if isinstance(row := permit.resolution.get(ref), ResolvedView)}
+        unanswered = {check.on for check in allowed if check.runs_as_owner}
+        ids = {ref: row.id for ref in unanswered if isinstance(row := permit.resolution.get(ref), ResolvedView)}
         owned = {
             id async for id, excerpt in self._door.hypothetical_checks.excerpts(list(ids.values())) if runs_as(excerpt)
         }
-        return {ref for ref in asked if ids.get(ref) not in owned}
+        return {ref for ref in unanswered if ids.get(ref) not in owned}
 
-    async def _seen_whole(self, permit: Permit[BatchCheck], told: Sequence[bool]) -> frozenset[int]:
+    async def _seen_whole(self, permit: Permit[BatchCheck], answerable: Sequence[bool]) -> frozenset[int]:
         """Return the indexes of checks in long lists that need no query of their own.
 
         Their principal holds `can_list_everything` on the namespace, and the object exists. As for a real list, OPA
         receives one query about the list and none about its rows.
         """
         whole: list[list[int]] = []
-        asked = []
+        unanswered = []
         for (principal, namespace), indexes in permit.operation.lists().items():
-            some = [index for index in indexes if told[index]]
+            some = [index for index in indexes if answerable[index]]
             if some:
-                whole.append([index for index in some if _there(permit, permit.operation.checks[index])])
+                whole.append([index for index in some if _is_visible(permit, permit.operation.checks[index])])
                 about = permit.actor if principal is None else actor_of(principal)
-                asked.append(HypotheticalCheck(about, Can.LIST_EVERYTHING, namespace))
-        answers = await self._door.hypothetical_checks.would(permit, asked) if asked else []
+                unanswered.append(HypotheticalCheck(about, Can.LIST_EVERYTHING, namespace))
+        answers = await self._door.hypothetical_checks.evaluate(permit, unanswered) if unanswered else []
         return frozenset(index for there, yes in zip(whole, answers, strict=True) if yes for index in there)
 
     @staticmethod
-    def _may_be_told(permit: Permit[BatchCheck], check: Check) -> bool:
+    def _may_be_answered(permit: Permit[BatchCheck], check: Check) -> bool:
         """Return whether the caller may get an answer.
 
         Raise CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
@@ -161,12 +163,12 @@ class Checks:
         if check.principal is None and not strict:
             # Absent objects are checked like present ones, so the response time reveals neither.
             return True
-        there = _there(permit, check)
+        there = _is_visible(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):
             return True
         visible_by = VISIBLE_BY.get(check.on.type)
-        asked_to_see = check.principal is not None or strict
-        seen = there and (not asked_to_see or visible_by is None or permit.holds(visible_by, check.on))
+        needs_visibility = check.principal is not None or strict
+        seen = there and (not needs_visibility or visible_by is None or permit.holds(visible_by, check.on))
         if not seen and strict:
             raise not_found(check.on)
         if seen and check.principal is not None:
@@ -176,7 +178,7 @@ class Checks:
         return seen
 
 
-def _supposed(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
+def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
     """Build the hypothetical check on the first object that exists among those that the check may mean.
 
     If none exists, use the first. `can_read_columns` is checked as `can_read_data` first: a principal that reads the
@@ -198,11 +200,11 @@ def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
     """
     try:
         return columns_of(excerpt.text).readable_by_name(fields)
-    except Inexpressible:
+    except RestrictionNotExpressible:
         return []
 
 
-def _there(permit: Permit[BatchCheck], check: Check) -> bool:
+def _is_visible(permit: Permit[BatchCheck], check: Check) -> bool:
     return any(permit.resolution.get(each) is not None for each in check.may_mean)
 
 

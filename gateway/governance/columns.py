@@ -17,7 +17,7 @@ from gateway.db.engine import Connection
 from gateway.db.excerpts import excerpts_of
 from gateway.governance.errors import AmbiguousColumn, ColumnNotFound
 from gateway.iceberg.errors import BadRequestException
-from gateway.obligations.columns import Columns, Inexpressible, columns_of
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
 
 #: A column by its field id, independent of its name. Revocation needs it: a name may not fit in a path, the name of a
 #: dropped column may belong to another column now, and the schema may be gone.
@@ -53,7 +53,7 @@ def known_columns(excerpt: Excerpt) -> Columns:
     """Return the columns of a metadata excerpt. Raise ColumnNotFound if they cannot be determined."""
     try:
         return columns_of(excerpt.text)
-    except Inexpressible as unreadable:
+    except RestrictionNotExpressible as unreadable:
         raise ColumnNotFound(f"The table has no columns to name: {unreadable}.") from None
 
 
@@ -105,7 +105,7 @@ def _namesakes(operation: Operation, row: Resolved, columns: Columns | None, key
         return []
     if _BY_ID.fullmatch(operation.column):
         return []
-    alike = columns.alike(operation.column) - {field_of(key)}
+    alike = columns.ids_of_name(operation.column) - {field_of(key)}
     return [column_key(row.id, field_id) for field_id in sorted(alike)]
 
 

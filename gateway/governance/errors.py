@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db.last_admin_guard import NobodyLeft
+from gateway.db.last_admin_guard import LastAdminRemoved
 from gateway.iceberg.errors import CatalogError
 
 
@@ -56,11 +56,11 @@ class UserSynchronized(CatalogError, code=409):
 
 
 @contextmanager
-def last_admin_kept() -> Iterator[None]:
-    """Convert NobodyLeft in the block to LastServerAdmin."""
+def require_remaining_admin() -> Iterator[None]:
+    """Convert LastAdminRemoved in the block to LastServerAdmin."""
     try:
         yield
-    except NobodyLeft as nobody:
+    except LastAdminRemoved as nobody:
         raise LastServerAdmin(
             "Nobody would be left who has admin or operator on the server for good. Give it to somebody else first."
         ) from nobody
@@ -163,7 +163,7 @@ class RevocationPending(CatalogError, code=503):
 
 
 @contextmanager
-def pending_when_out(message: str) -> Iterator[None]:
+def pending_during_outage(message: str) -> Iterator[None]:
     """Context manager. Raise RevocationPending for an outage; the recorded revocation is delivered later."""
     try:
         yield

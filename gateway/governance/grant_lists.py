@@ -23,11 +23,11 @@ from gateway.access.tuples import PrincipalType
 from gateway.db import columns, grants
 from gateway.db.engine import Connection, Database
 from gateway.db.excerpts import excerpts_of
-from gateway.db.places import Place, places
+from gateway.db.object_locations import ObjectLocation, object_locations
 from gateway.db.read_pool import ReadPool
 from gateway.governance.columns import columns_for, known_columns, object_of
-from gateway.governance.principals import own_principal, told_principal
-from gateway.governance.privilege_texts import told_privilege, told_type
+from gateway.governance.principals import own_principal, principal_answer
+from gateway.governance.privilege_texts import privilege_answer, type_name
 from gateway.iceberg.errors import InvalidPaginationToken
 from gateway.protocol.grants import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
 
@@ -56,7 +56,7 @@ class GrantLists:
             after = _uuid(operation.page_token)
             found = await grants.on_object(connection, key, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
-        return _told_list(found, where, limit)
+        return _grant_list(found, where, limit)
 
     async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
         """Return the live grants on all columns of a table, oldest first; one entry per grantor."""
@@ -67,7 +67,7 @@ class GrantLists:
                 connection, operation.on.id, after=_uuid(operation.page_token), limit=limit + 1
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
-        return _told_list(found, where, limit)
+        return _grant_list(found, where, limit)
 
     async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
         """Return the direct grants of a principal in the project and on the server, oldest first.
@@ -88,7 +88,7 @@ class GrantLists:
             where = await _whereabouts(connection, [_object(row) for row in found])
         other = operation.principal is not None and about.type is PrincipalType.USER
         servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
-        return _told_list(found, where, limit, servers=servers)
+        return _grant_list(found, where, limit, servers=servers)
 
     async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
         """Return the ended grants on one object, latest end first."""
@@ -104,7 +104,7 @@ class GrantLists:
             grants=[
                 EndedGrant(
                     privilege=row.privilege,
-                    principal=told_principal(row.principal_type, row.principal_id),
+                    principal=principal_answer(row.principal_type, row.principal_id),
                     resource=_resource(_object(row), where),
                     created_at=row.granted_at,
                     granted_by=row.granted_by,
@@ -123,47 +123,47 @@ class GrantLists:
         """Return the privileges that exist for the object type, and whether the caller may grant each."""
         on = permit.operation.on
         privileges = GRANTABLE[on.type]
-        asked = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
-        answers = await self._door.hypothetical_checks.would(permit, asked)
+        hypothetical = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
+        answers = await self._door.hypothetical_checks.evaluate(permit, hypothetical)
         return [
-            GrantablePrivilege(allowed=allowed, privilege=told_privilege(privilege, on.type))
+            GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
             for privilege, allowed in zip(privileges, answers, strict=True)
         ]
 
-    def _limit(self, asked: int | None) -> int:
-        return min(asked or self._page_size, self._page_size)
+    def _limit(self, hypothetical: int | None) -> int:
+        return min(hypothetical or self._page_size, self._page_size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Where:
     """Locations of objects, and the names of the columns among them."""
 
-    places: Mapping[ObjectKey, Place]
+    object_locations: Mapping[ObjectKey, ObjectLocation]
     columns: Mapping[ObjectKey, tuple[str | None, bool]]
     """(name, is_current), as returned by `Columns.name_of`."""
 
 
 async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:
-    asked: dict[UUID, list[ObjectKey]] = {}
+    hypothetical: dict[UUID, list[ObjectKey]] = {}
     for key in keys:
         if key.type is ObjectType.COLUMN:
-            asked.setdefault(UUID(table_of(key).id), []).append(key)
-    ids = list(asked)
+            hypothetical.setdefault(UUID(table_of(key).id), []).append(key)
+    ids = list(hypothetical)
     known: dict[ObjectKey, tuple[str | None, bool]] = {}
     for first in range(0, len(ids), _AT_A_TIME):
         excerpts = await excerpts_of(connection, ids[first : first + _AT_A_TIME])
         for id, excerpt in excerpts.items():
             columns_there = known_columns(excerpt)
-            known |= {key: columns_there.name_of(field_of(key)) for key in asked[id]}
-    return _Where(await places(connection, keys), known)
+            known |= {key: columns_there.name_of(field_of(key)) for key in hypothetical[id]}
+    return _Where(await object_locations(connection, keys), known)
 
 
-def _told_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -> GrantList:
+def _grant_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -> GrantList:
     return GrantList(
         grants=[
             Grant(
                 privilege=row.privilege,
-                principal=told_principal(row.principal_type, row.principal_id),
+                principal=principal_answer(row.principal_type, row.principal_id),
                 resource=_resource(_object(row), where),
                 created_at=row.granted_at,
                 granted_by=row.granted_by,
@@ -183,14 +183,14 @@ def _object(row: Any) -> ObjectKey:
 
 
 def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
-    place = where.places.get(key, Place())
+    object_location = where.object_locations.get(key, ObjectLocation())
     if key.type is ObjectType.COLUMN:
         table = table_of(key)
         name, there = where.columns.get(key, (None, False))
         return GrantedOn(
-            type=told_type(key.type),
-            project_id=place.project_id,
-            warehouse_id=place.warehouse_id,
+            type=type_name(key.type),
+            project_id=object_location.project_id,
+            warehouse_id=object_location.warehouse_id,
             table_id=table.id,
             column=name,
             field_id=field_of(key),
@@ -199,7 +199,12 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
     own: dict[str, Any] = (
         {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
     )
-    return GrantedOn(type=told_type(key.type), project_id=place.project_id, warehouse_id=place.warehouse_id, **own)
+    return GrantedOn(
+        type=type_name(key.type),
+        project_id=object_location.project_id,
+        warehouse_id=object_location.warehouse_id,
+        **own,
+    )
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

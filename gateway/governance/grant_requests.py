@@ -91,7 +91,7 @@ def _privilege(kind: ObjectType, name: str) -> Privilege:
     raise InvalidGrantPrivilege(f"{name!r} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}")
 
 
-def require_to_come(entries: Iterable[Assignment], now: datetime) -> None:
+def require_future(entries: Iterable[Assignment], now: datetime) -> None:
     """Raise InvalidGrantExpiry for an expiry that is not after `now`, the time of the database clock."""
     for entry in entries:
         if entry.expires_at is not None and entry.expires_at <= now:

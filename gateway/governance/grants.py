@@ -38,9 +38,9 @@ from gateway.db import grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
-from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, leads_to_the_server, nesting
+from gateway.db.role_nesting import MAX_DEPTH, administers_server, nesting
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -50,11 +50,11 @@ from gateway.governance.errors import (
     RoleNotManuallyAssignable,
     TupleAlreadyExists,
     TupleNotFound,
-    last_admin_kept,
-    pending_when_out,
+    pending_during_outage,
+    require_remaining_admin,
 )
-from gateway.governance.grant_requests import LAST_END, require_to_come
-from gateway.governance.role_escalation_guard import refuse_higher_office
+from gateway.governance.grant_requests import LAST_END, require_future
+from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.obligations.columns import Columns
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
 from gateway.protocol.roles import OWN_PROVIDER
@@ -76,7 +76,7 @@ class Grants:
             columns = await columns_for(connection, operation, row)
             key = object_of(operation, row, columns, dropped=True)
             found = await grants.on_object(connection, key)
-        told = dict.fromkeys(
+        distinct = dict.fromkeys(
             (each.privilege, each.principal_type, each.principal_id)
             for each in found
             if not operation.privileges or each.privilege in operation.privileges
@@ -86,7 +86,7 @@ class Grants:
                 AssignmentEntry(type=privilege, user=id)
                 if type == PrincipalType.USER
                 else AssignmentEntry(type=privilege, role=UUID(id))
-                for privilege, type, id in told
+                for privilege, type, id in distinct
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
             column=columns.name_of(field_of(key))[0] if columns is not None else None,
@@ -122,10 +122,10 @@ class Grants:
             async with self._database.read() as connection:
                 columns = await columns_for(connection, permit.operation, row)
         key = object_of(permit.operation, row, columns, dropped=not change.writes)
-        require_to_come(change.writes, permit.resolution.now)
-        await self._refuse_what_outlives_the_right(permit, change.writes)
+        require_future(change.writes, permit.resolution.now)
+        await self._refuse_longer_expiry(permit, change.writes)
         given, lost = await retry_serialization(lambda: self._record(permit, change, row, columns, key, strict=strict))
-        await self._answer_when_so(given, lost)
+        await self._answer_when_delivered(given, lost)
 
     async def _record(
         self,
@@ -141,7 +141,7 @@ class Grants:
 
         Grants on a dropped object that can be restored may be revoked, and new ones are refused.
         """
-        with last_admin_kept():
+        with require_remaining_admin():
             return await self._recorded(permit, change, row, columns, key, strict=strict)
 
     async def _recorded(
@@ -158,23 +158,23 @@ class Grants:
         shortened: list[Assignment] = []
         async with (
             self._database.change(permit) as connection,
-            _offices_kept(connection, key, change),
+            _guard_last_admin(connection, key, change),
         ):
             # Serialize changes of one object's grants. Two requests that list the same grants in another order would
             # deadlock.
             await grants.lock_object(connection, key)
-            if not await grants.hold_object(connection, key, kept=not change.writes):
+            if not await grants.lock_object_shared(connection, key, kept=not change.writes):
                 raise not_found(change.on)
             # Lock the containers before any grant row changes. A namespace move also locks namespaces before grants, so
             # the two cannot deadlock.
-            above = await _above_now(connection, row)
+            above = await _reread_containers(connection, row)
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, key, change.writes)
-            await _refuse_members_of_others(connection, key, change.writes)
+            await _refuse_provisioned_members(connection, key, change.writes)
             if change.writes and key.type is ObjectType.ROLE:
-                await refuse_higher_office(connection, key.id, partial(self._door.visible, permit))
+                await refuse_escalation(connection, key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
-                taken = await grants.take(
+                taken = await grants.revoke(
                     connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
                 )
                 if strict and not taken:
@@ -184,7 +184,7 @@ class Grants:
             if strict:
                 await _refuse_given(connection, key, change.writes)
             for entry in change.writes:
-                done = await grants.give(
+                done = await grants.grant(
                     connection,
                     privilege=entry.privilege,
                     principal=entry.principal,
@@ -203,7 +203,7 @@ class Grants:
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
         return given, lost
 
-    async def _refuse_what_outlives_the_right(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
+    async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
 
         Otherwise a caller with a temporary right to grant could make that right permanent.
@@ -211,19 +211,19 @@ class Grants:
         own = [entry for entry in writes if _is_own(permit, entry)]
         if not own:
             return
-        ends = await self._door.held_until(permit, max(entry.expires_at or LAST_END for entry in own))
+        ends = await self._door.first_expiry(permit, max(entry.expires_at or LAST_END for entry in own))
         if ends is not None and any(entry.expires_at is None or entry.expires_at > ends for entry in own):
             raise InvalidGrantExpiry(
                 f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
             )
 
-    async def _answer_when_so(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
+    async def _answer_when_delivered(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
-            with pending_when_out(
+            with pending_during_outage(
                 "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
             ):
                 await self._delivery.deliver(taken)
-        await self._delivery.deliver_or_leave(given)
+        await self._delivery.deliver_or_defer(given)
 
 
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
@@ -233,15 +233,17 @@ def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
     return entry.principal.id == permit.actor.id
 
 
-def _offices_kept(connection: Connection, on: ObjectKey, change: WritingGrants) -> AbstractAsyncContextManager[None]:
+def _guard_last_admin(
+    connection: Connection, on: ObjectKey, change: WritingGrants
+) -> AbstractAsyncContextManager[None]:
     """Return a guard that keeps the last server administrator, if the change can end a privilege on the server.
 
     It can do so directly, or by removing members from a role. Any other change gets a null context.
     """
     takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
     if takes and on.type is ObjectType.ROLE:
-        return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, on.id))
-    return somebody_stays(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
+        return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
+    return guard_last_admin(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
@@ -257,10 +259,10 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
 
     Such a grant is usually a mistyped id, and a later user with that id would receive it.
     """
-    wanted_users = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
-    wanted_roles = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
-    missing = sorted(wanted_users - await users.exist(connection, sorted(wanted_users)))
-    missing += sorted(wanted_roles - await roles.exist(connection, sorted(wanted_roles)))
+    user_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
+    role_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
+    missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
+    missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
     if missing:
         raise GrantPrincipalUnknown(f"Not known here: {', '.join(missing)}")
 
@@ -281,7 +283,7 @@ async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequen
         raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
 
 
-async def _refuse_members_of_others(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
     """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
     if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
         return
@@ -316,7 +318,7 @@ def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignmen
     return list(keys)
 
 
-async def _above_now(connection: Connection, row: Resolved) -> list[ObjectKey]:
+async def _reread_containers(connection: Connection, row: Resolved) -> list[ObjectKey]:
     """Read the containers of the object again under its lock: it may have been renamed or moved since resolution."""
     match row:
         case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):

@@ -44,7 +44,7 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
     return (visible, (Can.MANAGE_TAGS, on)) if relation is Can.MANAGE_TAGS else (visible,)
 
 
-def asked_first(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
+def first_checks(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
     """Return the distinct checks to evaluate first, in order. Objects with fewer than `_MANY` checks are skipped."""
     count: dict[Ref, int] = {}
     for _, on in questions.values():

@@ -56,7 +56,7 @@ class ManagedAccess:
                 connection, managed_access.keys(on), takes_away=operation.managed, warehouse_id=within
             )
         if not operation.managed:
-            await self._delivery.deliver_or_leave(pending)
+            await self._delivery.deliver_or_defer(pending)
             return
         try:
             await self._delivery.deliver(pending)

@@ -24,7 +24,7 @@ from gateway.db.tables import Clash
 from gateway.governance.errors import (
     NamespaceCannotMoveIntoSelf,
     StorageLayoutForbidsNamespaceMove,
-    pending_when_out,
+    pending_during_outage,
 )
 from gateway.iceberg.errors import (
     AlreadyExistsException,
@@ -81,7 +81,7 @@ class NamespaceMoves:
             raise not_found(operation.parent) from gone
         except Clash as clash:
             raise AlreadyExistsException(f"Namespace already exists: {operation.destination.dotted}") from clash
-        with pending_when_out(
+        with pending_during_outage(
             "The move is recorded and not yet in force everywhere; it is delivered as soon as possible."
         ):
             # Deliver the steps in order, so that principals which keep access do not lose it in between.
@@ -100,8 +100,8 @@ class NamespaceMoves:
         """
         operation = permit.operation
         row = permit.namespace(operation.namespace)
-        permit.trail.tell(repeated="true")
-        await permit.trail.commit()
+        permit.pending_audit.add_details(repeated="true")
+        await permit.pending_audit.commit()
         there = row.namespace.key == operation.destination.key
         return MovedNamespace(
             namespace=operation.destination.levels if there else row.namespace.levels,
@@ -121,7 +121,9 @@ class NamespaceMoves:
             if subtree is None:
                 raise not_found(permit.operation.namespace)
             self._refuse(permit.operation, subtree)
-            permit.trail.tell(**{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))})
+            permit.pending_audit.add_details(
+                **{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))}
+            )
             return await namespace_move.move(connection, subtree, project_id=warehouse.project_id, to=to)
 
     def _refuse(self, operation: MoveNamespace, subtree: Subtree) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.tuples import Principal, PrincipalType, require_fitting
+from gateway.access.tuples import Principal, PrincipalType, require_valid_in_tuples
 from gateway.iceberg.errors import BadRequestException
 from gateway.protocol.grants import GrantedTo
 from gateway.protocol.rights import Identity
@@ -21,7 +21,7 @@ def principal_of(identity: Identity) -> Principal:
         raise BadRequestException("A principal is exactly one of user and role.")
     if identity.role is not None:
         return Principal(PrincipalType.ROLE, str(identity.role))
-    return Principal(PrincipalType.USER, require_fitting(identity.user or ""))
+    return Principal(PrincipalType.USER, require_valid_in_tuples(identity.user or ""))
 
 
 def own_principal(caller: Actor) -> Principal:
@@ -31,7 +31,7 @@ def own_principal(caller: Actor) -> Principal:
     return Principal(PrincipalType.USER, caller.id)
 
 
-def unless_own(principal: Principal | None, caller: Actor) -> Principal | None:
+def other_principal(principal: Principal | None, caller: Actor) -> Principal | None:
     """Return None if the principal is the caller, because checks about oneself need no right. Else return it."""
     return None if principal == own_principal(caller) else principal
 
@@ -47,6 +47,6 @@ def actor_of(principal: Principal) -> Actor:
     return Actor.user(principal.id)
 
 
-def told_principal(type: str, id: str) -> GrantedTo:
+def principal_answer(type: str, id: str) -> GrantedTo:
     """Return the principal of a row in wire form."""
     return GrantedTo(role=UUID(id)) if type == PrincipalType.ROLE else GrantedTo(user=id)

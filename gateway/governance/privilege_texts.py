@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectType
-from gateway.protocol.grants import PrivilegeTold
+from gateway.protocol.grants import PrivilegeInfo
 
 #: (display name, description, category). The categories are metadata, read, write, create, security and administration.
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {
@@ -49,18 +49,18 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 }
 
 
-def told_type(type: ObjectType) -> str:
+def type_name(type: ObjectType) -> str:
     """Return the object type as request and response bodies spell it, for example `generic-table`."""
     return type.value.replace("_", "-")
 
 
-def told_privilege(privilege: Privilege, type: ObjectType) -> PrivilegeTold:
+def privilege_answer(privilege: Privilege, type: ObjectType) -> PrivilegeInfo:
     """Return the privilege on this object type in wire form."""
     name, description, category = _TEXTS[privilege]
-    return PrivilegeTold(
+    return PrivilegeInfo(
         name=privilege.value,
         display_name=name,
         description=description,
         category=category,
-        resource_type=told_type(type),
+        resource_type=type_name(type),
     )

@@ -23,8 +23,8 @@ from gateway.access.relations import Can
 from gateway.db import list_candidates, outbox, projects
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.ownership import owner_of_new, record_gone
-from gateway.governance.errors import ProjectIdNotFree, ProjectNameAlreadyTaken, ProjectNotEmpty, pending_when_out
+from gateway.db.ownership import owner_of_new, record_deleted
+from gateway.governance.errors import ProjectIdNotFree, ProjectNameAlreadyTaken, ProjectNotEmpty, pending_during_outage
 from gateway.governance.servers import create_project
 from gateway.protocol.projects import CreatedProject, Project, ProjectList
 
@@ -49,7 +49,7 @@ class Projects:
         """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
-        permit.trail.tell(project_id=id)
+        permit.pending_audit.add_details(project_id=id)
         async with self._database.change(permit) as connection:
             keys = await create_project(
                 connection, id, operation.project_name, self._server, owner_of_new(permit.actor), by=permit.actor.id
@@ -59,7 +59,7 @@ class Projects:
             if operation.project_id is not None:
                 await _refuse_undelivered(connection, ObjectKey(ObjectType.PROJECT, id))
             pending = await outbox.enqueue(connection, keys, takes_away=False)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return CreatedProject(project_id=id)
 
     async def rename(self, permit: Permit[RenameProject]) -> None:
@@ -86,8 +86,10 @@ class Projects:
             if not deleted:
                 raise ProjectNotEmpty(f"Warehouses or roles are in the project {ref.project_id}.")
             gone = ObjectKey(ObjectType.PROJECT, ref.project_id)
-            pending = await record_gone(connection, gone, self._server, above=(), warehouse_id=None, by=permit.actor.id)
-        with pending_when_out("The project is deleted; what it gave is not yet taken away everywhere."):
+            pending = await record_deleted(
+                connection, gone, self._server, above=(), warehouse_id=None, by=permit.actor.id
+            )
+        with pending_during_outage("The project is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
@@ -123,7 +125,7 @@ async def _refuse_undelivered(connection: Connection, project: ObjectKey) -> Non
 
     Call it after the insert of the row: by then a concurrent deletion of the earlier project has committed.
     """
-    next_try = await outbox.last_try(connection, project)
+    next_try = await outbox.latest_attempt(connection, project)
     if next_try is not None:
         raise ProjectIdNotFree(
             f"A project with id {project.id} was deleted, and what was given on it is not yet taken away everywhere. "

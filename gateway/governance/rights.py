@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.operations.actions import AskActions, GetUserActions
-from gateway.access.operations.rights import AskRights
+from gateway.access.operations.actions import GetUserActions, QueryActions
+from gateway.access.operations.rights import QueryRights
 from gateway.access.permit import Permit
 from gateway.access.refs import TABULARS, ObjectType, ServerRef
 from gateway.access.relations import ACTIONS, Can
@@ -53,12 +53,14 @@ class Rights:
     def __init__(self, *, door: Door) -> None:
         self._door = door
 
-    async def allowed_actions(self, permit: Permit[AskRights]) -> ActionsAnswer:
+    async def allowed_actions(self, permit: Permit[QueryRights]) -> ActionsAnswer:
         """Return the names of the allowed actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
-        actions = sorted(each for each in ACTIONS[operation.on.type] if _told(each, operation.authorizer_only))
-        answers = await self._door.hypothetical_checks.would(
+        actions = sorted(
+            each for each in ACTIONS[operation.on.type] if _is_listed_action(each, operation.authorizer_only)
+        )
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
         )
         return ActionsAnswer(
@@ -67,12 +69,12 @@ class Rights:
             ]
         )
 
-    async def catalog_actions(self, permit: Permit[AskActions]) -> CatalogActionsAnswer:
+    async def catalog_actions(self, permit: Permit[QueryActions]) -> CatalogActionsAnswer:
         """Return the allowed catalog actions, in alphabetical order."""
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
-        answers = await self._door.hypothetical_checks.would(
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
         )
         allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
@@ -83,11 +85,11 @@ class Rights:
         operation = permit.operation
         if permit.resolution.get(operation.user) is None:
             raise not_found(operation.user)
-        asking = operation.principal or own_principal(permit.actor)
-        own = asking == Principal(PrincipalType.USER, operation.user.user_id)
+        subject = operation.principal or own_principal(permit.actor)
+        own = subject == Principal(PrincipalType.USER, operation.user.user_id)
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         needed = [right for right in _OF_USERS.values() if right is not None]
-        answers = await self._door.hypothetical_checks.would(
+        answers = await self._door.hypothetical_checks.evaluate(
             permit, [HypotheticalCheck(actor, right, ServerRef()) for right in needed]
         )
         held = {right for right, yes in zip(needed, answers, strict=True) if yes}
@@ -99,8 +101,10 @@ class Rights:
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     """Return the actions of this type that clients of the reference system know."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
-    return frozenset(each for each in ACTIONS[type] if not _told(each, authorizer_only=True) and each not in own)
+    return frozenset(
+        each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own
+    )
 
 
-def _told(action: Can, authorizer_only: bool) -> bool:
+def _is_listed_action(action: Can, authorizer_only: bool) -> bool:
     return not authorizer_only or action in _AUTHORIZER_ONLY or action.value.startswith("can_grant_")

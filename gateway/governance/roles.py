@@ -34,8 +34,8 @@ from gateway.db import grants, outbox, role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
-from gateway.db.last_admin_guard import somebody_stays
-from gateway.db.ownership import owner_of_new, record_gone, record_principal_gone
+from gateway.db.last_admin_guard import guard_last_admin
+from gateway.db.ownership import owner_of_new, record_deleted, record_principal_deleted
 from gateway.db.read_pool import ReadPool
 from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.rows import AnyRow
@@ -45,10 +45,10 @@ from gateway.governance.errors import (
     RoleNameAlreadyExists,
     RoleSourceIdConflict,
     RoleSynchronized,
-    last_admin_kept,
-    pending_when_out,
+    pending_during_outage,
+    require_remaining_admin,
 )
-from gateway.governance.role_escalation_guard import refuse_higher_office
+from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
 from gateway.protocol.base import UserId
 from gateway.protocol.roles import (
@@ -90,7 +90,7 @@ class Roles:
         id = uuid7()
         role = ObjectKey(ObjectType.ROLE, str(id))
         owner = owner_of_new(permit.actor)
-        permit.trail.tell(role_id=str(id))
+        permit.pending_audit.add_details(role_id=str(id))
         try:
             async with self._database.change(permit) as connection:
                 row = await roles.create(
@@ -103,14 +103,14 @@ class Roles:
                     source_id=request.source_id or str(id),
                 )
                 await _refuse_depth(connection, role, owner)
-                await grants.give(
+                await grants.grant(
                     connection, privilege=Privilege.OWNERSHIP, principal=owner, on=role, by=permit.actor.id
                 )
                 keys = [TupleKey(project.key, "project", role), TupleKey(owner, Privilege.OWNERSHIP.value, role)]
                 pending = await outbox.enqueue(connection, keys, takes_away=False)
         except roles.RoleClash as clash:
-            raise _told(clash, permit.operation.project) from clash
-        await self._delivery.deliver_or_leave(pending)
+            raise _clash_error(clash, permit.operation.project) from clash
+        await self._delivery.deliver_or_defer(pending)
         return _wire(row)
 
     async def list(self, permit: Permit[ListRoles]) -> RoleList:
@@ -136,8 +136,10 @@ class Roles:
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
         """Return at most MOST_FOUND roles with names similar to the text, best match first."""
         operation = permit.operation
-        ask = partial(search.roles, project_id=operation.project.project_id, text=operation.text, limit=MOST_FOUND)
-        rows = await self._reads.run(ask)
+        search_statement = partial(
+            search.roles, project_id=operation.project.project_id, text=operation.text, limit=MOST_FOUND
+        )
+        rows = await self._reads.run(search_statement)
         return RoleList(roles=[_wire(row) for row in rows])
 
     async def get(self, permit: Permit[GetRole]) -> Role:
@@ -173,7 +175,7 @@ class Roles:
                 if row is None:
                     raise not_found(operation.role)
         except roles.RoleClash as clash:
-            raise _told(clash, operation.role) from clash
+            raise _clash_error(clash, operation.role) from clash
         return _wire(row)
 
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
@@ -190,7 +192,7 @@ class Roles:
             async with self._database.change(permit) as connection:
                 await _refuse_synchronized(connection, operation.role)
                 may = partial(self._door.visible, permit)
-                await refuse_higher_office(connection, str(operation.role.role_id), may)
+                await refuse_escalation(connection, str(operation.role.role_id), may)
                 row = await roles.update_source(
                     connection,
                     operation.role.role_id,
@@ -200,7 +202,7 @@ class Roles:
                 if row is None:
                     raise not_found(operation.role)
         except roles.RoleClash as clash:
-            raise _told(clash, operation.role) from clash
+            raise _clash_error(clash, operation.role) from clash
         # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
         async with self._database.transaction() as connection:
             await move_revisions(connection, within=(), server_too=True)
@@ -214,16 +216,16 @@ class Roles:
         """
         ref = permit.operation.role
         by = permit.actor.id
-        with last_admin_kept():
-            async with self._database.change(permit) as connection, somebody_stays(connection):
+        with require_remaining_admin():
+            async with self._database.change(permit) as connection, guard_last_admin(connection):
                 project = await roles.delete(connection, ref.role_id)
                 if project is None:
                     raise not_found(ref)
                 gone = ObjectKey(ObjectType.ROLE, str(ref.role_id))
                 parent = ObjectKey(ObjectType.PROJECT, project)
-                pending = await record_gone(connection, gone, parent, above=(), warehouse_id=None, by=by)
-                pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
-        with pending_when_out("The role is deleted; what it gave is not yet taken away everywhere."):
+                pending = await record_deleted(connection, gone, parent, above=(), warehouse_id=None, by=by)
+                pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
+        with pending_during_outage("The role is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
@@ -321,7 +323,7 @@ async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
 
     Its next synchronization would undo the change, or would not find the group.
     """
-    if await scim_groups.is_kept(connection, ref.role_id):
+    if await scim_groups.is_provisioned(connection, ref.role_id):
         raise RoleSynchronized(
             "The name, source and members of this role are said by a directory (SCIM); change the group there."
         )
@@ -334,7 +336,7 @@ def _refuse_reserved(provider: str) -> None:
         )
 
 
-def _told(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> CatalogError:
+def _clash_error(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> CatalogError:
     match clash:
         case roles.NameTaken():
             return RoleNameAlreadyExists("Another role of the project has this name.")

@@ -36,13 +36,13 @@ from gateway.db import grants, outbox, roles, scim_groups, scim_users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database, retry_serialization
-from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone, record_principal_gone
-from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.ownership import record_deleted, record_principal_deleted
+from gateway.db.role_nesting import administers_server
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import last_admin_kept, pending_when_out
-from gateway.governance.role_escalation_guard import refuse_higher_office
+from gateway.governance.errors import pending_during_outage, require_remaining_admin
+from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
 from gateway.scim.errors import InvalidValue, NoSuchResource, NotUnique, TooMany
@@ -80,8 +80,8 @@ class ScimGroups:
         inside: dict[UUID, list[AnyRow]] = {}
         if operation.with_members:
             async with self._database.read() as connection:
-                inside = await _inside(connection, [row.id for row in groups.rows], most=MAX_LISTED_MEMBERS)
-        resources = [_told(row, inside.get(row.id)) for row in groups.rows]
+                inside = await _inside(connection, [row.id for row in groups.rows], limit=MAX_LISTED_MEMBERS)
+        resources = [_group_resource(row, inside.get(row.id)) for row in groups.rows]
         return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
     async def get(self, permit: Permit[GetScimGroup]) -> ScimGroup:
@@ -104,7 +104,7 @@ class ScimGroups:
         name, external_id = group.display_name or "", group.external_id or None
         id = uuid7()
         role = ObjectKey(ObjectType.ROLE, str(id))
-        permit.trail.tell(scim_id=str(id), joined=str(len(group.joining)))
+        permit.pending_audit.add_details(scim_id=str(id), joined=str(len(group.joining)))
         with _unique():
             async with self._database.change(permit) as connection:
                 await roles.create(
@@ -118,13 +118,13 @@ class ScimGroups:
                 )
                 await scim_groups.create(connection, role_id=id, provider_id=provider, external_id=external_id)
                 users = await _users(connection, provider, group.joining, known=True)
-                await grants.give_users(
+                await grants.grant_to_users(
                     connection, privilege=Privilege.ASSIGNEE, users=users, on=role, by=permit.actor.id
                 )
                 edge = TupleKey(ObjectKey(ObjectType.PROJECT, project_id), "project", role)
                 pending = await outbox.enqueue(connection, [edge, *_keys(users, role)], takes_away=False)
                 made = await _read(connection, provider, project_id, id, with_members=True)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         return made
 
     async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
@@ -157,17 +157,17 @@ class ScimGroups:
         by = permit.actor.id
         role = ObjectKey(ObjectType.ROLE, str(operation.id))
         try:
-            with last_admin_kept():
-                async with self._database.change(permit) as connection, somebody_stays(connection):
+            with require_remaining_admin():
+                async with self._database.change(permit) as connection, guard_last_admin(connection):
                     await _held(connection, provider, project_id, operation)
                     await roles.delete(connection, operation.id)
                     parent = ObjectKey(ObjectType.PROJECT, project_id)
-                    pending = await record_gone(connection, role, parent, above=(), warehouse_id=None, by=by)
-                    pending += await record_principal_gone(connection, Principal(PrincipalType.ROLE, role.id), by=by)
+                    pending = await record_deleted(connection, role, parent, above=(), warehouse_id=None, by=by)
+                    pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, role.id), by=by)
         except NoSuchResource:
-            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_role, role)
+            await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_role, role)
             raise
-        with pending_when_out(GONE):
+        with pending_during_outage(GONE):
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup]) -> None:
@@ -175,7 +175,7 @@ class ScimGroups:
         project_id = _project(permit, permit.operation.project)
 
         async def attempt() -> _Written:
-            with last_admin_kept(), _unique():
+            with require_remaining_admin(), _unique():
                 return await self._write(permit, provider, project_id)
 
         written = await retry_serialization(attempt)
@@ -184,9 +184,9 @@ class ScimGroups:
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
         if written.lost:
-            with pending_when_out(_NOT_YET):
+            with pending_during_outage(_NOT_YET):
                 await self._delivery.deliver(written.lost)
-        await self._delivery.deliver_or_leave(written.given)
+        await self._delivery.deliver_or_defer(written.given)
 
     async def _write(
         self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup], provider: str, project_id: str
@@ -197,7 +197,7 @@ class ScimGroups:
         written = _Written()
         async with (
             self._database.change(permit) as connection,
-            somebody_stays(connection, concerned=partial(leads_to_the_server, connection, role.id)),
+            guard_last_admin(connection, concerned=partial(administers_server, connection, role.id)),
         ):
             await grants.lock_object(connection, role)
             row = await _held(connection, provider, project_id, operation)
@@ -208,12 +208,12 @@ class ScimGroups:
             leaving = await _users(connection, provider, group.remove, known=False)
             after = {*joining} if group.only is not None else (before - {*leaving}) | {*joining}
             joined, left = sorted(after - before), sorted(before - after)
-            permit.trail.tell(joined=str(len(joined)), left=str(len(left)))
+            permit.pending_audit.add_details(joined=str(len(joined)), left=str(len(left)))
             if joined:
-                await refuse_higher_office(connection, role.id, partial(self._door.visible, permit))
+                await refuse_escalation(connection, role.id, partial(self._door.visible, permit))
             by = permit.actor.id
-            await grants.take_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
-            await grants.give_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
+            await grants.revoke_from_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
+            await grants.grant_to_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
             await scim_groups.changed(connection, id, external_id=external_id)
             written.given = await outbox.enqueue(connection, _keys(joined, role), takes_away=False)
             await outbox.enqueue(connection, _keys(left, role), takes_away=True)
@@ -235,7 +235,7 @@ class ScimGroups:
         source = external_id or name
         if source == row.source_id:
             return False
-        await refuse_higher_office(connection, str(row.id), partial(self._door.visible, permit))
+        await refuse_escalation(connection, str(row.id), partial(self._door.visible, permit))
         await roles.update_source(connection, row.id, provider_id=row.provider_id, source_id=source)
         return True
 
@@ -251,12 +251,12 @@ async def _held(
     connection: Connection,
     provider: str,
     project_id: str,
-    asked: ReplaceScimGroup | PatchScimGroup | DeleteScimGroup,
+    operation: ReplaceScimGroup | PatchScimGroup | DeleteScimGroup,
 ) -> AnyRow:
-    row = await scim_groups.hold(connection, provider, project_id, asked.id)
+    row = await scim_groups.hold(connection, provider, project_id, operation.id)
     if row is None:
         raise NoSuchResource("There is no such group.")
-    require_version(row.version, asked.if_match)
+    require_version(row.version, operation.if_match)
     return row
 
 
@@ -265,14 +265,16 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
     if row is None:
         raise NoSuchResource("There is no such group.")
     inside = await _inside(connection, [id]) if with_members else {}
-    return _told(row, inside.get(id))
+    return _group_resource(row, inside.get(id))
 
 
-async def _inside(connection: Connection, ids: Sequence[UUID], *, most: int | None = None) -> dict[UUID, list[AnyRow]]:
-    """Return {group id: members}. Raise TooMany above `most` members in total: the list is complete or fails."""
-    found = await scim_groups.members(connection, ids, most=most)
+async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | None = None) -> dict[UUID, list[AnyRow]]:
+    """Return {group id: members}. Raise TooMany above `limit` members in total: the list is complete or fails."""
+    found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
-        raise TooMany(f"These groups have more than {most} members; ask for fewer, or with excludedAttributes=members.")
+        raise TooMany(
+            f"These groups have more than {limit} members; ask for fewer, or with excludedAttributes=members."
+        )
     return found
 
 
@@ -281,9 +283,9 @@ async def _users(connection: Connection, provider: str, ids: Iterable[str], *, k
 
     With `known`, raise InvalidValue for an id without a user: provider and gateway would mean different users.
     """
-    wanted = {each: _uuid(each) for each in ids}
-    found = await scim_users.ids_of(connection, provider, [id for id in wanted.values() if id is not None])
-    missing = [each for each, id in wanted.items() if id not in found]
+    parsed_ids = {each: _uuid(each) for each in ids}
+    found = await scim_users.ids_of(connection, provider, [id for id in parsed_ids.values() if id is not None])
+    missing = [each for each, id in parsed_ids.items() if id not in found]
     if known and missing:
         raise InvalidValue(f"{len(missing)} of the members are no users of this provider here. Nothing was changed.")
     return sorted(found.values())
@@ -313,7 +315,7 @@ def _unique() -> Iterator[None]:
         )
 
 
-def _told(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
+def _group_resource(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
     return ScimGroup(
         schemas=(GROUP,),
         id=str(row.id),

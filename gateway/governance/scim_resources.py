@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from gateway.access.actor import Actor, provider_kept_by
+from gateway.access.actor import Actor, managed_provider
 from gateway.access.operations.scim import DeleteScimGroup, DeleteScimUser, ListScimGroups, ListScimUsers
 from gateway.access.permit import Permit
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import pending_when_out
+from gateway.governance.errors import pending_during_outage
 from gateway.scim import filters
 from gateway.scim.errors import Immutable, InvalidFilter, InvalidValue, NotProvisioned, VersionChanged
 from gateway.scim.reading import User
@@ -26,7 +26,7 @@ MAX_RESULTS = 200
 GONE = "It is deleted; what it held and gave is not yet taken away everywhere."
 _MAX_SUBJECT = 127
 
-Whose = TypeVar("Whose")
+SubjectT = TypeVar("SubjectT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ScimSources:
 
     def provider_of(self, actor: Actor) -> str:
         """Return the provider that the caller manages users and groups for. Raise NotProvisioned."""
-        provider = provider_kept_by(actor)
+        provider = managed_provider(actor)
         if provider not in self.subjects:
             raise NotProvisioned(
                 f"The provider {provider} keeps nobody here: its setting SCIM_SUBJECT does not say which attribute "
@@ -49,7 +49,7 @@ class ScimSources:
         """Return the gateway's id of a user. Raise InvalidValue if the identifying attribute is unusable."""
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
-        if not subject or len(subject) > _MAX_SUBJECT or not fits_a_tuple(f"{provider}~{subject}"):
+        if not subject or len(subject) > _MAX_SUBJECT or not is_valid_in_tuples(f"{provider}~{subject}"):
             raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
         return f"{provider}~{subject}"
 
@@ -149,15 +149,15 @@ async def finish_deletion(
     permit: Permit[DeleteScimUser | DeleteScimGroup],
     database: Database,
     delivery: TupleDelivery,
-    left: Callable[[Connection, Whose], Awaitable[Sequence[Pending]]],
-    whose: Whose,
+    left: Callable[[Connection, SubjectT], Awaitable[Sequence[Pending]]],
+    subject: SubjectT,
 ) -> None:
     """Deliver the pending revocations of an earlier deletion, before its retry returns 404.
 
-    `left` returns these revocations for `whose`. The 404 thus means that OpenFGA has the deletion as well. Raise
+    `left` returns these revocations for `subject`. The 404 thus means that OpenFGA has the deletion as well. Raise
     RevocationPending.
     """
     async with database.read() as connection:
-        pending = await left(connection, whose)
-    with pending_when_out(GONE):
+        pending = await left(connection, subject)
+    with pending_during_outage(GONE):
         await delivery.deliver(pending)

@@ -37,11 +37,11 @@ from gateway.db import outbox, scim_users, user_deletion_cleanup, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
-from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_held_back
+from gateway.db.ownership import record_suspended
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import last_admin_kept, pending_when_out
+from gateway.governance.errors import pending_during_outage, require_remaining_admin
 from gateway.governance.scim_resources import GONE, ScimSources, finish_deletion, found, meta_of, require_version
 from gateway.scim import filters
 from gateway.scim.errors import NoSuchResource, NotUnique
@@ -69,7 +69,7 @@ class ScimUsers:
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_users.page, provider_id=provider)
         some = await found(permit, self._database, filters.USERS, page)
-        return listed(ScimUserList, [_told(row) for row in some.rows], total=some.total, start=some.start)
+        return listed(ScimUserList, [_user_resource(row) for row in some.rows], total=some.total, start=some.start)
 
     async def get(self, permit: Permit[GetScimUser]) -> ScimUser:
         """Return one user. Raise NoSuchResource."""
@@ -78,7 +78,7 @@ class ScimUsers:
             row = await scim_users.get(connection, provider, permit.operation.id)
         if row is None:
             raise NoSuchResource("There is no such user.")
-        return _told(row)
+        return _user_resource(row)
 
     async def create(self, permit: Permit[CreateScimUser]) -> ScimUser:
         """Create a SCIM user. A gateway record with the same id, from an earlier sign-in, is updated.
@@ -87,15 +87,15 @@ class ScimUsers:
         administrator.
         """
         provider = self._sources.provider_of(permit.actor)
-        user = _said(permit.operation.user, True)
+        user = _merged(permit.operation.user, True)
         user_id = self._sources.user_id(provider, user)
         id = uuid7()
-        permit.trail.tell(scim_id=str(id), user_id=user_id)
+        permit.pending_audit.add_details(scim_id=str(id), user_id=user_id)
         pending: list[Pending] = []
-        with last_admin_kept(), _unique():
+        with require_remaining_admin(), _unique():
             async with (
                 self._database.change(permit) as connection,
-                nullcontext() if user.active else somebody_stays(connection),
+                nullcontext() if user.active else guard_last_admin(connection),
             ):
                 await users.upsert(connection, **_record(user_id, user), update_if_exists=True)
                 row = await scim_users.create(
@@ -103,16 +103,16 @@ class ScimUsers:
                 )
                 if not user.active:
                     await scim_users.hold(connection, provider, id)
-                    pending = await record_held_back(connection, user_id, inactive=True)
-        await self._in_force(user, user_id, pending, changed=not user.active)
-        return _told(row)
+                    pending = await record_suspended(connection, user_id, inactive=True)
+        await self._deliver_state(user, user_id, pending, changed=not user.active)
+        return _user_resource(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
         """Replace all attributes of a user. Raise as `patch` does.
 
         A request without `active` keeps the current status, so an omitted attribute cannot reactivate a user.
         """
-        return await self._change(permit, lambda before: _said(permit.operation.user, before.active))
+        return await self._change(permit, lambda before: _merged(permit.operation.user, before.active))
 
     async def patch(self, permit: Permit[PatchScimUser]) -> ScimUser:
         """Apply all operations of a patch to a user, or none.
@@ -131,66 +131,66 @@ class ScimUsers:
         """
         provider = self._sources.provider_of(permit.actor)
         try:
-            with last_admin_kept():
-                async with self._database.change(permit) as connection, somebody_stays(connection):
+            with require_remaining_admin():
+                async with self._database.change(permit) as connection, guard_last_admin(connection):
                     row = await _held(connection, provider, permit.operation)
-                    permit.trail.tell(user_id=row.user_id)
+                    permit.pending_audit.add_details(user_id=row.user_id)
                     await users.delete(connection, row.user_id)
                     gone = Principal(PrincipalType.USER, row.user_id)
-                    pending = await user_deletion_cleanup.record_departure(connection, gone, by=permit.actor.id)
+                    pending = await user_deletion_cleanup.record_deletion(connection, gone, by=permit.actor.id)
         except NoSuchResource:
             # The user id was deleted with the record, so finish the deletions of all deleted users of the provider.
-            await finish_deletion(permit, self._database, self._delivery, outbox.left_of_gone_users, provider)
+            await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_users, provider)
             async with self._database.read() as connection:
                 begun = await user_deletion_cleanup.expected_of(connection, provider)
-            with pending_when_out(GONE):
-                await user_deletion_cleanup.take_away(self._database, self._delivery, begun)
+            with pending_during_outage(GONE):
+                await user_deletion_cleanup.revoke_created(self._database, self._delivery, begun)
             raise
-        with pending_when_out(GONE):
+        with pending_during_outage(GONE):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.take_away(self._database, self._delivery, [gone.id])
+            await user_deletion_cleanup.revoke_created(self._database, self._delivery, [gone.id])
         deleted: str = row.user_id
         return deleted
 
     async def _change(self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any) -> ScimUser:
         provider = self._sources.provider_of(permit.actor)
-        with last_admin_kept(), _unique():
-            # `somebody_stays` counts administrators before rows are locked, thus before the change is known.
-            async with self._database.change(permit) as connection, somebody_stays(connection):
+        with require_remaining_admin(), _unique():
+            # `guard_last_admin` counts administrators before rows are locked, thus before the change is known.
+            async with self._database.change(permit) as connection, guard_last_admin(connection):
                 row = await _held(connection, provider, permit.operation)
                 user: User = after(_user(row))
                 self._sources.require_same(provider, user, row.user_id)
-                permit.trail.tell(user_id=row.user_id, active=str(user.active).lower())
+                permit.pending_audit.add_details(user_id=row.user_id, active=str(user.active).lower())
                 changed = await scim_users.change(connection, row.id, _values(user))
                 await users.upsert(connection, **_record(row.user_id, user), update_if_exists=True)
                 pending: list[Pending] = []
                 # Deliver again if the status is unchanged: a retry after RevocationPending waits for the same delivery.
                 if not user.active or not row.active:
-                    pending = await record_held_back(connection, row.user_id, inactive=not user.active)
-        await self._in_force(user, row.user_id, pending, changed=user.active != row.active)
-        return _told(changed)
+                    pending = await record_suspended(connection, row.user_id, inactive=not user.active)
+        await self._deliver_state(user, row.user_id, pending, changed=user.active != row.active)
+        return _user_resource(changed)
 
-    async def _in_force(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
+    async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
         """Deliver the effects of an activation or deactivation. Raise RevocationPending."""
         if user.active:
-            await self._delivery.deliver_or_leave(pending)
+            await self._delivery.deliver_or_defer(pending)
             return
         if changed:
             # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
-        with pending_when_out("The user is deactivated; what they hold is not yet taken away everywhere."):
+        with pending_during_outage("The user is deactivated; what they hold is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.hold_back(self._database, self._delivery, user_id)
+            await user_deletion_cleanup.suspend_grants(self._database, self._delivery, user_id)
 
 
 async def _held(
-    connection: Connection, provider: str, asked: ReplaceScimUser | PatchScimUser | DeleteScimUser
+    connection: Connection, provider: str, operation: ReplaceScimUser | PatchScimUser | DeleteScimUser
 ) -> AnyRow:
-    row = await scim_users.hold(connection, provider, asked.id)
+    row = await scim_users.hold(connection, provider, operation.id)
     if row is None:
         raise NoSuchResource("There is no such user.")
-    require_version(row.version, asked.if_match)
+    require_version(row.version, operation.if_match)
     return row
 
 
@@ -203,7 +203,7 @@ def _unique() -> Iterator[None]:
         raise NotUnique("Another user of this provider has this userName, in whatever letter case, or id.") from taken
 
 
-def _said(user: User, active: bool | None) -> User:
+def _merged(user: User, active: bool | None) -> User:
     """Return the user, with this status if the request gives none."""
     return user if user.active is not None else replace(user, active=active)
 
@@ -232,7 +232,7 @@ def _user(row: AnyRow) -> User:
     return User(user_name=row.user_name, external_id=row.external_id, active=row.active, **asdict(described))
 
 
-def _told(row: AnyRow) -> ScimUser:
+def _user_resource(row: AnyRow) -> ScimUser:
     """Return a user row as a SCIM resource."""
     user = _user(row)
     name = ScimName(

@@ -47,7 +47,7 @@ class Search:
         found: list[AnyRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ
         while len(found) < MOST_FOUND:
-            ask = partial(
+            find = partial(
                 search.tabulars,
                 within=within,
                 warehouse_id=operation.warehouse.warehouse_id,
@@ -55,7 +55,7 @@ class Search:
                 limit=limit,
                 offset=offset,
             )
-            rows = await self._reads.run(ask, in_transaction=True)
+            rows = await self._reads.run(find, in_transaction=True)
             found += rows if all_seen else await self._visible(permit, rows)
             if len(rows) < limit:
                 break

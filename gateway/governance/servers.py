@@ -66,7 +66,7 @@ class Servers:
         held = Privilege.OPERATOR if request.is_operator else Privilege.ADMIN
         async with self._database.change(permit) as connection:
             if not await servers.claim_bootstrap(connection, actor.id):
-                if await servers.awaits_bootstrap(connection):
+                if await servers.needs_bootstrap(connection):
                     raise BootstrapForbidden("This server was opened to be bootstrapped by somebody else.")
                 raise CatalogAlreadyBootstrapped("This server has been bootstrapped before.")
             await users.upsert(
@@ -78,14 +78,14 @@ class Servers:
                 by="create-endpoint",
                 update_if_exists=True,
             )
-            await grants.give(connection, privilege=held, principal=caller, on=server, by=actor.id)
+            await grants.grant(connection, privilege=held, principal=caller, on=server, by=actor.id)
             keys = [TupleKey(caller, held.value, server)]
             if self._default_project_id is not None:
                 keys += await create_project(
                     connection, self._default_project_id, DEFAULT_PROJECT_NAME, server, caller, by=actor.id
                 )
             pending = await outbox.enqueue(connection, keys, takes_away=False)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
 
 
 async def create_project(
@@ -98,5 +98,5 @@ async def create_project(
     if not await projects.create(connection, id=id, name=name):
         return []
     project = ObjectKey(ObjectType.PROJECT, id)
-    await grants.give(connection, privilege=Privilege.PROJECT_ADMIN, principal=admin, on=project, by=by)
+    await grants.grant(connection, privilege=Privilege.PROJECT_ADMIN, principal=admin, on=project, by=by)
     return [TupleKey(server, "server", project), TupleKey(admin, Privilege.PROJECT_ADMIN.value, project)]

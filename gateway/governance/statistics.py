@@ -55,7 +55,7 @@ class Statistics:
             project, unmapped = operation.project.project_id, operation.unmapped
         else:
             warehouse = operation.warehouse.warehouse_id
-        ask = partial(
+        find = partial(
             statistics.calls,
             project_id=project,
             warehouse_id=warehouse,
@@ -65,7 +65,7 @@ class Statistics:
             end=operation.end,
             limit=_MOST + 1,
         )
-        rows = await self._reads.run(ask)
+        rows = await self._reads.run(find)
         if len(rows) > _MOST:
             raise BadRequestException(f"There are more than {_MOST} counts: ask for a shorter interval.")
         hours = [(hour, list(some)) for hour, some in itertools.groupby(rows, key=lambda row: row.hour)]
@@ -82,8 +82,8 @@ class Statistics:
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
         id = operation.warehouse.warehouse_id
-        ask = partial(statistics.counts, warehouse_id=id, before=_hour(operation.page_token), limit=limit + 1)
-        rows = await self._reads.run(ask)
+        find = partial(statistics.counts, warehouse_id=id, before=_hour(operation.page_token), limit=limit + 1)
+        rows = await self._reads.run(find)
         return WarehouseStatistics(
             warehouse_ident=id,
             stats=[

@@ -25,7 +25,7 @@ from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import StorageClients
-from gateway.storage.registry import decode_credential, decode_profile, require_fitting
+from gateway.storage.registry import decode_credential, decode_profile, require_same_provider
 
 #: Checks that do not access the store, in the order of the report.
 RULES: Final = (
@@ -80,7 +80,7 @@ class StorageValidator:
         if raw in (b"", b"null"):
             return None
         credential = decode_credential(raw, rules=self._rules)
-        require_fitting(profile, credential)
+        require_same_provider(profile, credential)
         return credential
 
     async def tried(self, profile: StorageProfile, credential: Credential | None) -> ValidationReport:
@@ -106,7 +106,7 @@ class StorageValidator:
             tried = _skipped("A check before it failed.")
         else:
             tried = await self.tried(*subject())
-        checks += [_told(check) for check in tried.checks]
+        checks += [_check_answer(check) for check in tried.checks]
         return ValidationAnswer(valid=all(check.status != CheckStatus.FAILED for check in checks), checks=checks)
 
 
@@ -145,7 +145,7 @@ def _skipped(reason: str) -> ValidationReport:
     return ValidationReport(valid=True, checks=checks)
 
 
-def _told(check: Check) -> ValidationCheck:
+def _check_answer(check: Check) -> ValidationCheck:
     error = None
     if check.error is not None:
         error = CheckError(message=check.error, type=check.error_type, code=check.error_code)

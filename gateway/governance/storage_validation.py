@@ -144,16 +144,16 @@ class _Probe:
         """Run all checks in order."""
         if not await self._check("storage-address-allowed", self._address):
             return self._skip_rest(
-                "storage-client-initialized", "lakekeeper-read-write", because="the address is refused"
+                "storage-client-initialized", "lakekeeper-read-write", reason="the address is refused"
             )
         if not await self._first_contact("storage-client-initialized", self._client):
-            return self._skip_rest("lakekeeper-read-write", because="there is no storage client")
+            return self._skip_rest("lakekeeper-read-write", reason="there is no storage client")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
-            return self._skip_rest(because="the gateway itself cannot read and write")
+            return self._skip_rest(reason="the gateway itself cannot read and write")
         if isinstance(self._profile.downscoping, NoVending):
-            return self._skip_rest(because=self._profile.downscoping.skipped)
+            return self._skip_rest(reason=self._profile.downscoping.skipped)
         if not await self._first_contact("vended-credentials-issued", self._issue):
-            return self._skip_rest(*_AFTER_ISSUED, because="no credentials were issued", all_vended=False)
+            return self._skip_rest(*_AFTER_ISSUED, reason="no credentials were issued", all_vended=False)
         await self._check("vended-credentials-read-write", self._inside)
         await self._check("vended-credentials-scope-enforced", self._outside)
         await self._check("vended-credentials-policy-enforced", self._read_only_fence)
@@ -193,12 +193,12 @@ class _Probe:
         self._wrote = True
         await self._round_trip(self._own(), self._folder.child("own.txt"))
         # Create objects that the vended credentials must not reach. Without them, a denial looks like an empty result.
-        for place in (
+        for key in (
             self._folder.child("parent.txt"),
             self._sibling.child("other.txt"),
             self._table.child("kept.txt"),
         ):
-            await self._files.write(self._profile, self._own(), place.text, _PROBE)
+            await self._files.write(self._profile, self._own(), key.text, _PROBE)
 
     async def _issue(self) -> None:
         self._read_write = await self._vend(AccessLevel.READ_WRITE_DELETE)
@@ -212,13 +212,13 @@ class _Probe:
 
     async def _outside(self) -> None:
         vended, profile, files = _issued(self._read_write), self._profile, self._files
-        for place, where in ((self._folder, "the parent folder"), (self._sibling, "a sibling with the same beginning")):
-            name = "other.txt" if place is self._sibling else "parent.txt"
-            known, new = place.child(name).text, place.child("written.txt").text
+        for key, where in ((self._folder, "the parent folder"), (self._sibling, "a sibling with the same beginning")):
+            name = "other.txt" if key is self._sibling else "parent.txt"
+            known, new = key.child(name).text, key.child("written.txt").text
             await _refused(files.write(profile, vended, new, _PROBE), f"write in {where}")
             await _refused(files.read(profile, vended, known, max_bytes=1024), f"read in {where}")
             await self._not_deleted(vended, known, f"delete in {where}")
-            await _refused(files.list_keys(profile, vended, place, 1), f"list {where}", nothing_is_fine=True)
+            await _refused(files.list_keys(profile, vended, key, 1), f"list {where}", empty_is_accepted=True)
 
     async def _read_only_fence(self) -> None:
         """Check that a read-only credential cannot write. It can if the store ignores session policies."""
@@ -284,24 +284,24 @@ class _Probe:
         )
         return False
 
-    def _skip_rest(self, *names: str, because: str, all_vended: bool = True) -> None:
+    def _skip_rest(self, *names: str, reason: str, all_vended: bool = True) -> None:
         for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
-            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=because))
+            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=reason))
 
-    async def _round_trip(self, credential: Credential, place: Location) -> None:
-        await self._files.write(self._profile, credential, place.text, _PROBE)
-        if await self._files.read(self._profile, credential, place.text, max_bytes=1024) != _PROBE:
+    async def _round_trip(self, credential: Credential, key: Location) -> None:
+        await self._files.write(self._profile, credential, key.text, _PROBE)
+        if await self._files.read(self._profile, credential, key.text, max_bytes=1024) != _PROBE:
             raise StorageCheckFailed("The storage gave back other bytes than were written")
-        await self._files.delete(self._profile, credential, [place.text])
+        await self._files.delete(self._profile, credential, [key.text])
 
-    async def _not_deleted(self, vended: TemporaryCredential, text: str, what: str) -> None:
+    async def _not_deleted(self, vended: TemporaryCredential, text: str, attempt_text: str) -> None:
         """Check that the object still exists. Stores can report a denied deletion inside a success response."""
         with contextlib.suppress(CatalogError):
             await self._files.delete(self._profile, vended, [text])
         try:
             await self._files.read(self._profile, self._own(), text, max_bytes=1024)
         except FileMissing:
-            raise StorageCheckFailed(_LETS.format(what)) from None
+            raise StorageCheckFailed(_NOT_ENFORCED.format(attempt_text)) from None
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
         # Use the vendor that serves tables, so that the check covers the credentials that clients receive.
@@ -349,7 +349,7 @@ STORAGE_CHECKS: Final = (
 )
 
 
-_LETS: Final = "The storage lets a vended credential {}: it does not enforce session policies"
+_NOT_ENFORCED: Final = "The storage lets a vended credential {}: it does not enforce session policies"
 
 
 def _is_stores_own(error: CatalogError) -> bool:
@@ -371,15 +371,15 @@ def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:
     return credential
 
 
-async def _refused(attempt: Awaitable[object], what: str, *, nothing_is_fine: bool = False) -> None:
+async def _refused(attempt: Awaitable[object], attempt_text: str, *, empty_is_accepted: bool = False) -> None:
     try:
         answer = await attempt
     except StorageDenied:
         return
     except CatalogError:
         raise StorageCheckFailed(
-            f"Whether the storage refuses a vended credential to {what} could not be seen"
+            f"Whether the storage refuses a vended credential to {attempt_text} could not be seen"
         ) from None
-    if nothing_is_fine and not answer:
+    if empty_is_accepted and not answer:
         return
-    raise StorageCheckFailed(_LETS.format(what))
+    raise StorageCheckFailed(_NOT_ENFORCED.format(attempt_text))

@@ -23,7 +23,7 @@ from gateway.db.task_queues import CLEANUP_PERIOD, RETENTION, QueueSettings
 from gateway.db.tasks import Queue
 from gateway.governance.errors import QueueNotFound, TaskNotSchedulable
 from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.tasks import CleanupSettings, PlainSettings, QueueConfig, ToldSettings
+from gateway.protocol.tasks import CleanupSettings, PlainSettings, QueueConfig, QueueConfigValues
 
 _OF_PROJECTS: Final = frozenset({Queue.TASK_LOG_CLEANUP})
 _SHORTEST: Final = timedelta(minutes=1)
@@ -44,7 +44,7 @@ class TaskQueues:
         queue = _of_warehouses(operation.queue)
         async with self._database.read() as connection:
             settings = await task_queues.settings(connection, queue, warehouse_id=operation.warehouse.warehouse_id)
-        return _told(queue, settings)
+        return _queue_config(queue, settings)
 
     async def set(self, permit: Permit[SetQueueConfig]) -> None:
         """Replace the configuration of a queue in a warehouse. Raise QueueNotFound."""
@@ -66,7 +66,7 @@ class TaskQueues:
         """Return the configuration of the project's task log cleanup."""
         queue = Queue.TASK_LOG_CLEANUP
         async with self._database.read() as connection:
-            return _told(
+            return _queue_config(
                 queue,
                 await task_queues.settings(connection, queue, project_id=permit.operation.project.project_id),
             )
@@ -111,10 +111,10 @@ def _bounded(name: str, given: timedelta | None, default: timedelta) -> timedelt
     return given
 
 
-def _told(queue: Queue, settings: QueueSettings) -> QueueConfig:
+def _queue_config(queue: Queue, settings: QueueSettings) -> QueueConfig:
     of_cleanup = queue is Queue.TASK_LOG_CLEANUP
     return QueueConfig(
-        queue_config=ToldSettings(
+        queue_config=QueueConfigValues(
             queue_name=queue.value,
             cleanup_period=settings.cleanup_period if of_cleanup else None,
             retention_period=settings.retention if of_cleanup else None,

@@ -44,7 +44,7 @@ class TaskEntity:
     """The object of a task: its key in the relationship model, and its wire form."""
 
     key: ObjectKey
-    told: Entity
+    entity_answer: Entity
 
 
 def entity_of(row: AnyRow) -> TaskEntity | None:
@@ -61,7 +61,7 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
             return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id))
 
 
-def kept_of(row: AnyRow) -> Kept | None:
+def entity_ref(row: AnyRow) -> Kept | None:
     """Return the reference of a task's table or view for the door. The object may no longer exist."""
     if row.entity_type not in TABULARS:
         return None
@@ -92,7 +92,7 @@ def warehouse_task(row: AnyRow, project_id: str) -> WarehouseTask:
     return WarehouseTask(
         **msgspec.structs.asdict(_task(row, project_id)),
         warehouse_id=row.warehouse_id,
-        entity=None if entity is None else entity.told,
+        entity=None if entity is None else entity.entity_answer,
         entity_name=None if entity is None else list(row.entity_name),
     )
 
@@ -114,7 +114,7 @@ def _task(row: AnyRow, project_id: str) -> ProjectTask:
     )
 
 
-def told_attempts(rows: Sequence[AnyRow]) -> list[TaskAttempt]:
+def attempt_answers(rows: Sequence[AnyRow]) -> list[TaskAttempt]:
     """Return ended attempts in wire form."""
     return [
         TaskAttempt(

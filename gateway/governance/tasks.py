@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.authz_errors import no_task
+from gateway.access.authz_errors import task_not_found
 from gateway.access.door import Door
 from gateway.access.list_visibility import Holders, ReachesInUse, all_by_grants, holders_of
 from gateway.access.operation import Operation
@@ -30,22 +30,22 @@ from gateway.access.operations.task_control import (
 )
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import Permit
-from gateway.access.refs import NOBODY_HAS_THIS_ID, ObjectKey, ObjectType
+from gateway.access.refs import UNUSED_ID, ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.db import task_lists
 from gateway.db.engine import Connection, Database
 from gateway.db.read_pool import ReadPool
 from gateway.db.rows import AnyRow
-from gateway.db.task_lists import AlreadyActive, Wanted
+from gateway.db.task_lists import AlreadyActive, TaskFilter
 from gateway.db.tasks import Status
 from gateway.governance.errors import TaskAlreadyActive, TaskStateConflict
 from gateway.governance.task_texts import (
     STATUSES,
+    attempt_answers,
     entity_of,
+    entity_ref,
     filter_of,
-    kept_of,
     project_task,
-    told_attempts,
     warehouse_task,
 )
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
@@ -102,12 +102,12 @@ class Tasks:
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
         all_seen = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
-        wanted = _wanted(operation.request, warehouse_id=warehouse.id)
+        filter = _task_filter(operation.request, warehouse_id=warehouse.id)
         if operation.request.entities is not None:
-            wanted = replace(wanted, entities=tuple(filter_of(each) for each in operation.request.entities))
+            filter = replace(filter, entities=tuple(filter_of(each) for each in operation.request.entities))
         if not all_seen:
-            wanted = replace(wanted, of_what_exists=True, holders=await self._holders(permit))
-        rows, token = await self._page(permit, operation.request, wanted, None if all_seen else Can.GET_TASKS)
+            filter = replace(filter, of_existing_only=True, holders=await self._holders(permit))
+        rows, token = await self._page(permit, operation.request, filter, None if all_seen else Can.GET_TASKS)
         return TaskList(
             tasks=[warehouse_task(row, warehouse.project_id) for row in rows],
             next_page_token=token,
@@ -116,8 +116,8 @@ class Tasks:
     async def list_of_project(self, permit: Permit[ListProjectTasks]) -> ProjectTaskList:
         """Return the project's own tasks."""
         operation = permit.operation
-        wanted = _wanted(operation.request, project_id=operation.project.project_id)
-        rows, token = await self._page(permit, operation.request, wanted, None)
+        filter = _task_filter(operation.request, project_id=operation.project.project_id)
+        rows, token = await self._page(permit, operation.request, filter, None)
         return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
 
     async def find_one(self, permit: Permit[FindTask]) -> GetTask:
@@ -127,12 +127,12 @@ class Tasks:
         ids = [operation.task_id]
         async with self._database.read() as connection:
             found = await task_lists.get(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
-            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+            there = await task_lists.existing(connection, [row.entity_id for row in found.values()])
         if not by_all:
             [seen] = await self._related(permit, Can.GET_TASKS, ids, found)
             found = found if seen else {}
         row = _one(found, operation.task_id)
-        about = kept_of(row) if row.entity_id in there else None
+        about = entity_ref(row) if row.entity_id in there else None
         return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, operation.attempts)
 
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
@@ -176,7 +176,7 @@ class Tasks:
         ids = list(dict.fromkeys(operation.request.task_ids))
         async with self._database.read() as connection:
             found = await task_lists.get(connection, ids, warehouse_id=warehouse.warehouse_id)
-            there = await task_lists.kept(connection, [row.entity_id for row in found.values()])
+            there = await task_lists.existing(connection, [row.entity_id for row in found.values()])
         by_all = permit.holds(Can.CONTROL_ALL_TASKS, warehouse)
         if by_all or permit.holds(Can.GET_ALL_TASKS, warehouse):
             seen: Sequence[bool] = [id in found for id in ids]
@@ -186,8 +186,8 @@ class Tasks:
                 seen = await self._related(permit, Can.GET_TASKS, ids, found)
         for id, yes in zip(ids, seen, strict=True):
             if not yes:
-                raise no_task(id)
-        about = {id: kept_of(found[id]) if found[id].entity_id in there else None for id in ids}
+                raise task_not_found(id)
+        about = {id: entity_ref(found[id]) if found[id].entity_id in there else None for id in ids}
         return ControlTasks(warehouse, operation.request, tuple(FoundTask(id, about[id]) for id in ids), by_all)
 
     async def control(self, permit: Permit[ControlTasks]) -> None:
@@ -198,7 +198,7 @@ class Tasks:
         """
         operation = permit.operation
         ids = [each.id for each in operation.tasks]
-        _tell(permit.trail, operation.request)
+        _add_control_details(permit.pending_audit, operation.request)
         async with self._database.change(permit) as connection:
             found = await task_lists.hold(connection, ids, warehouse_id=operation.warehouse.warehouse_id)
             await _act(connection, operation.request, ids, found)
@@ -207,7 +207,7 @@ class Tasks:
         """Apply the action to tasks of the project as `control` does. One right covers all of them."""
         operation = permit.operation
         ids = list(dict.fromkeys(operation.request.task_ids))
-        _tell(permit.trail, operation.request)
+        _add_control_details(permit.pending_audit, operation.request)
         async with self._database.change(permit) as connection:
             found = await task_lists.hold(connection, ids, project_id=operation.project.project_id)
             await _act(connection, operation.request, ids, found)
@@ -216,7 +216,7 @@ class Tasks:
         self,
         permit: Permit[ListTasks] | Permit[ListProjectTasks],
         request: ListProjectTasksRequest,
-        wanted: Wanted,
+        filter: TaskFilter,
         relation: Can | None,
     ) -> tuple[Sequence[AnyRow], str | None]:
         """Return (rows, token of the next page or None).
@@ -224,9 +224,9 @@ class Tasks:
         The rows are the tasks on whose object the caller has `relation`, or all tasks if it is None.
         """
         size = min(request.page_size or _BY_DEFAULT, self._page_size)
-        after, kept, asked = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
+        after, kept, page_size = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
         while True:
-            rows = await self._reads.run(partial(task_lists.page, wanted=wanted, after=after, limit=asked))
+            rows = await self._reads.run(partial(task_lists.page, filter=filter, after=after, limit=page_size))
             seen: Sequence[bool] = [True] * len(rows)
             if relation is not None:
                 seen = await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
@@ -235,9 +235,9 @@ class Tasks:
                     return kept, _token(kept[-1])
                 if yes:
                     kept.append(row)
-            if len(rows) < asked:
+            if len(rows) < page_size:
                 return kept, None
-            after, asked = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
+            after, page_size = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
 
     async def _holders(self, permit: Permit[ListTasks]) -> Holders | None:
         """Return the principals whose grants make tasks visible to the caller.
@@ -264,11 +264,13 @@ class Tasks:
 
 async def _attempts(database: Database, id: UUID, limit: int) -> list[TaskAttempt]:
     async with database.read() as connection:
-        return told_attempts(await task_lists.attempts(connection, id, limit=limit))
+        return attempt_answers(await task_lists.attempts(connection, id, limit=limit))
 
 
-def _tell(trail: PendingAudit, request: ControlTasksRequest) -> None:
-    trail.tell(action=request.action.name, task_ids=" ".join(str(id) for id in dict.fromkeys(request.task_ids)))
+def _add_control_details(pending_audit: PendingAudit, request: ControlTasksRequest) -> None:
+    pending_audit.add_details(
+        action=request.action.name, task_ids=" ".join(str(id) for id in dict.fromkeys(request.task_ids))
+    )
 
 
 async def _act(
@@ -276,7 +278,7 @@ async def _act(
 ) -> None:
     for id in ids:
         if id not in found:
-            raise no_task(id)
+            raise task_not_found(id)
     match request.action:
         case Stop():
             _require(found, "stopped", {Status.RUNNING, Status.STOPPING}, "is not running")
@@ -285,7 +287,7 @@ async def _act(
             _require(found, "cancelled", {Status.SCHEDULED, Status.CANCELLED}, "is running or has ended")
             await task_lists.cancel(connection, ids, reason="cancelled as it was asked to be")
         case RunNow() | RunAt() as run:
-            at = None if isinstance(run, RunNow) else _soon_enough(run.scheduled_for)
+            at = None if isinstance(run, RunNow) else _require_within_a_year(run.scheduled_for)
             fits = {Status.SCHEDULED, Status.STOPPING, Status.FAILED}
             _require(found, "scheduled", fits, "is running, succeeded or was cancelled")
             try:
@@ -294,15 +296,16 @@ async def _act(
                 raise TaskAlreadyActive("Another task of the queue is active for the same table or view.") from clash
 
 
-def _require(found: Mapping[UUID, AnyRow], what: str, fits: set[Status], otherwise: str) -> None:
+def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status], otherwise: str) -> None:
     wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
     if wrong:
         raise TaskStateConflict(
-            f"Nothing was {what}: a task that {otherwise} cannot be {what}.", detail=tuple(sorted(wrong))
+            f"Nothing was {target_state}: a task that {otherwise} cannot be {target_state}.",
+            detail=tuple(sorted(wrong)),
         )
 
 
-def _soon_enough(at: datetime) -> datetime:
+def _require_within_a_year(at: datetime) -> datetime:
     at = _utc(at)
     if at > datetime.now(UTC) + LONGEST_DELAY:
         raise BadRequestException(f"scheduled-for is at most {LONGEST_DELAY.days} days from now.")
@@ -316,18 +319,18 @@ def _utc(moment: datetime) -> datetime:
         raise BadRequestException(f"The time {moment.isoformat()} is in no year from 1 to 9999.") from None
 
 
-def _wanted(
+def _task_filter(
     request: ListProjectTasksRequest, *, warehouse_id: UUID | None = None, project_id: str | None = None
-) -> Wanted:
+) -> TaskFilter:
     names = request.queue_name
-    return Wanted(
+    return TaskFilter(
         warehouse_id=warehouse_id,
         project_id=project_id,
         queues=None if names is None else tuple(_queue_name(name) for name in names),
         statuses=(
             None
             if request.status is None
-            else tuple(status for status, told in STATUSES.items() if told in request.status)
+            else tuple(status for status, label in STATUSES.items() if label in request.status)
         ),
         created_after=None if request.created_after is None else _utc(request.created_after),
         created_before=None if request.created_before is None else _utc(request.created_before),
@@ -342,12 +345,12 @@ def _queue_name(name: str) -> str:
 
 def _entity_key(row: AnyRow | None) -> ObjectKey:
     entity = None if row is None else entity_of(row)
-    return ObjectKey(ObjectType.TABLE, NOBODY_HAS_THIS_ID) if entity is None else entity.key
+    return ObjectKey(ObjectType.TABLE, UNUSED_ID) if entity is None else entity.key
 
 
 def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
     if id not in found:
-        raise no_task(id)
+        raise task_not_found(id)
     return found[id]
 
 

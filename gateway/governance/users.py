@@ -29,11 +29,11 @@ from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import role_nesting, roles, scim_users, search, user_deletion_cleanup, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
-from gateway.db.last_admin_guard import somebody_stays
+from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.read_pool import ReadPool
 from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import UserSynchronized, last_admin_kept, pending_when_out
+from gateway.governance.errors import UserSynchronized, pending_during_outage, require_remaining_admin
 from gateway.governance.roles import MOST_FOUND, named_roles
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
@@ -89,7 +89,7 @@ class Users:
                 update_if_exists=operation.update_if_exists,
             )
             row = await _with_address(connection, actor, row)
-            permit.trail.tell(created=str(created).lower())
+            permit.pending_audit.add_details(created=str(created).lower())
         return _wire(user_from(row)), created
 
     async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
@@ -105,7 +105,7 @@ class Users:
                 by="create-endpoint",
                 update_if_exists=operation.update_if_exists,
             )
-            permit.trail.tell(created=str(created).lower())
+            permit.pending_audit.add_details(created=str(created).lower())
         return _wire(user_from(row)), created
 
     async def get(self, permit: Permit[GetUser]) -> User:
@@ -163,18 +163,18 @@ class Users:
         """
         ref = permit.operation.user
         user = Principal(PrincipalType.USER, ref.user_id)
-        with last_admin_kept():
-            async with self._database.change(permit) as connection, somebody_stays(connection):
-                if await scim_users.is_kept(connection, ref.user_id):
+        with require_remaining_admin():
+            async with self._database.change(permit) as connection, guard_last_admin(connection):
+                if await scim_users.is_provisioned(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
                 known = await users.delete(connection, ref.user_id)
                 begun = await user_deletion_cleanup.expected(connection, ref.user_id)
-                pending = await user_deletion_cleanup.record_departure(connection, user, by=permit.actor.id)
+                pending = await user_deletion_cleanup.record_deletion(connection, user, by=permit.actor.id)
                 if not (known or begun or pending):
                     raise not_found(ref)
-        with pending_when_out("The user is deleted; what they were given is not yet taken away everywhere."):
+        with pending_during_outage("The user is deleted; what they were given is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
-            await user_deletion_cleanup.take_away(self._database, self._delivery, [user.id])
+            await user_deletion_cleanup.revoke_created(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
         """Return the roles that are assigned to the user directly, in all projects that the caller's token allows.
@@ -209,10 +209,10 @@ class Users:
         """Return users in the order of their ids."""
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
-        ask = partial(
+        find = partial(
             users.page, name_contains=operation.name_contains, after=operation.page_token or None, limit=limit + 1
         )
-        rows = await self._reads.run(ask)
+        rows = await self._reads.run(find)
         more = len(rows) > limit
         return UserList(
             users=[_wire(user_from(row)) for row in rows[:limit]],

@@ -24,7 +24,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db import secrets, warehouses
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import (
     InstanceAdminRequired,
@@ -32,7 +32,7 @@ from gateway.governance.errors import (
     WarehouseNameAlreadyTaken,
     WarehouseNotEmpty,
     WarehouseProtected,
-    pending_when_out,
+    pending_during_outage,
 )
 from gateway.governance.warehouse_answers import require_manager, require_versions, warehouse_answer
 from gateway.protocol.protection import ProtectionAnswer
@@ -115,8 +115,8 @@ class WarehouseChanges:
             if not await warehouses.is_empty(connection, row.id):
                 raise WarehouseNotEmpty("Namespaces are in the warehouse.")
             if operation.abandon_files:
-                places, files = await warehouses.give_up_unfinished(connection, row.id)
-                permit.trail.tell(places_left=_listed(places), files_left=_listed(files))
+                locations, files = await warehouses.give_up_unfinished(connection, row.id)
+                permit.pending_audit.add_details(places_left=_listed(locations), files_left=_listed(files))
             elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
                     "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
@@ -126,10 +126,10 @@ class WarehouseChanges:
             if row.secret_id is not None:
                 await secrets.retire(connection, row.secret_id)
             project = ObjectKey(ObjectType.PROJECT, row.project_id)
-            pending = await record_gone(
+            pending = await record_deleted(
                 connection, resolved.key, project, above=(project,), warehouse_id=row.id, by=permit.actor.id
             )
-        with pending_when_out("The warehouse is deleted; what it gave is not yet taken away everywhere."):
+        with pending_during_outage("The warehouse is deleted; what it gave is not yet taken away everywhere."):
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:
@@ -145,6 +145,6 @@ class WarehouseChanges:
         return changed
 
 
-def _listed(places: Sequence[str]) -> str:
+def _listed(locations: Sequence[str]) -> str:
     """Return a JSON list. Storage keys can contain any character, so no separator would be unambiguous."""
-    return msgspec.json.encode(places).decode()
+    return msgspec.json.encode(locations).decode()

@@ -64,7 +64,9 @@ class WarehouseStorage:
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             before = stored_profile(row.profile)
-            permit.trail.tell(**_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced")
+            permit.pending_audit.add_details(
+                **_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced"
+            )
             # Another update may have replaced the profile since it was read. The location is the same.
             changed = await self._replace(connection, row, profile, credential)
         return warehouse_answer(changed)
@@ -82,7 +84,7 @@ class WarehouseStorage:
         require_valid(await self._trials.tried(profile, credential))
         async with self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
-            permit.trail.tell(**_endpoints(stored_profile(row.profile)), credential="replaced")
+            permit.pending_audit.add_details(**_endpoints(stored_profile(row.profile)), credential="replaced")
             changed = await self._replace(connection, row, None, credential)
         return warehouse_answer(changed)
 
@@ -143,7 +145,7 @@ class WarehouseStorage:
 
     async def _require_alone(self, id: UUID, profile: StorageProfile) -> None:
         async with self._database.read() as connection:
-            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, but=id):
+            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, except_id=id):
                 raise StorageProfileImmutable("Another warehouse has a base location that overlaps this one's.")
 
     async def _require_manager(self, actor: Actor, ref: WarehouseRef) -> None:
@@ -165,7 +167,7 @@ class WarehouseStorage:
     ) -> AnyRow:
         """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
-            "secret_id": await self._storage.keep(connection, credential),
+            "secret_id": await self._storage.store(connection, credential),
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:

@@ -78,12 +78,12 @@ class Warehouses:
         id = uuid7()
         warehouse = ObjectKey(ObjectType.WAREHOUSE, str(id))
         owner = owner_of_new(permit.actor)
-        permit.trail.tell(warehouse_id=str(id), base=profile.base_location().prefix_text)
+        permit.pending_audit.add_details(warehouse_id=str(id), base=profile.base_location().prefix_text)
         async with self._database.change(permit) as connection:
             base_key = profile.base_location().overlap_key
             if not await warehouses.claim_base(connection, base_key):
                 raise _overlaps(profile)
-            secret_id = await self._storage.keep(connection, credential)
+            secret_id = await self._storage.store(connection, credential)
             try:
                 created = await warehouses.create(
                     connection,
@@ -100,11 +100,11 @@ class Warehouses:
                 raise not_found(permit.operation.project) from gone
             if not created:
                 raise _taken(request.warehouse_name)
-            await grants.give(
+            await grants.grant(
                 connection, privilege=Privilege.OWNERSHIP, principal=owner, on=warehouse, by=permit.actor.id
             )
             # Ownership does not imply `manage_storage`: a later owner does not receive it.
-            await grants.give(
+            await grants.grant(
                 connection, privilege=Privilege.MANAGE_STORAGE, principal=owner, on=warehouse, by=permit.actor.id
             )
             keys = [
@@ -115,7 +115,7 @@ class Warehouses:
             ]
             pending = await outbox.enqueue(connection, keys, takes_away=False, warehouse_id=id)
             row = await warehouses.get(connection, id)
-        await self._delivery.deliver_or_leave(pending)
+        await self._delivery.deliver_or_defer(pending)
         if row is None:
             raise LookupError("a warehouse is there in the transaction that made it")
         return warehouse_answer(row)

@@ -59,9 +59,9 @@ def new_table_metadata(
     """
     version = _format_version(request.properties, default_format_version)
     check_format_version(version, allowed)
-    asked = read_schema(request.schema, at="$.schema")
-    check_compatibility(asked, version)
-    schema, last_column_id = assign_fresh_ids(asked)
+    requested = read_schema(request.schema, at="$.schema")
+    check_compatibility(requested, version)
+    schema, last_column_id = assign_fresh_ids(requested)
     properties = {**DEFAULT_PROPERTIES, **persisted_properties(request.properties)}
     check_settable({}, properties)
     builder = TableBuilder.empty(format_version=version, now_ms=now_ms, allowed=allowed)
@@ -72,13 +72,13 @@ def new_table_metadata(
     builder.last_column_id = last_column_id
     builder.properties = properties
     if request.partition_spec != ABSENT:
-        spec = _rebound_spec(read_spec(request.partition_spec, at="$.partition-spec"), asked, schema)
+        spec = _rebound_spec(read_spec(request.partition_spec, at="$.partition-spec"), requested, schema)
         check_spec(spec, schema)
         builder.specs = Parts.of(PartitionSpec, [spec])
         builder.spec_id = spec.spec_id
         builder.last_partition_id = spec.last_field_id
     if request.write_order != ABSENT:
-        order = _rebound_order(read_order(request.write_order, at="$.write-order"), asked, schema)
+        order = _rebound_order(read_order(request.write_order, at="$.write-order"), requested, schema)
         builder.orders = Parts.of(SortOrder, [order])
         builder.order_id = order.order_id
     metadata, _ = builder.finish(None)
@@ -116,12 +116,12 @@ def _format_version(properties: Mapping[str, str], default: int) -> int:
     return int(text)
 
 
-def _rebound_spec(spec: PartitionSpec, asked: Schema, schema: Schema) -> PartitionSpec:
+def _rebound_spec(spec: PartitionSpec, requested: Schema, schema: Schema) -> PartitionSpec:
     if not spec.fields:
         return UNPARTITIONED
     fields = (
         PartitionField(
-            source_id=_moved(field.source_id, asked, schema, "partition"),
+            source_id=_moved(field.source_id, requested, schema, "partition"),
             field_id=FIRST_PARTITION_FIELD_ID + position,
             name=field.name,
             transform=field.transform,
@@ -131,18 +131,18 @@ def _rebound_spec(spec: PartitionSpec, asked: Schema, schema: Schema) -> Partiti
     return spec_with(spec, spec_id=UNPARTITIONED.spec_id, fields=fields)
 
 
-def _rebound_order(order: SortOrder, asked: Schema, schema: Schema) -> SortOrder:
+def _rebound_order(order: SortOrder, requested: Schema, schema: Schema) -> SortOrder:
     if not order.fields:
         return UNSORTED
-    source_ids = [_moved(field.source_id, asked, schema, "sort") for field in order.fields]
+    source_ids = [_moved(field.source_id, requested, schema, "sort") for field in order.fields]
     return order_with(order, order_id=UNSORTED.order_id + 1, source_ids=source_ids)
 
 
-def _moved(source_id: int, asked: Schema, schema: Schema, noun: str) -> int:
+def _moved(source_id: int, requested: Schema, schema: Schema, noun: str) -> int:
     """Return the new id of the column whose id in the request is `source_id`. Raises `InvalidTableUpdate` without
     one.
     """
-    name = asked.name_of(source_id)
+    name = requested.name_of(source_id)
     column = schema.named(name) if name is not None else None
     if column is None:
         raise InvalidTableUpdate(f"Cannot find source column for {noun} field: source id {source_id}")

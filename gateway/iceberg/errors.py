@@ -287,7 +287,7 @@ class AlreadyExistsException(CatalogError, code=409):
         return cls(f"View already exists: {identifier.dotted}")
 
     @classmethod
-    def table_where_view_wanted(cls, identifier: Dotted) -> Self:
+    def table_instead_of_view(cls, identifier: Dotted) -> Self:
         """Return the error for the creation of a view whose name a table already has."""
         return cls(f"Table with same name already exists: {identifier.dotted}")
 

@@ -142,7 +142,9 @@ def owns_its_files(document: GenericTableDocument) -> bool:
     return not document.adopted and flag(document.properties, GC_ENABLED, default=True)
 
 
-def told(identifier: TableIdentifier, format: str, location: str, document: GenericTableDocument) -> GenericTable:
+def load_answer(
+    identifier: TableIdentifier, format: str, location: str, document: GenericTableDocument
+) -> GenericTable:
     """Return the table for a response. The name has the spelling of `identifier`."""
     return GenericTable(
         name=identifier.name,

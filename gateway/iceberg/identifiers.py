@@ -27,8 +27,8 @@ SEPARATOR: Final = "\x1f"
 MAX_NAME_BYTES: Final = 255
 """Maximum length in UTF-8 bytes of the name of a new level, table or view."""
 
-MAX_ASKED_LEVELS: Final = 100
-MAX_ASKED_CHARACTERS: Final = 1024
+MAX_REQUESTED_LEVELS: Final = 100
+MAX_REQUESTED_CHARACTERS: Final = 1024
 """Maximum number of levels of a namespace, and of characters of a level or name, in any request.
 
 Longer names cannot exist, and every record of a request would repeat them.
@@ -64,8 +64,10 @@ class Namespace(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.levels:
             raise NamespaceEmpty("A namespace needs at least one level")
-        if len(self.levels) > MAX_ASKED_LEVELS:
-            raise NamespaceDepthExceeded(f"A namespace has at most {MAX_ASKED_LEVELS} levels, not {len(self.levels)}")
+        if len(self.levels) > MAX_REQUESTED_LEVELS:
+            raise NamespaceDepthExceeded(
+                f"A namespace has at most {MAX_REQUESTED_LEVELS} levels, not {len(self.levels)}"
+            )
         for level in self.levels:
             _refuse_length(level, InvalidNamespace, "Namespace level")
             if not level:
@@ -181,8 +183,8 @@ def _check_new(name: str, error: type[CatalogError], subject: str) -> None:
 
 
 def _refuse_length(text: str, error: type[CatalogError], subject: str) -> None:
-    if len(text) > MAX_ASKED_CHARACTERS:
-        raise error(f"{subject} has {len(text)} characters, at most {MAX_ASKED_CHARACTERS} can be asked about")
+    if len(text) > MAX_REQUESTED_CHARACTERS:
+        raise error(f"{subject} has {len(text)} characters, at most {MAX_REQUESTED_CHARACTERS} can be asked about")
 
 
 def _refuse_categories(text: str, categories: frozenset[str], error: type[CatalogError], subject: str) -> None:

@@ -32,7 +32,7 @@ PATH_PROPERTIES: Final = (
 """Properties with a location for new files. The last two are old names that engines still use."""
 
 
-class Place(NamedTuple):
+class LocationSource(NamedTuple):
     """A location and its source for messages: the name of a property or a path in the document."""
 
     source: str
@@ -41,72 +41,72 @@ class Place(NamedTuple):
 
 def location_properties(
     source: TableMetadata | Mapping[str, str] | Sequence[TableUpdate | ViewUpdate],
-) -> tuple[Place, ...]:
+) -> tuple[LocationSource, ...]:
     """Return the path properties of a document, of plain properties, or of a commit's `set-properties` updates."""
     if isinstance(source, TableMetadata):
         return tuple(_path_properties(source.properties))
     if isinstance(source, Mapping):
         return tuple(_path_properties(source))
-    return tuple(place for u in source if isinstance(u, SetProperties) for place in _path_properties(u.updates))
+    return tuple(location for u in source if isinstance(u, SetProperties) for location in _path_properties(u.updates))
 
 
-def inner_locations(metadata: TableMetadata) -> tuple[Place, ...]:
+def inner_locations(metadata: TableMetadata) -> tuple[LocationSource, ...]:
     """Return all locations inside a document except for its own `location`.
 
     They are in the metadata log, manifest lists, manifests, statistics and path properties. Raises
     `BadRequestException` for a malformed part.
     """
-    places = [*_path_properties(metadata.properties)]
+    locations = [*_path_properties(metadata.properties)]
     for i, entry in enumerate(metadata.metadata_log):
-        places.append(Place(f"metadata-log[{i}].metadata-file", entry.metadata_file))
+        locations.append(LocationSource(f"metadata-log[{i}].metadata-file", entry.metadata_file))
     for i, snapshot in enumerate(metadata.snapshots):
-        places.extend(_snapshot_places(snapshot, f"snapshots[{i}]"))
+        locations.extend(_snapshot_places(snapshot, f"snapshots[{i}]"))
     for i, file in enumerate(metadata.statistics):
-        places.append(Place(f"statistics[{i}].statistics-path", file.statistics_path))
+        locations.append(LocationSource(f"statistics[{i}].statistics-path", file.statistics_path))
     for i, partition_file in enumerate(metadata.partition_statistics):
-        places.append(Place(f"partition-statistics[{i}].statistics-path", partition_file.statistics_path))
-    return tuple(places)
+        locations.append(LocationSource(f"partition-statistics[{i}].statistics-path", partition_file.statistics_path))
+    return tuple(locations)
 
 
-def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[Place, ...]:
+def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[LocationSource, ...]:
     """Return all locations that a commit adds: `set-location`, path properties, manifest lists, manifests, statistics
     files.
 
     Raises `BadRequestException` if a document inside an update is malformed.
     """
-    places: list[Place] = []
+    locations: list[LocationSource] = []
     for i, update in enumerate(updates):
         at = f"updates[{i}]"
         match update:
             case SetLocation():
-                places.append(Place(f"{at}.location", update.location))
+                locations.append(LocationSource(f"{at}.location", update.location))
             case SetProperties():
-                places.extend(_path_properties(update.updates))
+                locations.extend(_path_properties(update.updates))
             case AddSnapshot():
                 snapshot = Snapshot.of(codec.canonical_object(update.snapshot), at=f"$.{at}.snapshot")
-                places.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
+                locations.extend(_snapshot_places(snapshot, f"{at}.snapshot"))
             case SetStatistics():
                 file = StatisticsFile.of(codec.canonical_object(update.statistics), at=f"$.{at}.statistics")
-                places.append(Place(f"{at}.statistics.statistics-path", file.statistics_path))
+                locations.append(LocationSource(f"{at}.statistics.statistics-path", file.statistics_path))
             case SetPartitionStatistics():
                 where = f"{at}.partition-statistics"
                 partition = PartitionStatisticsFile.of(
                     codec.canonical_object(update.partition_statistics), at=f"$.{where}"
                 )
-                places.append(Place(f"{where}.statistics-path", partition.statistics_path))
+                locations.append(LocationSource(f"{where}.statistics-path", partition.statistics_path))
             case _:
                 pass
-    return tuple(places)
+    return tuple(locations)
 
 
-def _path_properties(properties: Mapping[str, str]) -> Iterator[Place]:
+def _path_properties(properties: Mapping[str, str]) -> Iterator[LocationSource]:
     for name in PATH_PROPERTIES:
         if name in properties:
-            yield Place(name, properties[name])
+            yield LocationSource(name, properties[name])
 
 
-def _snapshot_places(snapshot: Snapshot, at: str) -> Iterator[Place]:
+def _snapshot_places(snapshot: Snapshot, at: str) -> Iterator[LocationSource]:
     if snapshot.manifest_list is not None:
-        yield Place(f"{at}.manifest-list", snapshot.manifest_list)
+        yield LocationSource(f"{at}.manifest-list", snapshot.manifest_list)
     for i, manifest in enumerate(snapshot.manifests or ()):
-        yield Place(f"{at}.manifests[{i}]", manifest)
+        yield LocationSource(f"{at}.manifests[{i}]", manifest)

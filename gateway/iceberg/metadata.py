@@ -303,11 +303,11 @@ def _refs(texts: dict[str, Raw] | None, current: int | None) -> dict[str, Snapsh
     return {name: SnapshotRef.read(text, at=f"$.refs.{name}") for name, text in texts.items()}
 
 
-def _by_id(parts: Parts[PartT], attribute: str, wanted: int, pointer: str) -> PartT:
+def _by_id(parts: Parts[PartT], attribute: str, requested: int, pointer: str) -> PartT:
     for part in parts:
-        if getattr(part, attribute) == wanted:
+        if getattr(part, attribute) == requested:
             return part
-    raise BadRequestException(f"Table metadata is inconsistent: {pointer} is {wanted}, which does not exist")
+    raise BadRequestException(f"Table metadata is inconsistent: {pointer} is {requested}, which does not exist")
 
 
 def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> TableMetadata:

@@ -32,7 +32,7 @@ DROP_DIALECT_ALLOWED: Final = "replace.drop-dialect.allowed"
 
 _METADATA: Final = "write.metadata"
 _DATA_PATH: Final = "write.data.path"
-_HEEDED: Final = frozenset(
+_SUPPORTED_PROPERTIES: Final = frozenset(
     {
         PREVIOUS_VERSIONS_MAX,
         DELETE_AFTER_COMMIT,
@@ -57,17 +57,17 @@ _LARGEST_COUNT: Final = 2**31 - 1
 IMMUTABLE_PROPERTIES: Final = frozenset({"encryption.key-id"})
 
 
-def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def check_settable(current: Mapping[str, str], requested: Mapping[str, str]) -> None:
     """Raise an error if a table property must not be set. Values that `current` already has are accepted.
 
     Raises FailedToSetProperties (409) for settings that the catalog does not implement. Raises
     ImmutablePropertyModification, BadRequestException or UnsupportedCompressionCodec (400) for a changed immutable
     property and for invalid values of properties that the catalog evaluates.
     """
-    changed = {name: value for name, value in wanted.items() if current.get(name) != value}
-    unheeded = sorted(name for name in changed if _is_unheeded(name))
-    if unheeded:
-        raise FailedToSetProperties(f"These properties are not supported: {', '.join(unheeded)}")
+    changed = {name: value for name, value in requested.items() if current.get(name) != value}
+    unsupported = sorted(name for name in changed if _is_ignored_property(name))
+    if unsupported:
+        raise FailedToSetProperties(f"These properties are not supported: {', '.join(unsupported)}")
     for name in changed:
         if name in IMMUTABLE_PROPERTIES and name in current:
             raise ImmutablePropertyModification(f"Property {name} cannot be changed once it is set")
@@ -78,12 +78,12 @@ def check_settable(current: Mapping[str, str], wanted: Mapping[str, str]) -> Non
     uses_gzip(changed)
 
 
-def check_settable_on_view(current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+def check_settable_on_view(current: Mapping[str, str], requested: Mapping[str, str]) -> None:
     """Raise BadRequestException or UnsupportedCompressionCodec (400) if a view property has an invalid value.
 
     Values that `current` already has are accepted.
     """
-    changed = {name: value for name, value in wanted.items() if current.get(name) != value}
+    changed = {name: value for name, value in requested.items() if current.get(name) != value}
     if _count(changed.get(HISTORY_SIZE, "1")) in (None, 0):
         raise BadRequestException(f"{HISTORY_SIZE} must be positive but was {changed[HISTORY_SIZE][:80]}")
     _require_flag(changed, DROP_DIALECT_ALLOWED, "View property")
@@ -121,8 +121,8 @@ def check_removable(current: Mapping[str, str], removals: Iterable[str]) -> None
             raise ImmutablePropertyRemoval(f"Property {name} cannot be removed once it is set")
 
 
-def _is_unheeded(name: str) -> bool:
-    if name in _HEEDED or name.startswith(_METRICS):
+def _is_ignored_property(name: str) -> bool:
+    if name in _SUPPORTED_PROPERTIES or name.startswith(_METRICS):
         return False
     return name.startswith((_METADATA, _DATA_PATH))
 

@@ -162,9 +162,9 @@ def check_create_requirements(requirements: Sequence[TableRequirement]) -> None:
         raise BadRequestException("Invalid create requirements: assert-create is missing")
 
 
-def _equal(what: str, expected: int, found: int) -> None:
+def _equal(subject: str, expected: int, found: int) -> None:
     if expected != found:
-        raise _failed(f"{what} changed: expected id {expected} != {found}")
+        raise _failed(f"{subject} changed: expected id {expected} != {found}")
 
 
 def _failed(reason: str) -> CommitFailedException:

@@ -15,8 +15,8 @@ from gateway.identity.tokens import VerifiedToken
 class TokenObserver(Protocol):
     """Receives the hits and misses of a cache, for metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count `hits` and `misses` of the cache that is named `memory`."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Count `hits` and `misses` of the cache that is named `cache`."""
         ...
 
 
@@ -29,7 +29,7 @@ class _Known:
     forgotten_at: float
 
 
-class RememberedTokens:
+class CachedTokens:
     """Verifies tokens with `verify` and caches the verified ones. The cache key is the SHA-256 of the token.
 
     A cached token is used until its own expiry (`exp`, without skew; the verifier applies the skew), and for at most
@@ -62,9 +62,9 @@ class RememberedTokens:
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(digest)
         if known is not None and self._holds(known):
-            self._observer.remembered("tokens", hits=1, misses=0)
+            self._observer.count_lookups("tokens", hits=1, misses=0)
             return known.token
-        self._observer.remembered("tokens", hits=0, misses=1)
+        self._observer.count_lookups("tokens", hits=0, misses=1)
         generation = self._generation()
         verified = await self._verify(token)
         # If the keys were loaded or replaced during this verification, the token cannot be assigned to a generation. It

@@ -73,7 +73,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     groups: tuple[str, ...] = ()
 
 
-class TooMuchToCarry(Exception):
+class TokenTooLarge(Exception):
     """The subject's groups do not fit into a token."""
 
 
@@ -94,7 +94,7 @@ class DelegatedTokens:
         self._clock = clock
 
     @staticmethod
-    def claims_to_be_one(token: str) -> bool:
+    def has_token_type(token: str) -> bool:
         """Return True if the header names the type of delegated tokens. The signature is not verified.
 
         The caller must then verify the token as a delegated token, and must not offer it to a provider.
@@ -121,7 +121,7 @@ class DelegatedTokens:
         `groups` are those of the user. `subject_proven` is True if a token of the user was verified, and False if the
         engine asserted the user.
 
-        Raises TooMuchToCarry if the groups make the token too long, and the errors of reading keys.
+        Raises TokenTooLarge if the groups make the token too long, and the errors of reading keys.
         """
         now = int(self._clock())
         expires_at = now + LIFE_SECONDS if not_after is None else min(now + LIFE_SECONDS, int(not_after))
@@ -141,7 +141,7 @@ class DelegatedTokens:
         header = {"typ": _TYPE, "alg": CURVE, "kid": kid, "sub_proven": subject_proven}
         token = jws.serialize_compact(header, msgspec.json.encode(claims), key, registry=_REGISTRY)
         if len(token) > _MAX_BYTES:
-            raise TooMuchToCarry
+            raise TokenTooLarge
         return IssuedToken(token=token, token_id=claims.jti, seconds=max(0, expires_at - now))
 
     async def verify(self, token: str) -> VerifiedToken:

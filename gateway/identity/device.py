@@ -82,8 +82,8 @@ class DeviceLogin:
         }
         begun = await self._oauth.post(device_endpoint, form)
         if begun.status_code != 200:
-            why = _why(begun.status_code, error_code(begun))
-            raise LoginFailed(f"the provider begins no login for this client ({why})")
+            reason = _error_description(begun.status_code, error_code(begun))
+            raise LoginFailed(f"the provider begins no login for this client ({reason})")
         code = read_answer(begun, DeviceCode)
         _require_showable(code)
         show(code)
@@ -130,8 +130,8 @@ class DeviceLogin:
         except TokenRefused as refused:
             if refused.error == "invalid_grant":
                 raise LoginFailed("the login has ended; log in again") from None
-            why = _why(refused.status, refused.error)
-            raise LoginFailed(f"the provider does not renew the login now ({why})") from None
+            reason = _error_description(refused.status, refused.error)
+            raise LoginFailed(f"the provider does not renew the login now ({reason})") from None
 
     async def _provider(self) -> ProviderMetadata:
         try:
@@ -158,7 +158,7 @@ class DeviceLogin:
         return answer.content
 
 
-def _why(status: int, error: str | None) -> str:
+def _error_description(status: int, error: str | None) -> str:
     return f"HTTP {status}, {error}" if error else f"HTTP {status}"
 
 

@@ -38,8 +38,8 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def check_endpoint(url: str, what: str) -> None:
-    """Raise `ValueError` unless `url` is https, or plain http to a loopback address. `what` names it in the message.
+def check_endpoint(url: str, setting: str) -> None:
+    """Raise `ValueError` unless `url` is https, or plain http to a loopback address. `setting` names it in the message.
 
     A user, a password, a fragment, blanks, control characters, backslashes and characters outside of ASCII are rejected
     too. An attacker on the network could replace keys that are fetched over plain http, and impersonate every user.
@@ -50,11 +50,11 @@ def check_endpoint(url: str, what: str) -> None:
     except ValueError:
         well_formed = False
     if not well_formed or any(ord(c) <= 0x20 or ord(c) >= 0x7F or c == "\\" for c in url):
-        raise ValueError(f"{what} is not an absolute URL")
+        raise ValueError(f"{setting} is not an absolute URL")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise ValueError(f"{what} must not contain a user, a password or a fragment")
+        raise ValueError(f"{setting} must not contain a user, a password or a fragment")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
-        raise ValueError(f"{what} must be https (plain http only to a loopback address)")
+        raise ValueError(f"{setting} must be https (plain http only to a loopback address)")
 
 
 class HttpFetcher:

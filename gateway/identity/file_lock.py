@@ -19,16 +19,16 @@ _BETWEEN_TRIES = 0.05
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
-class StillBusy(Exception):
+class LockTimeout(Exception):
     """The lock was not released within the timeout."""
 
 
 @contextmanager
-def turn(path: Path, *, seconds: float) -> Iterator[None]:
+def file_lock(path: Path, *, seconds: float) -> Iterator[None]:
     """Context manager. Hold the exclusive lock of the file `path` against other processes and other threads.
 
     The file is created if it is missing, and stays as an empty file. After a removal, two processes could hold locks on
-    two files of the same path. Raises StillBusy if the lock is not available within `seconds`. Raises OSError if the
+    two files of the same path. Raises LockTimeout if the lock is not available within `seconds`. Raises OSError if the
     file cannot be created or the file system does not support locks.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def turn(path: Path, *, seconds: float) -> Iterator[None]:
         ends = time.monotonic() + seconds
         while not _locked(handle):
             if time.monotonic() >= ends:
-                raise StillBusy
+                raise LockTimeout
             time.sleep(_BETWEEN_TRIES)
         yield
     finally:

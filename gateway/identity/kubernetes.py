@@ -26,9 +26,9 @@ import aiohttp
 import msgspec
 from cachetools import TTLCache
 
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
-from gateway.identity.cache import RememberedTokens, TokenObserver
+from gateway.identity.cache import CachedTokens, TokenObserver
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
 from gateway.identity.fetch import FetchFailed, check_endpoint
 from gateway.identity.keys import KeyRing
@@ -115,7 +115,7 @@ class _Lane:
         self._waiting = 0
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """Wait for a slot and hold it. Raises `IdentityProviderUnavailable` if the queue is full."""
         if self._waiting >= self._most:
             raise unavailable("too many tokens wait to be reviewed")
@@ -154,7 +154,7 @@ class ServiceAccounts:
         self._lane_of_unknown = _Lane(_UNKNOWN_AT_ONCE, _UNKNOWN_WAITING)
         self._under_way: dict[bytes, asyncio.Task[_Status]] = {}
         self._refused: TTLCache[bytes, str] = TTLCache(_REFUSED_ENTRIES, _REFUSED_SECONDS)
-        self._remembered = RememberedTokens(
+        self._cached_tokens = CachedTokens(
             self._verify, generation=lambda: 0, entries=entries, seconds=seconds, observer=observer, clock=clock
         )
 
@@ -178,7 +178,7 @@ class ServiceAccounts:
 
         Raises `AuthenticationFailed`, and `IdentityProviderUnavailable` if the API server cannot review it now.
         """
-        return await self._remembered.verify(token)
+        return await self._cached_tokens.verify(token)
 
     async def check(self) -> None:
         """Check the API server for the health endpoint, by the review of a text that is no token.
@@ -189,7 +189,7 @@ class ServiceAccounts:
 
     async def _verify(self, token: str) -> VerifiedToken:
         claims = _unverified(token)
-        issuer, audiences, expires_at = self._worth_asking(claims)
+        issuer, audiences, expires_at = self._require_reviewable(claims)
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         if (refusal := self._refused.get(digest)) is not None:
             raise AuthenticationFailed(refusal)
@@ -201,7 +201,7 @@ class ServiceAccounts:
             self._refused[digest] = refused.message
             raise
 
-    def _worth_asking(self, claims: read.Claims) -> tuple[str, tuple[str, ...], float]:
+    def _require_reviewable(self, claims: read.Claims) -> tuple[str, tuple[str, ...], float]:
         """Return the unverified (issuer, audiences, expiry in seconds since 1970) of a token that may be valid.
 
         Raises `AuthenticationFailed` if the token needs no review, because its claims violate the rules.
@@ -259,9 +259,9 @@ class ServiceAccounts:
         spec: dict[str, Any] = {"token": token}
         if not legacy:
             spec["audiences"] = sorted(self._rules.audiences)
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        async with lane.place():
-            answer = await self._reviews(msgspec.json.encode(asked))
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        async with lane.slot():
+            answer = await self._reviews(msgspec.json.encode(review))
         try:
             return msgspec.json.decode(answer, type=_Review).status
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -285,7 +285,7 @@ class ServiceAccounts:
         by_uid = self._rules.subject_source == "uid"
         subject = read.checked_subject(status.user.uid if by_uid else status.user.username, "the account's id")
         user_id = f"{self._rules.idp_id}~{subject}"
-        if not fits_a_tuple(user_id):
+        if not is_valid_in_tuples(user_id):
             raise AuthenticationFailed("the account's id has more bytes than a relationship can hold")
         token_id = claims.get("jti")
         return VerifiedToken(
@@ -371,16 +371,16 @@ class ApiServer:
 
     async def __call__(self, review: bytes) -> bytes:
         """Send one review and return the response body. Raises `IdentityProviderUnavailable`."""
-        return await self._ask("POST", self._url + _PATH, review)
+        return await self._call_api("POST", self._url + _PATH, review)
 
     async def fetch(self, url: str) -> bytes:
         """GET a document of the API server. Raises `FetchFailed`."""
         try:
-            return await self._ask("GET", url, None)
+            return await self._call_api("GET", url, None)
         except IdentityProviderUnavailable as error:
             raise FetchFailed(error.reason) from error
 
-    async def _ask(self, method: str, url: str, body: bytes | None) -> bytes:
+    async def _call_api(self, method: str, url: str, body: bytes | None) -> bytes:
         if self._session is None:
             raise unavailable("the connection to the API server is not open")
         try:

@@ -176,9 +176,9 @@ def _require_token(answer: httpx2.Response) -> httpx2.Response:
     return answer
 
 
-async def _call(asked: Coroutine[Any, Any, Answer]) -> Answer:
+async def _call(call: Coroutine[Any, Any, Answer]) -> Answer:
     try:
-        return await asked
+        return await call
     except httpx2.HTTPError as error:
         raise ProviderSilent(f"the provider does not answer: {type(error).__name__}") from None
     # Authlib also converts optional fields such as `expires_at`, and raises the error of a failed conversion.

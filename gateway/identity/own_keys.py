@@ -44,7 +44,7 @@ class KeyStore(Protocol):
         """Return the private key with the id `kid`, a JWK in JSON."""
         ...
 
-    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+    async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
         """Store a key that signs from now on, unless another key signs already."""
         ...
 
@@ -66,13 +66,13 @@ class OwnKeys:
         self._signs: str | None = None
         self._private: dict[str, OKPKey] = {}
         self._read_at: float | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def verifying(self, kid: str) -> OKPKey | None:
         """Return the public key with the id `kid`, or None if it does not exist or no longer verifies."""
         await self._refresh()
         if kid not in self._public:
-            await self._look_again()
+            await self._reload()
         return self._public.get(kid)
 
     async def signing(self) -> tuple[str, OKPKey]:
@@ -80,7 +80,7 @@ class OwnKeys:
         await self._refresh()
         if self._signs is None:
             key = OKPKey.generate_key(CURVE)
-            await self._store.keep(str(uuid4()), public=_encoded(key, private=False), private=_encoded(key))
+            await self._store.store(str(uuid4()), public=_encoded(key, private=False), private=_encoded(key))
             await self._refresh(now=True)
         kid = self._signs
         if kid is None:
@@ -92,14 +92,14 @@ class OwnKeys:
     async def _refresh(self, *, now: bool = False) -> None:
         if not now and self._fresh():
             return
-        async with self._turn:
+        async with self._lock:
             if now or not self._fresh():
                 await self._read()
 
-    async def _look_again(self) -> None:
+    async def _reload(self) -> None:
         """Reload the keys at least once after the start of this call. Concurrent calls share one reload."""
         arrived = self._clock()
-        async with self._turn:
+        async with self._lock:
             if self._read_at is not None:
                 if self._read_at > arrived:
                     return

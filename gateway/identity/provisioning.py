@@ -38,7 +38,7 @@ class TokenRow(Protocol):
 class TokenStore(Protocol):
     """Storage of the provisioning tokens."""
 
-    async def good(self, id: UUID) -> TokenRow | None:
+    async def find_valid(self, id: UUID) -> TokenRow | None:
         """Return the token with this id, or None if it does not exist, is revoked or has expired."""
         ...
 
@@ -56,7 +56,7 @@ def made(id: UUID) -> tuple[str, bytes]:
     return text, _digest(text)
 
 
-def claims_to_be_one(token: str) -> bool:
+def has_token_type(token: str) -> bool:
     """Return True if the token has the prefix of provisioning tokens.
 
     The caller must then verify it as a provisioning token only.
@@ -67,7 +67,7 @@ def claims_to_be_one(token: str) -> bool:
 async def verify(token: str, store: TokenStore) -> ProvisioningToken:
     """Verify a provisioning token. Raises AuthenticationFailed, and the errors of the store."""
     matched = _TOKEN.fullmatch(token)
-    row = None if matched is None else await store.good(UUID(matched["id"]))
+    row = None if matched is None else await store.find_valid(UUID(matched["id"]))
     if row is None or not hmac.compare_digest(bytes(row.digest), _digest(token)):
         raise AuthenticationFailed("the token for provisioning is not one of this server's, was revoked or is over")
     return ProvisioningToken(provider_id=row.provider_id, project_id=row.project_id)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.identity.cache import RememberedTokens, TokenObserver
+from gateway.identity.cache import CachedTokens, TokenObserver
 from gateway.identity.claims import payload_of
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.keys import KeyRing
@@ -42,7 +42,7 @@ class Link(Judge, Protocol):
     def audiences(self) -> frozenset[str]: ...
 
 
-class _Says(msgspec.Struct, frozen=True):
+class _RoutingClaims(msgspec.Struct, frozen=True):
     """The unverified claims by which a token is routed."""
 
     iss: Any = None
@@ -79,13 +79,13 @@ class TokenRouter:
 
     def route(self, token: str) -> Link:
         """Return the provider for `token`, without a network request. Raises `AuthenticationFailed`."""
-        says = _read(token)
-        fitting = self._by_issuer.get(says.iss, []) if isinstance(says.iss, str) else []
+        routing = _read(token)
+        fitting = self._by_issuer.get(routing.iss, []) if isinstance(routing.iss, str) else []
         if not fitting:
             raise AuthenticationFailed("the token comes from an issuer that is not configured here")
         if len(fitting) == 1:
             return fitting[0]
-        named = {says.aud} if isinstance(says.aud, str) else says.aud
+        named = {routing.aud} if isinstance(routing.aud, str) else routing.aud
         try:
             addressed = [link for link in fitting if not link.audiences.isdisjoint(named or ())]
         except TypeError:
@@ -98,9 +98,9 @@ class TokenRouter:
         return addressed[0]
 
 
-def _read(token: str) -> _Says:
+def _read(token: str) -> _RoutingClaims:
     try:
-        return msgspec.json.decode(payload_of(token), type=_Says)
+        return msgspec.json.decode(payload_of(token), type=_RoutingClaims)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise AuthenticationFailed("the token's claims are not a JSON object") from None
 
@@ -117,7 +117,7 @@ class OpenIdLink:
     ) -> None:
         """Set the limits of the cache: at most `entries` verified tokens, each for at most `seconds`."""
         self._rules = rules
-        self._remembered = RememberedTokens(
+        self._cached_tokens = CachedTokens(
             TokenVerifier(rules, keys).verify,
             generation=lambda: keys.generation,
             entries=entries,
@@ -145,4 +145,4 @@ class OpenIdLink:
 
         Raises `AuthenticationFailed` or `IdentityProviderUnavailable`.
         """
-        return await self._remembered.verify(token)
+        return await self._cached_tokens.verify(token)

@@ -57,7 +57,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{host.lower()}"
 
 
-class SignInPlace:
+class SignInProvider:
     """Cache of the provider's addresses: read on demand and reloaded after five minutes."""
 
     def __init__(

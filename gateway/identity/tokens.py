@@ -15,7 +15,7 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity.claims import UserKind
 from gateway.identity.errors import AuthenticationFailed
@@ -144,7 +144,7 @@ _REGISTRY = _SignatureRegistry(algorithms=sorted(ALGORITHMS), strict_check_heade
 
 
 class TokenVerifier:
-    """Verifies the tokens of one provider, without a cache. `RememberedTokens` adds a cache.
+    """Verifies the tokens of one provider, without a cache. `CachedTokens` adds a cache.
 
     It runs on the event loop: the slowest accepted signature takes half a millisecond. Under load, a worker thread
     would cost more.
@@ -186,7 +186,7 @@ class TokenVerifier:
             raise AuthenticationFailed(f"the token lacks the scope '{rules.required_scope}'")
         subject = read.subject_of(claims, rules.subject_claims)
         user_id = f"{rules.idp_id}~{subject}"
-        if not fits_a_tuple(user_id):
+        if not is_valid_in_tuples(user_id):
             raise AuthenticationFailed("the token's subject has more bytes than a relationship can hold")
         actor, may_act = read.actor_of(claims, issuer), read.may_act_of(claims, issuer)
         token_id = claims.get("jti")

@@ -26,7 +26,7 @@ from gateway.obligations.merging import Obligations
 from gateway.obligations.projections import read_restrictions
 
 
-class Place(StrEnum):
+class EnforcementPoint(StrEnum):
     """A place where a part of a table leaves or enters the gateway."""
 
     VEND = "vend"
@@ -41,22 +41,26 @@ class Place(StrEnum):
     """A commit by a caller that may not read the whole table."""
 
 
-def unenforced(obligations: Obligations, place: Place) -> str | None:
+def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) -> str | None:
     """Return the reason to refuse the operation, as text for the caller; None if all obligations are enforced here."""
-    return next((why for one in obligations if (why := _unenforced(one, place)) is not None), None)
+    return next((reason for one in obligations if (reason := _unenforced(one, enforcement_point)) is not None), None)
 
 
-def _unenforced(obligation: Obligation, place: Place) -> str | None:
+def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> str | None:
     match obligation:
         case RowFilters():
             return "a policy restricts its rows, and nothing here enforces row filters"
         case ColumnMasks():
             return "a policy masks columns by name, and nothing here enforces such masks"
         case NoVending():
-            return "a policy forbids vending" if place is Place.SIGN else None
+            return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
-            return "not all of it may be read" if place in (Place.SIGN, Place.WRITE) else None
+            return (
+                "not all of it may be read"
+                if enforcement_point in (EnforcementPoint.SIGN, EnforcementPoint.WRITE)
+                else None
+            )
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
         case _:
@@ -81,7 +85,7 @@ class VendingTerms:
 
 def vending_terms(obligations: Obligations) -> VendingTerms:
     """Return the terms of vended credentials under these obligations."""
-    terms = VendingTerms(refusal=unenforced(obligations, Place.VEND))
+    terms = VendingTerms(refusal=unenforced(obligations, EnforcementPoint.VEND))
     for one in obligations:
         terms = _vending(one)(terms)
     return terms
@@ -104,7 +108,7 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
             assert_never(obligation)
 
 
-def told_with_load(obligations: Obligations, table: str) -> bytes:
+def restrictions_for_load(obligations: Obligations, table: str) -> bytes:
     """Return the JSON of `read-restrictions` in the load response of a table (its id); empty without restrictions."""
     found = b""
     for one in obligations:

@@ -19,7 +19,7 @@ from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import Projection, strictest
 
 
-class Inexpressible(Exception):
+class RestrictionNotExpressible(Exception):
     """The protocol cannot express the restriction for an engine, so reading must be refused."""
 
 
@@ -55,7 +55,7 @@ class Columns(msgspec.Struct, frozen=True):
         had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
         return max(had, default=None)
 
-    def alike(self, name: str) -> frozenset[int]:
+    def ids_of_name(self, name: str) -> frozenset[int]:
         """Return the field ids of all columns that have this name in any schema, ignoring letter case."""
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
         return frozenset(field.id for field in everywhere if field.name.casefold() == name.casefold())
@@ -89,17 +89,17 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 def columns_of(document: bytes) -> Columns:
-    """Return the columns of a metadata document. Raises Inexpressible for a malformed document."""
+    """Return the columns of a metadata document. Raises RestrictionNotExpressible for a malformed document."""
     try:
         read = msgspec.json.decode(document, type=_Document)
     except (msgspec.MsgspecError, RecursionError):
-        raise Inexpressible("the table's schemas cannot be read") from None
+        raise RestrictionNotExpressible("the table's schemas cannot be read") from None
     schemas = read.schemas or (() if read.schema is None else (read.schema,))
     now = next((each for each in schemas if each.schema_id == read.current_schema_id), None)
     if now is None and read.current_schema_id is None and read.schema is not None:
         now = read.schema
     if now is None:
-        raise Inexpressible("the table has no current schema")
+        raise RestrictionNotExpressible("the table has no current schema")
     return Columns(now.fields, tuple(schema.fields for schema in schemas))
 
 
@@ -107,14 +107,14 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
     """Return a projection for each top-level column of any schema without a grant, in the order of field ids.
 
     The projection is null if the column is optional in all schemas, and the fixed value of its type if one requires it.
-    Raises Inexpressible if neither is possible, and if a top-level column of one schema is nested in another schema:
-    hiding one would hide part of the other, and the protocol forbids naming both.
+    Raises RestrictionNotExpressible if neither is possible, and if a top-level column of one schema is nested in
+    another schema: hiding one would hide part of the other, and the protocol forbids naming both.
     """
     schemas = (*columns.schemas, columns.current)
     top = {field.id for schema in schemas for field in schema}
     below = {id for schema in schemas for field in schema for id in _ids_within(field.type)}
     if top & below:
-        raise Inexpressible("a column lies within another one in some schema")
+        raise RestrictionNotExpressible("a column lies within another one in some schema")
     found: dict[int, list[Projection]] = {}
     for id in top - granted:
         found[id] = [Projection(id, _action([f for schema in schemas for f in schema if f.id == id]))]
@@ -122,13 +122,16 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
 
 
 def _action(fields: Sequence[NestedField]) -> Action:
-    """Return the action for one column, given its definitions in all schemas. Raises Inexpressible if none applies."""
+    """Return the action for one column, given its definitions in all schemas.
+
+    Raises RestrictionNotExpressible if none applies.
+    """
     if any(field.id <= 0 for field in fields):
-        raise Inexpressible("a column has a field id that no engine can be told")
+        raise RestrictionNotExpressible("a column has a field id that no engine can be told")
     required = any(field.required for field in fields)
     action = Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
     if not all(applies(action, field.type, required=required) for field in fields):
-        raise Inexpressible("a required column is of a type that has no fixed value")
+        raise RestrictionNotExpressible("a required column is of a type that has no fixed value")
     return action
 
 

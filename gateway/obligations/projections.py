@@ -38,10 +38,10 @@ STRICTNESS: Final[tuple[Action, ...]] = (
 )
 
 
-def strictest(wanted: Mapping[int, Sequence[Projection]]) -> tuple[Projection, ...]:
-    """Return the strictest projection for each field id, in the order of ids. `wanted` has the candidates by id."""
+def strictest(candidates: Mapping[int, Sequence[Projection]]) -> tuple[Projection, ...]:
+    """Return the strictest projection for each field id, in the order of ids. `candidates` has the candidates by id."""
     return tuple(
-        min(some, key=lambda each: STRICTNESS.index(each.action)) for _, some in sorted(wanted.items()) if some
+        min(some, key=lambda each: STRICTNESS.index(each.action)) for _, some in sorted(candidates.items()) if some
     )
 
 
@@ -62,5 +62,5 @@ def read_restrictions(projections: Sequence[Projection]) -> bytes:
     """
     if not projections:
         return b""
-    told = tuple(_Projection(each.field_id, each.action.value) for each in sorted(projections))
-    return msgspec.json.encode(_ReadRestrictions(told))
+    ordered = tuple(_Projection(each.field_id, each.action.value) for each in sorted(projections))
+    return msgspec.json.encode(_ReadRestrictions(ordered))

@@ -49,7 +49,7 @@ class Decided(msgspec.Struct, frozen=True):
     result: WireAnswers | msgspec.UnsetType = msgspec.UNSET
 
 
-class FailurePlace(msgspec.Struct, frozen=True):
+class FailureLocation(msgspec.Struct, frozen=True):
     """The position of an error: a file and a line of a policy."""
 
     file: str
@@ -60,7 +60,7 @@ class EvaluationError(msgspec.Struct, frozen=True):
     """One error in the evaluation of the policies."""
 
     code: str
-    location: FailurePlace
+    location: FailureLocation
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -29,10 +29,10 @@ _log = structlog.get_logger("opa.remembered")
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class AskedPolicies(Protocol):
+class EvaluatedPolicies(Protocol):
     """The decider behind the cache: `OpaDecider`, or a table in tests."""
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
         """Return the answers and the time until which they are valid. Raises DecisionEngineUnavailable."""
         ...
 
@@ -44,8 +44,8 @@ class AskedPolicies(Protocol):
 class MemoryObserver(Protocol):
     """Receives cache hits and misses, for metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count the hits and misses of the cache named `memory`."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Count the hits and misses of the cache named `cache`."""
         ...
 
 
@@ -56,7 +56,7 @@ class _Kept:
     revision: str
 
 
-class RememberedPolicies:
+class CachedPolicies:
     """Implementation of `gateway.access.ports.Policies` with a cache. It caches only while the task `watch` runs.
 
     `entries` is the maximum number of cached requests. The revision is read every `poll_seconds`, and is valid for
@@ -65,7 +65,7 @@ class RememberedPolicies:
 
     def __init__(
         self,
-        policies: AskedPolicies,
+        policies: EvaluatedPolicies,
         *,
         entries: int,
         observer: MemoryObserver,
@@ -86,10 +86,10 @@ class RememberedPolicies:
         # With an empty cache the computation of the key is saved.
         kept = self._kept.get(_key(request)) if revision is not None and self._kept else None
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
-            self._observer.remembered("policies", hits=1, misses=0)
+            self._observer.count_lookups("policies", hits=1, misses=0)
             return kept.answers
-        self._observer.remembered("policies", hits=0, misses=1)
-        answers = await self._policies.ask(request)
+        self._observer.count_lookups("policies", hits=0, misses=1)
+        answers = await self._policies.evaluate(request)
         # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
@@ -98,7 +98,7 @@ class RememberedPolicies:
 
     async def look(self) -> None:
         """Read the revision once, and clear the cache if it has changed. During an outage the revision is unknown."""
-        asked_at = self._clock()
+        requested_at = self._clock()
         try:
             revision = await self._policies.revision()
         except DecisionEngineUnavailable:
@@ -107,7 +107,7 @@ class RememberedPolicies:
             _log.info("policies.changed", known=revision is not None)
             self._kept.clear()
         self._revision = revision
-        self._seen_at = asked_at
+        self._seen_at = requested_at
 
     async def watch(self) -> None:
         """Read the revision every `poll_seconds`, until cancelled."""

@@ -28,7 +28,7 @@ _PAUSE_S = 0.3
 Answer = TypeVar("Answer")
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _OpaInput(msgspec.Struct, frozen=True):
     input: PolicyRequest | None
 
 
@@ -61,9 +61,9 @@ class OpaDecider:
         Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response is not exactly one complete
         answer per question: a missing answer must not allow (LG-DEC-23 in `docs/threats.md`).
         """
-        return (await self.ask(request)).decisions
+        return (await self.evaluate(request)).decisions
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
         """Return the answers, the time until which they are valid, if stated, and their revision.
 
         Raises DecisionEngineUnavailable as `decide`.
@@ -113,7 +113,7 @@ class OpaDecider:
         """Send a query and return the body of OPA's response. Raises DecisionEngineUnavailable."""
         # The errors of the HTTP client contain the request with its bearer token. None is chained to the error that is
         # raised here, so that no log can print the token.
-        body = msgspec.json.encode(_Asked(question))
+        body = msgspec.json.encode(_OpaInput(question))
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)
@@ -124,11 +124,11 @@ class OpaDecider:
         else:
             if status == 200 and media_type == "application/json":
                 return answer
-            place = _failed_at(status, answer)
-            if place is None:
+            location = _failed_at(status, answer)
+            if location is None:
                 reason = f"OPA answered with status {status} or with something that is not JSON."
             else:
-                reason = f"A policy failed for this input: {place}."
+                reason = f"A policy failed for this input: {location}."
         raise DecisionEngineUnavailable(reason)
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:

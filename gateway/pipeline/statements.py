@@ -39,7 +39,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str | None = None
 
 
-def ask(root: SparkSession, config: StatementsConfig, question: Question) -> Answer:
+def evaluate(root: SparkSession, config: StatementsConfig, question: Question) -> Answer:
     """Run one statement in a new session. An error of the statement is returned, not raised."""
     started = time.monotonic()
     principal = RestCatalog(uri=config.uri, warehouse=config.warehouse, token=question.token)
@@ -75,7 +75,7 @@ def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> i
             except msgspec.MsgspecError as error:
                 _reply(answers, Answer(seconds=0.0, error="MalformedQuestion", message=str(error)))
                 continue
-            _reply(answers, ask(root, config, question))
+            _reply(answers, evaluate(root, config, question))
     finally:
         root.stop()
         shutil.rmtree(scratch, ignore_errors=True)

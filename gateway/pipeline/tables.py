@@ -119,13 +119,13 @@ def _apply(table: Table, planned: DataFrame) -> None:
 
 def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
     """Create the missing namespaces and tables; existing ones are not changed."""
-    wanted = list(tables)
+    requested = list(tables)
     existing = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
-    for namespace in dict.fromkeys(table.namespace for table in wanted):
+    for namespace in dict.fromkeys(table.namespace for table in requested):
         if namespace not in existing:
             session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         present = {row["tableName"] for row in session.sql(f"SHOW TABLES IN {namespace}").collect()}
-        for table in wanted:
+        for table in requested:
             if table.namespace == namespace and table.name not in present:
                 session.sql(create_statement(table))
 

@@ -141,7 +141,7 @@ class GrantHistory(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class PrivilegeTold(Answer, frozen=True, omit_defaults=True):
+class PrivilegeInfo(Answer, frozen=True, omit_defaults=True):
     """A privilege with its texts for users."""
 
     name: str
@@ -155,4 +155,4 @@ class GrantablePrivilege(Answer, frozen=True):
     """A privilege. `allowed` is true if the caller may grant and revoke it on the object."""
 
     allowed: bool
-    privilege: PrivilegeTold
+    privilege: PrivilegeInfo

@@ -187,7 +187,7 @@ class CleanupSettings(PlainSettings, frozen=True):
     retention_period: timedelta | None = None
 
 
-class ToldSettings(Answer, frozen=True, omit_defaults=True):
+class QueueConfigValues(Answer, frozen=True, omit_defaults=True):
     """The effective configuration of a queue. Only `task_log_cleanup` has the two periods."""
 
     queue_name: str
@@ -210,7 +210,7 @@ class SetQueueConfigRequest(Request, frozen=True):
 class QueueConfig(Answer, frozen=True):
     """Response of `GET …/task-queue/{q}/config`."""
 
-    queue_config: ToldSettings
+    queue_config: QueueConfigValues
     max_seconds_since_last_heartbeat: int | None = None
 
 

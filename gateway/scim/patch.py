@@ -219,8 +219,11 @@ def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
         kept = tuple(each for each in emails if each.value.lower() not in values)
         found = kept if step.op == _REMOVE else (*kept, *given)
     else:
-        fits = _chooser(path)
-        chosen, others = [each for each in emails if fits(each)], [each for each in emails if not fits(each)]
+        is_allowed = _chooser(path)
+        chosen, others = (
+            [each for each in emails if is_allowed(each)],
+            [each for each in emails if not is_allowed(each)],
+        )
         if step.op == _REMOVE:
             return tuple(others)
         found = (*others, *_changed(chosen, step))

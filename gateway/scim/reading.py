@@ -157,11 +157,11 @@ def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
     At most one email is primary (RFC 7643, section 2.4). A new primary email replaces the earlier one (RFC 7644,
     section 3.5.2).
     """
-    told, there = [], False
+    values, there = [], False
     for each in reversed(tuple(emails)):
-        told.append(replace(each, primary=False) if there and each.primary else each)
+        values.append(replace(each, primary=False) if there and each.primary else each)
         there = there or each.primary
-    return tuple(reversed(told))
+    return tuple(reversed(values))
 
 
 def member_id(text: str) -> str:

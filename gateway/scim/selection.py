@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from gateway.scim.filters import bare
 
-Told = TypeVar("Told", bound=Struct)
+StructT = TypeVar("StructT", bound=Struct)
 
 _ALWAYS = frozenset({"schemas", "id"})
 
@@ -21,34 +21,35 @@ _ALWAYS = frozenset({"schemas", "id"})
 class Selection:
     """The selected attributes of a response.
 
-    `only` and `but` contain attributes (`members`) and sub-attributes (`members.value`), in lower case. If `only` is
-    empty, all attributes but those in `but` are selected. `above_only` and `above_but` contain the attributes of the
-    sub-attributes in each. They are computed once, because a request may have many names and resources.
+    `only` and `except_attributes` contain attributes (`members`) and sub-attributes (`members.value`), in lower case.
+    If `only` is empty, all attributes but those in `except_attributes` are selected. `above_only` and `above_but`
+    contain the attributes of the sub-attributes in each. They are computed once, because a request may have many
+    names and resources.
     """
 
     only: frozenset[str]
-    but: frozenset[str]
+    except_attributes: frozenset[str]
     above_only: frozenset[str]
     above_but: frozenset[str]
 
     @classmethod
-    def of(cls, only: Iterable[str], but: Iterable[str]) -> Selection:
+    def of(cls, only: Iterable[str], except_attributes: Iterable[str]) -> Selection:
         """Create a selection from names as sent: in any letter case, with or without the URN of the core schema."""
-        some, others = (frozenset(bare(each).lower() for each in names) for names in (only, but))
+        some, others = (frozenset(bare(each).lower() for each in names) for names in (only, except_attributes))
         return cls(some, others, _above(some), _above(others))
 
     def takes(self, name: str) -> bool:
         """Return True if the attribute or sub-attribute is selected, or contains a selected sub-attribute."""
         name = name.lower()
-        if name in self.but:
+        if name in self.except_attributes:
             return False
         return not self.only or name in self.above_only or not self.only.isdisjoint((name, name.partition(".")[0]))
 
-    def narrowed(self, resource: Told) -> Told:
+    def narrowed(self, resource: StructT) -> StructT:
         """Return the resource with its selected attributes. `schemas` and `id` are always included."""
-        return self._narrowed(resource, "") if self.only or self.but else resource
+        return self._narrowed(resource, "") if self.only or self.except_attributes else resource
 
-    def _narrowed(self, value: Told, above: str) -> Told:
+    def _narrowed(self, value: StructT, above: str) -> StructT:
         changed: dict[str, Any] = {}
         for field in fields(value):
             name, inner = above + field.encode_name.lower(), getattr(value, field.name)

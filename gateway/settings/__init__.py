@@ -309,8 +309,8 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
-        if told := [*missing, *wrong]:
-            raise SettingsError("\n".join(told))
+        if problems := [*missing, *wrong]:
+            raise SettingsError("\n".join(problems))
         self.storage_rules()
         self.write_url()
         self.read_url()

@@ -107,12 +107,12 @@ class _Field(typing.NamedTuple):
         if len(parts) != len(self.path):
             return None
         path: list[str] = []
-        for part, wanted in zip(parts, self.path, strict=True):
+        for part, expected in zip(parts, self.path, strict=True):
             id = part.lower().replace("_", "-")
-            if wanted == _ANY_ID and _ID.fullmatch(id):
+            if expected == _ANY_ID and _ID.fullmatch(id):
                 path.append(id)
-            elif wanted.upper() == part:
-                path.append(wanted)
+            elif expected.upper() == part:
+                path.append(expected)
             else:
                 return None
         return self._replace(path=tuple(path))
@@ -167,9 +167,9 @@ def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
     """Return the text about the replacement of a removed variable; None if `variable` is not one of `removed`."""
     parts = variable.split("__")
     for path, remedy in removed.items():
-        wanted = path.split("__")
-        if len(parts) == len(wanted) and all(
-            each in (part, _ANY_ID.upper()) for part, each in zip(parts, wanted, strict=True)
+        expected = path.split("__")
+        if len(parts) == len(expected) and all(
+            each in (part, _ANY_ID.upper()) for part, each in zip(parts, expected, strict=True)
         ):
             return remedy
     return None

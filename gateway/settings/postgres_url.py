@@ -43,9 +43,9 @@ def require_no_tls(url: Secret, variable: str) -> None:
     Only the setting PG_SSL_MODE has an effect. Administrators might rely on a `verify-full` in the URL that has none.
     """
     names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
-    if told := sorted(name for name in names if name.lower().startswith("ssl")):
+    if ssl_names := sorted(name for name in names if name.lower().startswith("ssl")):
         raise SettingsError(
-            f"{PREFIX}{variable}: {', '.join(told)} in the URL does not count: set {PREFIX}PG_SSL_MODE, and "
+            f"{PREFIX}{variable}: {', '.join(ssl_names)} in the URL does not count: set {PREFIX}PG_SSL_MODE, and "
             f"{PREFIX}PG_SSL_ROOT_CERT for certificates, and take it out of the URL"
         )
 

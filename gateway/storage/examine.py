@@ -22,7 +22,7 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.locations import inner_locations, location_properties
 from gateway.iceberg.metadata import decode_table_metadata, encode_table_metadata
 from gateway.iceberg.views import decode_view_metadata, encode_view_metadata
-from gateway.scope.places import place_of_document, require_inside
+from gateway.scope.location_bounds import location_of_document, require_inside
 from gateway.storage.registry import decode_profile, parse_location
 
 __all__ = ["SECONDS", "Answer", "Examined", "Kind", "Question", "Refused", "examine"]
@@ -77,12 +77,12 @@ def examine(question: Question) -> Examined:
     file = parse_location(question.file)
     if question.kind is Kind.VIEW:
         view = decode_view_metadata(question.document, limits=question.limits)
-        location = place_of_document(profile, view.location, file)
+        location = location_of_document(profile, view.location, file)
         require_inside(profile, location, location_properties(view.properties))
         document, version = encode_view_metadata(view), view.format_version
         return Examined(document=document, location=location.text, uuid=view.view_uuid, format_version=version)
     table = decode_table_metadata(question.document, limits=question.limits)
-    location = place_of_document(profile, table.location, file)
+    location = location_of_document(profile, table.location, file)
     require_inside(profile, location, inner_locations(table))
     document, version = encode_table_metadata(table), table.format_version
     return Examined(document=document, location=location.text, uuid=table.table_uuid, format_version=version)
@@ -91,9 +91,9 @@ def examine(question: Question) -> Examined:
 def main() -> None:
     """Validate the `Question` on standard input and write the `Answer` to standard output, both as MessagePack."""
     question = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Question)
-    most = _BASE_BYTES + question.limits.document_bytes * _BYTES_FOR_EACH
+    max_bytes = _BASE_BYTES + question.limits.document_bytes * _BYTES_FOR_EACH
     # Some systems support not all of these limits. The parent process limits the time too.
-    for kind, bound in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
+    for kind, bound in ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (bound, bound))
     answer: Answer

@@ -34,7 +34,7 @@ __all__ = [
     "encode_credential",
     "open_clients",
     "parse_location",
-    "require_fitting",
+    "require_same_provider",
     "stored_profile",
 ]
 
@@ -102,7 +102,7 @@ def encode_credential(credential: Credential) -> bytes:
     return msgspec.json.encode({"type": credential.provider, **fields})
 
 
-def require_fitting(profile: StorageProfile, credential: Credential | None) -> None:
+def require_same_provider(profile: StorageProfile, credential: Credential | None) -> None:
     """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(

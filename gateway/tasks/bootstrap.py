@@ -27,6 +27,6 @@ async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool
         admitted(door, TASK, str(uuid7()), ReopenBootstrap(user_id)) as permit,
         database.change(permit) as connection,
     ):
-        managed = await last_admin_guard.anybody(connection)
+        managed = await last_admin_guard.has_administrator(connection)
         await servers.reopen_bootstrap(connection, user_id)
     return managed

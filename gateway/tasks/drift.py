@@ -27,11 +27,11 @@ from gateway.access.refs import ObjectType
 from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db import drift, grants, outbox, roles, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import places, wanted
+from gateway.db.desired_tuples import containers_of, desired_tuples
 from gateway.db.engine import Connection, Database
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
-from gateway.tasks.drift_findings import External, Finding, Kind, Mended, finding_of
+from gateway.tasks.drift_findings import External, Finding, Kind, RepairAction, finding_of
 from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.drift")
@@ -49,7 +49,7 @@ class DriftObserver(Protocol):
         ...
 
     def drift_repaired(self, action: str) -> None:
-        """Record the action on one tuple (a value of `Mended`)."""
+        """Record the action on one tuple (a value of `RepairAction`)."""
         ...
 
     def drift_checked(self, at: float) -> None:
@@ -89,7 +89,7 @@ class DriftKeeper:
         found: dict[TupleKey, datetime | None] = {}
         async with self._database.read() as connection:
             for start in range(0, len(keys), BATCH):
-                found.update(await wanted(connection, keys[start : start + BATCH]))
+                found.update(await desired_tuples(connection, keys[start : start + BATCH]))
         return found
 
     async def verify(
@@ -123,7 +123,7 @@ class DriftKeeper:
             await outbox.lock_keys(connection, keys)
             pending_keys = await drift.pending(connection, keys)
             settled_keys = [key for key in keys if key not in pending_keys]
-            desired = await wanted(connection, settled_keys)
+            desired = await desired_tuples(connection, settled_keys)
             present = await self._read(settled_keys)
             moment = await drift.now(connection)
             verified = (
@@ -158,12 +158,12 @@ class DriftKeeper:
             raise first_of(failed) from None
         return {key: stored for key, stored in (task.result() for task in tasks) if stored is not None}
 
-    async def repair(self, findings: Sequence[Finding], *, task: str, run: UUID) -> dict[Mended, int]:
+    async def repair(self, findings: Sequence[Finding], *, task: str, run: UUID) -> dict[RepairAction, int]:
         """Repair the findings, at most `BATCH` per transaction and audit record. Return the number of tuples by action.
 
         Raises the door's refusals and the errors of outages. The next run finds again what was not repaired.
         """
-        done: dict[Mended, int] = dict.fromkeys(Mended, 0)
+        done: dict[RepairAction, int] = dict.fromkeys(RepairAction, 0)
         repairable = [finding for finding in findings if finding.kind is not Kind.UNKNOWN]
         for start in range(0, len(repairable), BATCH):
             for finding, action in await self._repair_batch(repairable[start : start + BATCH], task, run):
@@ -173,11 +173,13 @@ class DriftKeeper:
                     _log.warning("drift.repaired", kind=finding.kind.value, action=action.value, tuple=finding.text)
         return done
 
-    async def _repair_batch(self, findings: Sequence[Finding], task: str, run: UUID) -> list[tuple[Finding, Mended]]:
+    async def _repair_batch(
+        self, findings: Sequence[Finding], task: str, run: UUID
+    ) -> list[tuple[Finding, RepairAction]]:
         operation = RepairDrift(
             tuples=tuple(finding.text for finding in findings), kinds=tuple(finding.kind.value for finding in findings)
         )
-        verified: list[tuple[Finding, Mended]] = []
+        verified: list[tuple[Finding, RepairAction]] = []
         async with admitted(self._door, task, str(run), operation) as permit:
             async with self._database.change(permit) as connection:
                 await outbox.lock_keys(connection, [finding.key for finding in findings if finding.key is not None])
@@ -186,12 +188,16 @@ class DriftKeeper:
                     action, more = await self._decide(connection, finding)
                     verified.append((finding, action))
                     follows.update(dict.fromkeys(more))
-                mended = [each.key for each, action in verified if each.key is not None and action is not Mended.LEFT]
+                mended = [
+                    each.key for each, action in verified if each.key is not None and action is not RepairAction.LEFT
+                ]
                 derived = [key for key in follows if key not in mended]
                 pending = await _enqueue(connection, mended, takes_away=True)
                 pending += await _enqueue(connection, derived, takes_away=False)
-                permit.trail.tell(tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified))
-            await self._apply([finding for finding, action in verified if action is not Mended.LEFT], pending)
+                permit.pending_audit.add_details(
+                    tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified)
+                )
+            await self._apply([finding for finding, action in verified if action is not RepairAction.LEFT], pending)
         return verified
 
     async def _apply(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
@@ -201,35 +207,37 @@ class DriftKeeper:
         await self._delivery.deliver(pending)
         await self._move_revisions(findings)
 
-    async def _decide(self, connection: Connection, finding: Finding) -> tuple[Mended, Sequence[TupleKey]]:
+    async def _decide(self, connection: Connection, finding: Finding) -> tuple[RepairAction, Sequence[TupleKey]]:
         """Return (action, keys of the tuples that follow from changed rows)."""
         match finding.kind:
             case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
-                disown = partial(drift.disown, connection)
+                disown = partial(drift.end_grant, connection)
                 follows = await self._change_rows(connection, finding, finding.key, disown)
-                return (Mended.REVOKED if follows else Mended.WRITTEN), follows
+                return (RepairAction.REVOKED if follows else RepairAction.WRITTEN), follows
             case Kind.OTHER_CONDITION if self._revoke_lost and finding.key is not None and finding.ends_at is not None:
-                shorten = partial(drift.shorten, connection, until=finding.ends_at)
+                shorten = partial(drift.set_expiry, connection, until=finding.ends_at)
                 follows = await self._change_rows(connection, finding, finding.key, shorten)
-                return (Mended.SHORTENED if follows else Mended.WRITTEN), follows
+                return (RepairAction.SHORTENED if follows else RepairAction.WRITTEN), follows
             case Kind.MISSING | Kind.OTHER_CONDITION:
-                return Mended.WRITTEN, ()
+                return RepairAction.WRITTEN, ()
             case Kind.UNWANTED if finding.external_grant:
                 return await self._external_grant(connection, finding)
             case _:
-                return Mended.REMOVED, ()
+                return RepairAction.REMOVED, ()
 
-    async def _external_grant(self, connection: Connection, finding: Finding) -> tuple[Mended, Sequence[TupleKey]]:
+    async def _external_grant(
+        self, connection: Connection, finding: Finding
+    ) -> tuple[RepairAction, Sequence[TupleKey]]:
         if self._external is External.REPORT:
-            return Mended.LEFT, ()
+            return RepairAction.LEFT, ()
         key, stored = finding.key, finding.stored
         if self._external is External.REMOVE or key is None or stored is None or not stored.plain:
-            return Mended.REMOVED, ()
+            return RepairAction.REMOVED, ()
         if not await _may_be_adopted(connection, key):
-            return Mended.REMOVED, ()
+            return RepairAction.REMOVED, ()
         adopt = partial(drift.adopt, connection, expires_at=stored.expires_at)
         follows = await self._change_rows(connection, finding, key, adopt)
-        return (Mended.ADOPTED if follows else Mended.REMOVED), follows
+        return (RepairAction.ADOPTED if follows else RepairAction.REMOVED), follows
 
     async def _change_rows(
         self,
@@ -278,7 +286,7 @@ async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
     known = users.exist if key.subject.type is PrincipalType.USER else roles.exist
     if not await known(connection, [key.subject.id]):
         return False
-    return await grants.hold_object(connection, key.object)
+    return await grants.lock_object_shared(connection, key.object)
 
 
 async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
@@ -287,7 +295,7 @@ async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
     if not some:
         return
     objects = [None if finding.key is None else finding.key.object for finding in some]
-    where = await places(connection, [on for on in objects if on is not None])
+    where = await containers_of(connection, [on for on in objects if on is not None])
     within = {None if on is None else where[on].warehouse_id for on in objects}
     await drift.move_revisions(
         connection, within=[each for each in within if each is not None], server_too=None in within
@@ -295,7 +303,7 @@ async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
 
 
 async def _enqueue(connection: Connection, keys: Sequence[TupleKey], *, takes_away: bool) -> list[outbox.Pending]:
-    where = await places(connection, [key.object for key in keys])
+    where = await containers_of(connection, [key.object for key in keys])
     return await outbox.enqueue_each(
         connection, [(key, where[key.object].warehouse_id) for key in keys], takes_away=takes_away
     )

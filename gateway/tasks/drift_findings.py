@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """This version's model has no such type or relation. The tuple has no effect here; a newer version may use it."""
 
 
-class Mended(StrEnum):
+class RepairAction(StrEnum):
     """The action that was taken on a finding."""
 
     REMOVED = "removed"
@@ -98,13 +98,13 @@ class Finding:
 
 
 def finding_of(
-    key: TupleKey, stored: StoredTuple | None, is_wanted: bool, expires_at: datetime | None, now: datetime
+    key: TupleKey, stored: StoredTuple | None, is_desired: bool, expires_at: datetime | None, now: datetime
 ) -> Finding | None:
     """Return the finding about a key, or None. `expires_at` is the grant's expiry in the rows, None without any."""
     if stored is None:
-        return Finding(Kind.MISSING, bare(key), key, None) if is_wanted else None
-    if is_wanted:
-        as_wanted = stored.plain and stored.expires_at == expires_at
-        return None if as_wanted else Finding(Kind.OTHER_CONDITION, stored.raw, key, stored)
+        return Finding(Kind.MISSING, bare(key), key, None) if is_desired else None
+    if is_desired:
+        as_desired = stored.plain and stored.expires_at == expires_at
+        return None if as_desired else Finding(Kind.OTHER_CONDITION, stored.raw, key, stored)
     over = stored.plain and stored.expires_at is not None and stored.expires_at <= now
     return Finding(Kind.EXPIRED if over else Kind.UNWANTED, stored.raw, key, stored)

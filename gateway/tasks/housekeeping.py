@@ -108,4 +108,4 @@ class Housekeeping:
                 held = await pending_files.claim(connection, locations, seconds=self._file_seconds)
                 await self._files.delete(stored_profile(warehouse.profile), credential, held)
                 await pending_files.forget(connection, held)
-                permit.trail.tell(deleted=" ".join(held))
+                permit.pending_audit.add_details(deleted=" ".join(held))

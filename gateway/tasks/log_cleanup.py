@@ -43,7 +43,7 @@ class LogCleanup:
                 if batch < _BATCH:
                     break
                 await report(self._database, task, progress=0.5, details={"removed": removed})
-            permit.trail.tell(project_id=task.project_id, removed=str(removed))
+            permit.pending_audit.add_details(project_id=task.project_id, removed=str(removed))
             async with self._database.change(permit) as connection:
                 await task_runs.report(connection, task, progress=1.0, details={"removed": removed})
                 await task_runs.finish(connection, task)

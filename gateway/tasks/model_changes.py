@@ -70,13 +70,13 @@ STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of the same checks with two models. `checked` is their number. `gained` and `lost` describe the
-    differences from old to new: principal, relation and object.
+    """The result of the same checks with two models. `checked` is their number. `allowed_after` and `denied_after`
+    describe the differences from old to new: principal, relation and object.
     """
 
     checked: int
-    gained: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
+    allowed_after: tuple[str, ...] = ()
+    denied_after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ class Models:
             return Comparison(0)
         async with self._database.read() as connection:
             now, holders = await models.newest_holders(connection, limit=limit)
-        gained: list[str] = []
-        lost: list[str] = []
+        allowed_after: list[str] = []
+        denied_after: list[str] = []
         checked = 0
         old, new = self._client(active.store_id, active.model_id), self._client(active.store_id, target)
         try:
@@ -170,11 +170,11 @@ class Models:
                 for question, was, becomes in zip(questions, before, after, strict=True):
                     if was != becomes:
                         difference = f"{principal.type} {principal.id}: {question.relation} on {on.type} {on.id}"
-                        (gained if becomes else lost).append(difference)
+                        (allowed_after if becomes else denied_after).append(difference)
         finally:
             await old.aclose()
             await new.aclose()
-        return Comparison(checked, tuple(gained), tuple(lost))
+        return Comparison(checked, tuple(allowed_after), tuple(denied_after))
 
     async def migrate(self, *, by: str, target: str | None = None) -> str:
         """Activate the recorded model `target`, the newest if None. Return its id. An interrupted call can be repeated.

@@ -20,17 +20,17 @@ _log = structlog.get_logger("tasks.models")
 class ModelWatch:
     """Keeps a process's OpenFGA client on the model that is active in PostgreSQL.
 
-    `fits` raises ModelNotReady if the model lacks a relation that this process needs. Then the client is disabled, as
-    in an outage of OpenFGA, until another model is active. A process that cannot read the row cannot resolve objects
-    either, so it decides nothing by an outdated model.
+    `require_model` raises ModelNotReady if the model lacks a relation that this process needs. Then the client is
+    disabled, as in an outage of OpenFGA, until another model is active. A process that cannot read the row cannot
+    resolve objects either, so it decides nothing by an outdated model.
     """
 
     def __init__(
-        self, database: Database, client: FgaClient, *, fits: Callable[[ActiveModel], Awaitable[object]]
+        self, database: Database, client: FgaClient, *, require_model: Callable[[ActiveModel], Awaitable[object]]
     ) -> None:
         self._database = database
         self._client = client
-        self._fits = fits
+        self._fits = require_model
         self._followed: str | None = client.model_id
 
     async def run(self, *, every: float) -> None:
@@ -56,11 +56,11 @@ class ModelWatch:
         try:
             await self._fits(active)
         except ModelNotReady as reason:
-            self._client.withhold(str(reason))
+            self._client.block_checks(str(reason))
             self._followed = active.model_id
             _log.error("model.refused", model_id=active.model_id, reason=str(reason))
         except BaseException:
-            self._client.withhold(f"The relationship model {active.model_id} serves by now and could not be read.")
+            self._client.block_checks(f"The relationship model {active.model_id} serves by now and could not be read.")
             raise
         else:
             self._client.use_model(active.model_id)

@@ -25,7 +25,7 @@ async def run_delivery(delivery: TupleDelivery, database: Database, *, every: fl
             while await delivery.deliver_due():
                 pass
             async with database.read() as connection:
-                delivery.tell_pending(await outbox.count(connection))
+                delivery.report_pending(await outbox.count(connection))
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("tuples.delivery_postponed", reason=str(outage))
         except Exception:
@@ -45,7 +45,7 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
         try:
             while await expire_some(delivery, database):
                 pass
-            await user_deletion_cleanup.take_away_due(database, delivery)
+            await user_deletion_cleanup.revoke_due(database, delivery)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _log.warning("grants.expiry_postponed", reason=str(outage))
         except Exception:
@@ -57,5 +57,5 @@ async def expire_some(delivery: TupleDelivery, database: Database) -> bool:
     """Record a batch of expired grants. Return False if there were none."""
     async with database.transaction() as connection:
         pending = await ownership.record_expired(connection, limit=_EXPIRED_AT_ONCE)
-    await delivery.deliver_or_leave(pending)
+    await delivery.deliver_or_defer(pending)
     return bool(pending)

@@ -55,7 +55,7 @@ class Purge:
         operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
         async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
             location = parse_location(operation.location)
-            permit.trail.tell(location=location.text, table_id=str(operation.table_id))
+            permit.pending_audit.add_details(location=location.text, table_id=str(operation.table_id))
             if await self._in_use(location):
                 # The active task reserves the location, so this cannot happen. If it does, another object's files must
                 # survive.
@@ -66,9 +66,11 @@ class Purge:
                     )
                 return
             deleted = await self._delete(permit, location, task)
-            permit.trail.tell(deleted=str(deleted))
+            permit.pending_audit.add_details(deleted=str(deleted))
             async with self._database.change(permit) as connection:
-                await retired_locations.files_gone(connection, operation.table_id, location.text, location.overlap_key)
+                await retired_locations.files_deleted(
+                    connection, operation.table_id, location.text, location.overlap_key
+                )
                 await task_runs.finish(connection, task)
 
     async def _in_use(self, location: Location) -> bool:

@@ -26,7 +26,7 @@ from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
 from gateway.tasks.drift import BATCH, DriftKeeper, new_run_id
-from gateway.tasks.drift_findings import Finding, Kind, Mended
+from gateway.tasks.drift_findings import Finding, Kind, RepairAction
 from gateway.tasks.system_admission import admitted
 
 _log = structlog.get_logger("tasks.reconcile")
@@ -45,9 +45,9 @@ class Comparison:
 
     tuples: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    mended: dict[Mended, int] = field(default_factory=lambda: dict.fromkeys(Mended, 0))
+    mended: dict[RepairAction, int] = field(default_factory=lambda: dict.fromkeys(RepairAction, 0))
     """The number of tuples by action, for drift and expired tuples."""
-    put_off: int = 0
+    postponed: int = 0
     """The number of deleting tasks that were delayed."""
 
     @property
@@ -58,13 +58,13 @@ class Comparison:
     @property
     def left(self) -> int:
         """The number of grants that were reported only."""
-        return self.mended[Mended.LEFT]
+        return self.mended[RepairAction.LEFT]
 
     def summary(self) -> str:
         """Return one line of text for the operator."""
         found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
         mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
-        waiting = f"{self.put_off} tasks that delete wait a day" if self.put_off else ""
+        waiting = f"{self.postponed} tasks that delete wait a day" if self.postponed else ""
         return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 
@@ -72,7 +72,7 @@ class EmptyStore(Exception):
     """OpenFGA is empty, so it does not show which grants were revoked."""
 
 
-Tell = Callable[[Finding], None]
+ReportFinding = Callable[[Finding], None]
 Beat = Callable[[], Awaitable[None]]
 
 
@@ -110,10 +110,10 @@ class Reconcile:
             await outbox.empty(connection)
             return await tasks.delay(connection, DELETING, seconds=RESTORED_WAIT_SECONDS)
 
-    async def run(self, *, repair: bool, tell: Tell | None = None, beat: Beat = _no_beat) -> Comparison:
+    async def run(self, *, repair: bool, report: ReportFinding | None = None, beat: Beat = _no_beat) -> Comparison:
         """Compare everything. With `repair`, repair all drift; all revisions have changed then.
 
-        `tell` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
+        `report` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
         outages.
         """
         run = new_run_id()
@@ -125,8 +125,8 @@ class Reconcile:
             async for findings in self._findings(comparison, repair):
                 for finding in findings:
                     comparison.found[finding.kind] += 1
-                    if tell is not None:
-                        tell(finding)
+                    if report is not None:
+                        report(finding)
                 if repair and findings:
                     for action, count in (await self._keeper.repair(findings, task=TASK, run=run)).items():
                         comparison.mended[action] += count

@@ -16,7 +16,7 @@ from gateway.tasks.system_admission import admitted
 TASK: Final = "withdraw_signing_keys"
 
 
-async def withdraw(*, database: Database, door: Door) -> int:
+async def revoke(*, database: Database, door: Door) -> int:
     """Revoke all valid signing keys. Return their number.
 
     All processes apply it within a second, and the next token exchange creates a new key. Raises the error of a policy
@@ -26,6 +26,6 @@ async def withdraw(*, database: Database, door: Door) -> int:
         admitted(door, TASK, str(uuid7()), WithdrawSigningKeys()) as permit,
         database.change(permit) as connection,
     ):
-        ended = await signing_keys.withdraw(connection)
-        permit.trail.tell(keys=str(ended))
+        ended = await signing_keys.revoke(connection)
+        permit.pending_audit.add_details(keys=str(ended))
     return ended

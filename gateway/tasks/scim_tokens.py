@@ -57,7 +57,7 @@ async def issue(
     ):
         if not await projects.exists_with(connection, project_id):
             raise NoSuchProject(f"There is no project {project_id}.")
-        permit.trail.tell(scim_token=str(id), user_id=user_id)
+        permit.pending_audit.add_details(scim_token=str(id), user_id=user_id)
         await users.upsert(
             connection,
             id=user_id,
@@ -67,7 +67,7 @@ async def issue(
             by="scim",
             update_if_exists=False,
         )
-        ends = await scim_tokens.keep(
+        ends = await scim_tokens.store(
             connection, id=id, provider_id=provider_id, project_id=project_id, digest=digest, days=days
         )
     return Issued(id=id, user_id=user_id, expires_at=ends)
@@ -82,14 +82,14 @@ async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
         database.change(permit) as connection,
     ):
         ended = await scim_tokens.revoke(connection, id)
-        permit.trail.tell(revoked=str(ended).lower())
+        permit.pending_audit.add_details(revoked=str(ended).lower())
     return ended
 
 
-async def every(database: Database) -> list[Known]:
+async def list_all(database: Database) -> list[Known]:
     """Return all issued tokens, newest first. Raises DatabaseUnavailable."""
     async with database.read() as connection:
-        rows = await scim_tokens.every(connection)
+        rows = await scim_tokens.list_all(connection)
     return [
         Known(
             id=row.id,

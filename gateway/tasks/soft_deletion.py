@@ -11,7 +11,7 @@ from gateway.db import deleted, tables, task_runs
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
-from gateway.db.ownership import record_gone
+from gateway.db.ownership import record_deleted
 from gateway.db.rows import AnyRow
 from gateway.db.task_runs import Task
 from gateway.db.tasks import Queue
@@ -36,18 +36,18 @@ class SoftDeletion:
         async with admitted(self._door, Queue.SOFT_DELETION.value, str(task.id), operation) as permit:
             pending: list[Pending] = []
             async with self._database.change(permit) as connection:
-                row = await deleted.hold_to_end(connection, task.entity_id)
+                row = await deleted.lock_for_deletion(connection, task.entity_id)
                 if row is not None:
                     pending = await self._end(connection, permit, task, row)
                 await task_runs.finish(connection, task)
-            await self._delivery.deliver_or_leave(pending)
+            await self._delivery.deliver_or_defer(pending)
 
     async def _end(
         self, connection: Connection, permit: Permit[ExpireDeleted], task: Task, row: AnyRow
     ) -> list[Pending]:
         above = await tables.containers(connection, row.id)
         kind = ObjectType(row.kind)
-        await deleted.leave_files(
+        await deleted.dispose_files(
             connection,
             row.id,
             task.payload,
@@ -58,8 +58,8 @@ class SoftDeletion:
             parent=task.id,
         )
         await deleted.remove(connection, [row.id])
-        permit.trail.tell(table_id=str(row.id), location=row.location, files=task.payload["files"])
-        return await record_gone(
+        permit.pending_audit.add_details(table_id=str(row.id), location=row.location, files=task.payload["files"])
+        return await record_deleted(
             connection,
             ObjectKey(kind, str(row.id)),
             above[-1],

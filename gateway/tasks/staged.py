@@ -32,5 +32,5 @@ class ExpireStaged:
         ):
             gone = await tables.drop_staged(connection, task.entity_id)
             if gone:
-                permit.trail.tell(table_id=str(task.entity_id), location=gone[0].location)
+                permit.pending_audit.add_details(table_id=str(task.entity_id), location=gone[0].location)
             await task_runs.finish(connection, task)

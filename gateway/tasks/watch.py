@@ -174,7 +174,7 @@ class DriftWatch:
         suspects = [
             each.key
             for change, each in stored
-            if each.key is not None and not (times[each.key] == 1 and _as_wanted(change, each, desired))
+            if each.key is not None and not (times[each.key] == 1 and _matches_desired(change, each, desired))
         ]
         unmapped = {(each.raw.user, each.raw.relation, each.raw.object): each for _, each in stored if each.key is None}
         present: list[StoredTuple] = []
@@ -191,25 +191,25 @@ class DriftWatch:
 
     async def _acquire_lease(self) -> Watch | None:
         async with self._database.transaction() as connection:
-            return await drift.take_watch(connection, self._holder, seconds=self._lease)
+            return await drift.acquire_lease(connection, self._holder, seconds=self._lease)
 
     async def _renew_lease(self) -> None:
         await self._acquire_lease()
 
     async def _save(self, watch: Watch) -> None:
         async with self._database.transaction() as connection:
-            await drift.keep_watch(connection, self._holder, watch)
+            await drift.store_position(connection, self._holder, watch)
         self._seen_until = watch.seen_until
 
     async def _release_lease(self) -> None:
         try:
             async with asyncio.timeout(1), self._database.transaction() as connection:
-                await drift.leave_watch(connection, self._holder)
+                await drift.release_lease(connection, self._holder)
         except (*OUTAGES, TimeoutError) as outage:
             _log.info("drift.watch_kept", reason=str(outage))
 
 
-def _as_wanted(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
+def _matches_desired(change: Change, stored: StoredTuple, desired: dict[TupleKey, datetime | None]) -> bool:
     if not change.written:
         return stored.key not in desired
     if stored.key is None or stored.key not in desired:

@@ -93,7 +93,7 @@ class Metrics:
             registry=self._registry,
         )
 
-        self._remembered = Counter(
+        self._cache_lookups = Counter(
             "lakegate_memory_lookups",
             "Questions that a worker could answer from memory, and that it could not.",
             ("memory", "outcome"),
@@ -216,12 +216,12 @@ class Metrics:
         """Record the duration of a decision by one engine, or of the whole decision (`total`)."""
         self._child(self._decision_seconds, engine).observe(seconds)
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Count look-ups in the cache `memory`: relationships, policies, tokens, credentials or documents."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Count look-ups in the cache `cache`: relationships, policies, tokens, credentials or documents."""
         if hits:
-            self._child(self._remembered, memory, "hit").inc(hits)
+            self._child(self._cache_lookups, cache, "hit").inc(hits)
         if misses:
-            self._child(self._remembered, memory, "miss").inc(misses)
+            self._child(self._cache_lookups, cache, "miss").inc(misses)
 
     def documents_kept(self, count: int) -> None:
         """Set the size in bytes of the metadata documents that this process caches."""

@@ -53,8 +53,8 @@ class CredentialCache(Protocol):
 class CredentialObserver(Protocol):
     """Receives hits and misses, for metrics."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        """Record cache hits and misses of the cache named `memory`."""
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        """Record cache hits and misses of the cache named `cache`."""
         ...
 
 
@@ -97,10 +97,10 @@ class CachedCredentials:
                     await still_allowed()
                 cached = self._usable(key)
                 if cached is None:
-                    self._observer.remembered("credentials", hits=0, misses=1)
+                    self._observer.count_lookups("credentials", hits=0, misses=1)
                     made = self._cached[key] = await make()
                     return made
-        self._observer.remembered("credentials", hits=1, misses=0)
+        self._observer.count_lookups("credentials", hits=1, misses=0)
         return cached
 
     def _usable(self, key: VendKey) -> TemporaryCredential | None:

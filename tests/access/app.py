@@ -27,7 +27,7 @@ from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from tests.access import world
 from tests.access.examples import Example
-from tests.access.world import House
+from tests.access.world import DoorFixture
 
 
 class Reached(Exception):
@@ -61,7 +61,7 @@ class Running:
     """The client of a running application, and its dependencies."""
 
     client: httpx.AsyncClient
-    house: House
+    door_fixture: DoorFixture
     spy: Spy
     app: Litestar
 
@@ -115,10 +115,10 @@ async def authenticate(header_values: list[bytes]) -> Actor:
     return Actor.user(f"oidc~{bearer_token(header_values)}")
 
 
-def parts(house: House, spy: Spy) -> Services:
+def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
     """Return parts in which only the door works."""
     real: dict[str, Any] = {
-        "door": house.door,
+        "door": door_fixture.door,
         "shares": Shares(LIMITS, Metrics()),
         "authenticate": authenticate,
         "authenticate_provisioner": authenticate,
@@ -128,7 +128,7 @@ def parts(house: House, spy: Spy) -> Services:
         "page_size_max": 1000,
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
-        "met": {world.ALICE.id},
+        "known_callers": {world.ALICE.id},
         "swagger_ui": True,
         "ui": True,
         "sign_in": None,
@@ -138,21 +138,21 @@ def parts(house: House, spy: Spy) -> Services:
 
 @asynccontextmanager
 async def running(
-    house: House | None = None,
+    door_fixture: DoorFixture | None = None,
     *,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
     calls: Calls | None = None,
 ) -> AsyncIterator[Running]:
     """Run the application; `extra_handlers` adds routes, `calls` counts requests."""
-    house = house or House()
+    door_fixture = door_fixture or DoorFixture()
     spy = Spy()
 
     async def assemble(stack: AsyncExitStack) -> Services:
-        return parts(house, spy)
+        return parts(door_fixture, spy)
 
     asgi, app = build_api(
-        assemble, observer=house.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers, calls=calls
+        assemble, observer=door_fixture.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers, calls=calls
     )
     transport = httpx.ASGITransport(app=cast(Any, asgi), raise_app_exceptions=False)
     async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
-        yield Running(client, house, spy, app)
+        yield Running(client, door_fixture, spy, app)

@@ -591,7 +591,7 @@ def _rights() -> list[Example]:
 
 
 def _search_and_statistics() -> list[Example]:
-    wanted = {"search": "orders"}
+    requested = {"search": "orders"}
     window = {"type": "window", "end": "2026-03-04T12:00:00Z", "interval": "P1D"}
     hours = ((404,), datetime(2026, 3, 3, 12, tzinfo=UTC), datetime(2026, 3, 4, 12, tzinfo=UTC))
 
@@ -599,7 +599,7 @@ def _search_and_statistics() -> list[Example]:
         return {"warehouse": warehouse, "status-codes": [404], "range-specifier": window}
 
     return [
-        Example("search", search.SearchTabular(world.WAREHOUSE, "orders"), _IN_WAREHOUSE, body=wanted),
+        Example("search", search.SearchTabular(world.WAREHOUSE, "orders"), _IN_WAREHOUSE, body=requested),
         Example("statistics", statistics.GetWarehouseStatistics(world.WAREHOUSE), _IN_WAREHOUSE),
         Example(
             "calls",

@@ -27,9 +27,9 @@ from gateway.governance import grants
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
-YES, NO, ABSENT, NOT_ASKED = "✓", "✗", "404", "401"
+YES, NO, ABSENT, UNAUTHENTICATED = "✓", "✗", "404", "401"
 
 #: Levels of grants: above, at and below the objects of the operations.
 LEVELS: Sequence[tuple[str, ObjectKey]] = (
@@ -143,8 +143,8 @@ class Known:
 
 async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
     """Return table to holder to cells, in the order of `columns`; all tuples are written to the store of the client."""
-    everybody = holders()
-    tuples = [to_wire(key) for key in (*HIERARCHY, *(key for holder in everybody for key in holder.grants))]
+    principals = holders()
+    tuples = [to_wire(key) for key in (*HIERARCHY, *(key for holder in principals for key in holder.grants))]
     for start in range(0, len(tuples), 100):
         await client.write(tuples[start : start + 100])
     relationships = FgaRelationships(client)
@@ -152,7 +152,7 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
     tables = columns()
     rows: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
     computed: dict[tuple[bool, ...], dict[str, list[str]]] = {}
-    for holder in everybody:
+    for holder in principals:
         answers = tuple(await relationships.check(holder.actor, questions, now=world.NOW))
         if answers not in computed:
             known = Known(dict(zip(questions, answers, strict=True)))
@@ -166,15 +166,15 @@ async def compute(client: FgaClient) -> dict[str, dict[str, list[str]]]:
 
 async def _questions() -> list[Question]:
     """Return all checks that the door sends for the examples."""
-    house = House()
-    await asyncio.gather(*(house.door.admit(request_context(), example.operation) for example in EXAMPLES))
-    return list(dict.fromkeys(question for asked in house.judge.asked for question in asked))
+    door_fixture = DoorFixture()
+    await asyncio.gather(*(door_fixture.door.admit(request_context(), example.operation) for example in EXAMPLES))
+    return list(dict.fromkeys(question for requested in door_fixture.judge.calls for question in requested))
 
 
 async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[str]:
-    house = House()
-    house.judge.check = known.check  # type: ignore[method-assign]  # the same port, answered from memory
-    door = house.door
+    door_fixture = DoorFixture()
+    door_fixture.judge.check = known.check  # type: ignore[method-assign]  # the same port, answered from memory
+    door = door_fixture.door
     permit: Permit[Operation] | None = None
     cells = []
     for column in heads:
@@ -189,13 +189,13 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
             cells.append(YES)
         except CatalogError as refused:
             permit = None
-            cells.append({401: NOT_ASKED, 403: NO, 404: ABSENT}[refused.code])
+            cells.append({401: UNAUTHENTICATED, 403: NO, 404: ABSENT}[refused.code])
     return cells
 
 
 def _own(operation: Operation, actor: Actor) -> Operation:
     """Return an operation that is open for the caller itself, with the caller as its target."""
-    if not operation.is_open(Audience.SELF) or operation.whose() is None:
+    if not operation.is_open(Audience.SELF) or operation.target_user() is None:
         return operation
     own: Operation = replace(cast(Any, operation), user=UserRef(actor.id))
     return own
@@ -205,18 +205,18 @@ def render(rows: dict[str, dict[str, list[str]]]) -> str:
     """Return the matrix as Markdown: a table for each type; holders equal to one without grants are listed below."""
     parts = [_HEAD]
     for table, heads in columns().items():
-        like_nobody = [
+        without_rights = [
             name for name, cells in rows[table].items() if cells == rows[table]["nobody"] and name != "nobody"
         ]
-        shown = ["no token", *(name for name in rows[table] if name != "no token" and name not in like_nobody)]
+        shown = ["no token", *(name for name in rows[table] if name != "no token" and name not in without_rights)]
         alike = _alike(heads, [rows[table][name] for name in shown])
         parts.append(f"\n## {table}\n\n")
         parts.append(f"| held | {' | '.join(', '.join(titles) for titles, _ in alike)} |\n")
         parts.append(f"|--|{'--|' * len(alike)}\n")
         for index, name in enumerate(shown):
             parts.append(f"| {name} | {' | '.join(column[index] for _, column in alike)} |\n")
-        if like_nobody:
-            parts.append(f"\nLike nobody: {_grouped(like_nobody)}.\n")
+        if without_rights:
+            parts.append(f"\nLike nobody: {_grouped(without_rights)}.\n")
         parts.append(f"\nOperations: {', '.join(dict.fromkeys(head.operation.__name__ for head in heads))}.\n")
     return "".join(parts)
 

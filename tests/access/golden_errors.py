@@ -29,7 +29,7 @@ from gateway.scim.errors import ScimError
 from tests.access.app import Reached, Running, running
 from tests.access.examples import EXAMPLES, Example
 from tests.access.golden_source import modules
-from tests.access.world import DENIED, House
+from tests.access.world import DENIED, DoorFixture
 from tests.golden_files import table
 
 _HEAD = """\
@@ -118,7 +118,7 @@ async def _type(kind: type[CatalogError]) -> list[str]:
         kind.type,
         str(response.status_code),
         _form(kind, json.loads(response.content)),
-        _told_headers(response),
+        _response_headers(response),
         text,
     ]
 
@@ -133,7 +133,7 @@ def _form(kind: type[CatalogError], body: dict[str, Any]) -> str:
     return "catalog"
 
 
-def _told_headers(response: httpx.Response) -> str:
+def _response_headers(response: httpx.Response) -> str:
     return ", ".join(f"{name}: {response.headers[name]}" for name in _HEADERS if name in response.headers)
 
 
@@ -160,7 +160,7 @@ async def _refusals() -> AsyncIterator[list[str]]:
             example.operation.name(),
             str(response.status_code),
             error["type"],
-            _told_headers(response),
+            _response_headers(response),
             message,
         ]
 
@@ -170,7 +170,7 @@ async def _tried() -> AsyncIterator[_Answer]:
         for situations in (_by_decision, _by_outage, _by_failure, _by_request):
             async for answer in situations(app):
                 yield answer
-    async with running(House(read_only=True)) as app:
+    async with running(DoorFixture(read_only=True)) as app:
         lost = next(each for each in EXAMPLES if getattr(each.operation, "refused_for_good", ""))
         for each in (*_some(changes=True), lost):
             yield "read-only maintenance", each, await app.send(each)
@@ -178,20 +178,20 @@ async def _tried() -> AsyncIterator[_Answer]:
 
 async def _by_decision(app: Running) -> AsyncIterator[_Answer]:
     """Send requests that the door refuses: one for each object type."""
-    house = app.house
+    door_fixture = app.door_fixture
     each_type = [example for type in ObjectType for example in _examples(type)[:1]]
     yield "no token", each_type[0], await app.send(each_type[0], subject=None)
     basic = await app.send(each_type[0], subject=None, authorization="Basic YTpi")
     yield "unknown scheme", each_type[0], basic
-    with patch.object(house.judge, "answer", lambda question: False):
+    with patch.object(door_fixture.judge, "answer", lambda question: False):
         for each in each_type:
             yield "absent or invisible", each, await app.send(each)
     with patch.object(
-        house.judge, "answer", lambda question: question.relation is VISIBLE_BY.get(question.object.type)
+        door_fixture.judge, "answer", lambda question: question.relation is VISIBLE_BY.get(question.object.type)
     ):
         for each in (example for type in ObjectType for example in _examples(type, more_than_visible=True)[:1]):
             yield "visible, not allowed", each, await app.send(each)
-    with patch.object(house.rules, "answer", DENIED):
+    with patch.object(door_fixture.rules, "answer", DENIED):
         for each in each_type:
             yield "refused by a policy", each, await app.send(each)
 
@@ -206,13 +206,13 @@ async def _by_outage(app: Running) -> AsyncIterator[_Answer]:
         raise DecisionEngineUnavailable("down")
 
     both = (*_some(changes=False), *_some(changes=True))
-    with patch.object(app.house.judge, "answer", no_answer):
+    with patch.object(app.door_fixture.judge, "answer", no_answer):
         for each in both:
             yield "OpenFGA is down", each, await app.send(each)
-    with patch.object(app.house.rules, "decide", no_decision):
+    with patch.object(app.door_fixture.rules, "decide", no_decision):
         for each in both:
             yield "OPA is down", each, await app.send(each)
-    with patch.object(app.house.audit, "full", True):
+    with patch.object(app.door_fixture.audit, "full", True):
         for each in _some(changes=False):
             yield "the audit is down", each, await app.send(each)
 

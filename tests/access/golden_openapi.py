@@ -44,12 +44,14 @@ def texts(documents: Iterable[Mapping[str, Any]]) -> str:
     """
     found: dict[str, dict[str, set[str]]] = {}
     for document in documents:
-        for place, text, operation in _texts_of(document):
-            found.setdefault(place, {}).setdefault(text, set()).add(operation)
-    told: dict[str, Any] = {}
-    for place, by_text in sorted(found.items()):
-        told[place] = next(iter(by_text)) if len(by_text) == 1 else {text: sorted(of) for text, of in by_text.items()}
-    return _lines(told, 0) + "\n"
+        for position, text, operation in _texts_of(document):
+            found.setdefault(position, {}).setdefault(text, set()).add(operation)
+    collected: dict[str, Any] = {}
+    for position, by_text in sorted(found.items()):
+        collected[position] = (
+            next(iter(by_text)) if len(by_text) == 1 else {text: sorted(of) for text, of in by_text.items()}
+        )
+    return _lines(collected, 0) + "\n"
 
 
 @dataclass
@@ -73,7 +75,7 @@ class _Shared:
             else:
                 responses[status] = compact
         parts = {
-            "parameters": {place: sorted(names) for place, names in parameters.items()},
+            "parameters": {position: sorted(names) for position, names in parameters.items()},
             "responses": responses,
             "refusals": sorted(refusals),
         }
@@ -82,28 +84,28 @@ class _Shared:
     def _named(self, kind: str, name: str, part: Any) -> str:
         """Return the name of `part` among the shared ones: `name`, with a number from the second variant on."""
         parts = self.by_kind.setdefault(kind, {})
-        variant, numbered, part = 1, name, _without_texts(part, keep_place=True)
+        variant, numbered, part = 1, name, _without_texts(part, keep_position=True)
         while parts.setdefault(numbered, part) != part:
             variant += 1
             numbered = f"{name} ({variant})"
         return numbered
 
 
-def _without_texts(node: Any, key: str = "", *, keep_place: bool = False) -> Any:
+def _without_texts(node: Any, key: str = "", *, keep_position: bool = False) -> Any:
     """Return `node` without its texts, or with a mark in their place. `key` is the key of `node` in its parent."""
     match node:
         case dict() if key not in _DATA:
             texts = {name for name, value in node.items() if name in _TEXTS and isinstance(value, str)}
             kept = {
-                name: _without_texts(value, name, keep_place=keep_place)
+                name: _without_texts(value, name, keep_position=keep_position)
                 for name, value in node.items()
                 if name not in texts
             }
-            return kept | dict.fromkeys(texts if keep_place else (), _ELSEWHERE)
+            return kept | dict.fromkeys(texts if keep_position else (), _ELSEWHERE)
         case list() if key == "required":
             return sorted(node)
         case list():
-            return [_without_texts(each, key, keep_place=keep_place) for each in node]
+            return [_without_texts(each, key, keep_position=keep_position) for each in node]
         case _:
             return node
 
@@ -129,17 +131,17 @@ def _texts_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield from _texts_below({**outside, "components": schemes}, "document", "")
 
 
-def _texts_below(node: Any, place: str, operation: str) -> Iterator[tuple[str, str, str]]:
+def _texts_below(node: Any, position: str, operation: str) -> Iterator[tuple[str, str, str]]:
     match node:
         case dict():
             for key, value in node.items():
                 if key in _TEXTS and isinstance(value, str):
-                    yield f"{place} {key}", value, operation
+                    yield f"{position} {key}", value, operation
                 elif key not in _DATA:
-                    yield from _texts_below(value, f"{place} {key}", operation)
+                    yield from _texts_below(value, f"{position} {key}", operation)
         case list():
             for index, value in enumerate(node):
-                yield from _texts_below(value, f"{place} {index}", operation)
+                yield from _texts_below(value, f"{position} {index}", operation)
 
 
 def _lines(node: Any, depth: int, taken: int = 0) -> str:

@@ -18,7 +18,7 @@ import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
@@ -29,7 +29,7 @@ from gateway.access.request_context import RequestContext
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House
+from tests.access.world import DoorFixture
 from tests.golden_files import table
 
 _ID = UUID("00000000-0000-4000-8000-00000000000a")
@@ -119,11 +119,11 @@ async def render() -> str:
 async def _admit(operation: Operation, by_type: dict[str, dict[str, _Line]]) -> None:
     """Admit an operation at the door, and record the policy input and the audit record."""
     for actor in _actors(operation):
-        house = House()
-        context = RequestContext(actor=actor, request_id="request-1", remembered=_remembered(operation))
-        permit = await house.door.admit(context, operation)
-        questions = [question for request in house.rules.asked for question in request.questions]
-        record = permit.trail.record
+        door_fixture = DoorFixture()
+        context = RequestContext(actor=actor, request_id="request-1", recorded_success=_recorded_success(operation))
+        permit = await door_fixture.door.admit(context, operation)
+        questions = [question for request in door_fixture.rules.calls for question in request.questions]
+        record = permit.pending_audit.record
         own, *parts = record.decisions
         for about in {question.resource.type for question in questions} or {"no question to policies"}:
             line = by_type.setdefault(about, {}).setdefault(own.operation, _Line(operation))
@@ -149,8 +149,8 @@ def _actors(operation: Operation) -> list[Actor]:
     return [world.ALICE]
 
 
-def _remembered(operation: Operation) -> Remembered | None:
-    return Remembered(204, {}, 1) if isinstance(operation, RepeatAnswer) else None
+def _recorded_success(operation: Operation) -> RecordedSuccess | None:
+    return RecordedSuccess(204, {}, 1) if isinstance(operation, RepeatAnswer) else None
 
 
 def _demand(demand: Demand) -> str:
@@ -175,7 +175,7 @@ def _notes(operation: Operation) -> Iterable[str]:
         "any token": operation.is_open(Audience.AUTHENTICATED),
         "self": operation.is_open(Audience.SELF),
         "mutation": operation.is_catalog_mutation(),
-        "key": operation.heeds_keys(),
+        "key": operation.uses_idempotency_keys(),
         "pauses": operation.pauses(),
         "lost in maintenance": isinstance(operation, ChangeOperation) and bool(operation.refused_for_good),
     }

@@ -180,18 +180,18 @@ def render_fga() -> str:
         lines += [f"  - name: {row.title}", "    tuples:"]
         lines += [f"      - {_written(*each)}" for each in _tuples(row)]
         lines.append("    check:")
-        asked: dict[str, dict[str, bool]] = {}
+        requested: dict[str, dict[str, bool]] = {}
         for column in COLUMNS:
             for letter, action in row.questions(column):
-                holds = asked.setdefault(OBJECTS[letter], {})
+                holds = requested.setdefault(OBJECTS[letter], {})
                 if holds.setdefault(action, row.holds(column)) != row.holds(column):
                     raise ValueError(f"the row {row.title!r} says two things of {action} on {letter}")
-        for object, answers in asked.items():
-            said = ", ".join(f"{action}: {str(holds).lower()}" for action, holds in answers.items())
+        for object, answers in requested.items():
+            answer_text = ", ".join(f"{action}: {str(holds).lower()}" for action, holds in answers.items())
             lines += [
                 f"      - users: [{', '.join(_holders(row))}]",
                 f"        object: {object}",
-                f"        assertions: {{{said}}}",
+                f"        assertions: {{{answer_text}}}",
             ]
     return "\n".join(lines) + "\n"
 

@@ -19,12 +19,12 @@ from gateway.access.relations import Can
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES, Example
-from tests.access.world import House, Judge
+from tests.access.world import DoorFixture, Judge
 
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 
 #: All operations except public ones and those that authenticate the caller themselves and refuse the header.
-_ASKED = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
+_NON_PUBLIC = [each for each in EXAMPLES if not each.operation.is_public() and not each.operation.authenticates_itself]
 
 #: Operations on the assumed role, and so on the caller itself.
 _OWN = "grants of role"
@@ -49,9 +49,9 @@ def _required(example: Example) -> bool:
 
 
 async def test_the_users_own_grants_do_not_count_while_acting_as_a_role_without_grants() -> None:
-    house = House(judge=ByGuise())
-    async with running(house) as app:
-        closed = [each for each in _ASKED if _required(each)]
+    door_fixture = DoorFixture(judge=ByGuise())
+    async with running(door_fixture) as app:
+        closed = [each for each in _NON_PUBLIC if _required(each)]
         statuses = {each.url: (await app.send(each, **_HEADER)).status_code for each in closed}
         assert app.spy.calls == []
     assert len(closed) > 100
@@ -60,8 +60,8 @@ async def test_the_users_own_grants_do_not_count_while_acting_as_a_role_without_
 
 async def test_the_only_check_about_the_user_is_the_right_to_assume_the_role() -> None:
     judge = ByGuise(role_has=True)
-    async with running(House(judge=judge)) as app:
-        for example in _ASKED:
+    async with running(DoorFixture(judge=judge)) as app:
+        for example in _NON_PUBLIC:
             judge.guises.clear()
             app.spy.calls.clear()
             await app.send(example, **_HEADER)
@@ -76,20 +76,20 @@ async def test_the_only_check_about_the_user_is_the_right_to_assume_the_role() -
 
 
 async def test_policies_receive_the_assumed_role_with_every_operation() -> None:
-    house = House(judge=ByGuise(role_has=True))
-    async with running(house) as app:
-        for example in _ASKED:
-            house.rules.asked.clear()
+    door_fixture = DoorFixture(judge=ByGuise(role_has=True))
+    async with running(door_fixture) as app:
+        for example in _NON_PUBLIC:
+            door_fixture.rules.calls.clear()
             await app.send(example, **_HEADER)
-            first, *others = house.rules.asked
+            first, *others = door_fixture.rules.calls
             assert [each.operation for each in first.questions] == [AssumeRole.name()]
             assert {each.actor.assumed_role for each in others} <= {str(world.ROLE_ID)}, example
 
 
 async def test_open_operations_that_change_data_are_refused_for_an_assumed_role() -> None:
-    house = House(judge=ByGuise(role_has=True))
-    free = [each for each in _ASKED if each.operation.changes() and not _required(each)]
-    async with running(house) as app:
+    door_fixture = DoorFixture(judge=ByGuise(role_has=True))
+    free = [each for each in _NON_PUBLIC if each.operation.changes() and not _required(each)]
+    async with running(door_fixture) as app:
         reached = set()
         for example in free:
             answer = await app.send(example, **_HEADER)

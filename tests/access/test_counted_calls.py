@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from gateway.access.resolved import Whereabouts
+from gateway.access.resolved import AbsentLocation
 from gateway.telemetry.calls import Call, Calls
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES, Example
-from tests.access.world import House
+from tests.access.world import DoorFixture
 
 
 def _example(name: str) -> Example:
@@ -16,10 +16,10 @@ def _example(name: str) -> Example:
 
 
 async def test_allowed_and_refused_requests_count_for_the_container_of_the_object() -> None:
-    load, calls, house = _example("LoadTable"), Calls(), House()
-    async with running(house, calls=calls) as app:
+    load, calls, door_fixture = _example("LoadTable"), Calls(), DoorFixture()
+    async with running(door_fixture, calls=calls) as app:
         await app.send(load)
-        house.judge.answer = lambda _: False
+        door_fixture.judge.answer = lambda _: False
         for _ in range(2):
             assert (await app.send(load)).status_code == 404
         await app.send(_example("GetProject"))
@@ -34,11 +34,11 @@ async def test_allowed_and_refused_requests_count_for_the_container_of_the_objec
 
 
 async def test_a_request_for_an_absent_object_counts_for_its_container() -> None:
-    load, calls, house = _example("LoadTable"), Calls(), House()
-    house.resolver.rows.pop(world.TABLE)
-    house.resolver.standing = {"absent": {world.TABLE: Whereabouts(world.PROJECT_ID, ())}}
-    house.judge.answer = lambda _: False
-    async with running(house, calls=calls) as app:
+    load, calls, door_fixture = _example("LoadTable"), Calls(), DoorFixture()
+    door_fixture.resolver.rows.pop(world.TABLE)
+    door_fixture.resolver.validity = {"absent": {world.TABLE: AbsentLocation(world.PROJECT_ID, ())}}
+    door_fixture.judge.answer = lambda _: False
+    async with running(door_fixture, calls=calls) as app:
         assert (await app.send(load)).status_code == 404
     assert [(call.project_id, call.warehouse_id) for call in calls.take()] == [(world.PROJECT_ID, world.WAREHOUSE_ID)]
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 
 from gateway.access.demand import Demand
-from gateway.access.families import ROLE, TABLE, one_for_each
-from gateway.access.operation import OPERATIONS, Audience, HttpOperation, OpenTo, Operation, ReadOperation
+from gateway.access.families import ROLE, TABLE, declare_for_each
+from gateway.access.operation import OPERATIONS, Audience, HttpOperation, Operation, PublicAudience, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.api.binding import bind
@@ -32,13 +32,13 @@ def test_an_operation_without_an_endpoint_is_refused() -> None:
 @pytest.mark.parametrize("endpoint", ["", "/x", "GET", "GET x", "get /x", "FETCH /x", "GET /x y", "GET  /x"])
 def test_an_endpoint_is_a_method_and_a_path(endpoint: str) -> None:
     with pytest.raises(TypeError, match="must name its endpoint"):
-        type("Odd", (ReadOperation,), {"endpoint": endpoint, "open_to": OpenTo(Audience.EVERYBODY)})
+        type("Odd", (ReadOperation,), {"endpoint": endpoint, "open_to": PublicAudience(Audience.ALL)})
 
 
 def test_an_endpoint_is_not_inherited() -> None:
     class First(ReadOperation):
         endpoint: ClassVar[str] = "GET /first"
-        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     with pytest.raises(TypeError, match="Second must name its endpoint"):
 
@@ -60,7 +60,7 @@ def test_a_public_operation_cannot_have_demands() -> None:
 
         class Both(ReadOperation):
             endpoint: ClassVar[str] = "GET /both"
-            open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
             def demands(self) -> tuple[Demand, ...]:
                 return (Demand(Can.READ, SERVER),)
@@ -69,7 +69,7 @@ def test_a_public_operation_cannot_have_demands() -> None:
 def test_an_operation_without_a_kind_is_refused() -> None:
     for base in (Operation, HttpOperation):
         with pytest.raises(TypeError, match="Vague is of no kind: derive it from ReadOperation"):
-            type("Vague", (base,), {"endpoint": "GET /vague", "open_to": OpenTo(Audience.EVERYBODY)})
+            type("Vague", (base,), {"endpoint": "GET /vague", "open_to": PublicAudience(Audience.ALL)})
     assert "Vague" not in OPERATIONS
 
 
@@ -88,18 +88,20 @@ def test_a_family_declares_one_operation_for_each_target_type() -> None:
         def demands(self) -> tuple[Demand, ...]:
             return (Demand(Can.READ, self.on),)
 
-    made = one_for_each(Counting, (TABLE, ROLE), name="Count{noun}s", endpoint="GET /x/{path}/count", doc="Of {words}.")
+    made = declare_for_each(
+        Counting, (TABLE, ROLE), name="Count{noun}s", endpoint="GET /x/{path}/count", doc="Of {words}."
+    )
     assert [each.name() for each in made] == ["count_tables", "count_roles"]
     assert made[1].endpoint == "GET /x/role/{role_id}/count"
     assert made[1].__doc__ == "Of a role."
     assert bind(made[0]).readers[0][0] == "on"
     with pytest.raises(TypeError, match="CountRoles is declared twice"):
-        one_for_each(Counting, (ROLE,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
+        declare_for_each(Counting, (ROLE,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
 
 
 def test_an_operation_name_is_unique() -> None:
     with pytest.raises(TypeError, match="LoadTable is declared twice"):
-        type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": OpenTo(Audience.EVERYBODY)})
+        type("LoadTable", (ReadOperation,), {"endpoint": "GET /x", "open_to": PublicAudience(Audience.ALL)})
 
 
 def test_an_operation_with_slots_is_refused() -> None:
@@ -108,7 +110,7 @@ def test_an_operation_with_slots_is_refused() -> None:
         @dataclass(frozen=True, slots=True)
         class Slotted(ReadOperation):
             endpoint: ClassVar[str] = "GET /slotted"
-            open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+            open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 def test_operation_names_are_snake_case_and_unique() -> None:

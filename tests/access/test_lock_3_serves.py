@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from litestar import get
 
-from gateway.access.operation import OPERATIONS, Audience, OpenTo, ReadOperation
+from gateway.access.operation import OPERATIONS, Audience, PublicAudience, ReadOperation
 from gateway.access.operations.namespaces import LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.permit import Permit
@@ -41,7 +41,7 @@ def test_operations_of_different_endpoints_do_not_share_a_handler() -> None:
 def test_a_refused_handler_is_not_registered() -> None:
     class Fresh(ReadOperation):
         endpoint: ClassVar[str] = LoadTable.endpoint
-        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     before = dict(SERVED)
     with pytest.raises(TypeError, match="LoadTable served twice"):
@@ -73,9 +73,9 @@ async def test_a_handler_reads_only_declared_parts_of_the_request() -> None:
     """`Ctx` refuses to read a query parameter, a header or a body that the handler does not declare."""
 
     async def curious(ctx: Ctx) -> str:
-        asked = {"query": lambda: ctx.query("hidden"), "header": lambda: ctx.header("x-hidden")}
+        requested = {"query": lambda: ctx.query("hidden"), "header": lambda: ctx.header("x-hidden")}
         what = str(ctx.query("what"))
-        return str(asked[what]()) if what in asked else "nothing hidden"
+        return str(requested[what]()) if what in requested else "nothing hidden"
 
     _inject_context(curious)
     declared = {OPERATIONS_OF: frozenset({OPERATIONS["GetHealth"]}), INPUTS: inputs_of((), (Query("what"),))}

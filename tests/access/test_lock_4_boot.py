@@ -11,7 +11,7 @@ from litestar import Controller, HttpMethod, Router, WebSocket, get, route
 from litestar.handlers import ASGIRouteHandler, asgi, websocket
 from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.api.build import UndeclaredRoute, build_api
 from gateway.api.services import Services
 from tests.access.world import Watcher
@@ -92,7 +92,7 @@ def test_the_unchanged_application_starts() -> None:
 def test_a_declared_operation_without_a_handler_prevents_startup() -> None:
     class Unserved(ReadOperation):
         endpoint: ClassVar[str] = "GET /unserved"
-        open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+        open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
     with pytest.raises(UndeclaredRoute, match="no route serves Unserved"):
         _build()

@@ -17,23 +17,25 @@ from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.system import GetHealth
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.api.context import Ctx
-from gateway.api.latch import Latch, _may_leave
+from gateway.api.latch import Latch, _may_be_sent
 from gateway.api.serves import SERVED, _inject_context
 from gateway.iceberg.errors import NamespaceNotEmptyException
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, MemoryAudit
+from tests.access.world import DoorFixture, MemoryAudit
 
 SECRET = "the-secret-of-the-house"
 LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)
 
 
-async def _ask(handler: Any, *operations: type[Operation], house: House | None = None, **more: Any) -> httpx.Response:
+async def _send(
+    handler: Any, *operations: type[Operation], door_fixture: DoorFixture | None = None, **more: Any
+) -> httpx.Response:
     """Return the response of a route with this handler that serves `operations`."""
     _inject_context(handler)
     route: HTTPRouteHandler = get("/lax", opt={"operations": frozenset(operations)})(handler)
-    async with running(house, extra_handlers=[route]) as app:
+    async with running(door_fixture, extra_handlers=[route]) as app:
         return await app.client.get("/lax", headers={"authorization": "Bearer alice"}, **more)
 
 
@@ -48,7 +50,7 @@ async def test_success_without_admission_sends_no_byte() -> None:
     async def forgot(ctx: Ctx) -> str:
         return SECRET
 
-    _assert_withheld(await _ask(forgot, LoadTable))
+    _assert_withheld(await _send(forgot, LoadTable))
 
 
 async def test_a_stream_without_admission_sends_no_chunk() -> None:
@@ -59,14 +61,14 @@ async def test_a_stream_without_admission_sends_no_chunk() -> None:
     async def forgot(ctx: Ctx) -> Stream:
         return Stream(chunks())
 
-    _assert_withheld(await _ask(forgot, LoadTable))
+    _assert_withheld(await _send(forgot, LoadTable))
 
 
 async def test_a_redirect_without_admission_is_withheld() -> None:
     async def forgot(ctx: Ctx) -> Redirect:
         return Redirect(f"https://elsewhere/{SECRET}")
 
-    answer = await _ask(forgot, LoadTable)
+    answer = await _send(forgot, LoadTable)
     _assert_withheld(answer)
     assert "location" not in answer.headers
 
@@ -75,7 +77,7 @@ async def test_a_handler_without_any_context_is_withheld() -> None:
     async def alone() -> str:
         return SECRET
 
-    _assert_withheld(await _ask(alone, LoadTable))
+    _assert_withheld(await _send(alone, LoadTable))
 
 
 async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
@@ -106,10 +108,10 @@ async def test_no_part_of_a_withheld_response_follows_the_500() -> None:
 
 def test_a_route_without_operations_answers_only_options() -> None:
     """The boot-time walk refuses such a route; the latch does not rely on that."""
-    assert _may_leave("OPTIONS", {}, None)
+    assert _may_be_sent("OPTIONS", {}, None)
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
-        assert not _may_leave(method, {}, None)
-        assert not _may_leave(method, {"request_context": world.request_context()}, frozenset({LoadTable}))
+        assert not _may_be_sent(method, {}, None)
+        assert not _may_be_sent(method, {"request_context": world.request_context()}, frozenset({LoadTable}))
 
 
 async def test_admission_for_another_operation_does_not_open_the_latch() -> None:
@@ -117,7 +119,7 @@ async def test_admission_for_another_operation_does_not_open_the_latch() -> None
         await ctx.admit(LOAD)
         return SECRET
 
-    _assert_withheld(await _ask(mistaken, VendCredentials))
+    _assert_withheld(await _send(mistaken, VendCredentials))
 
 
 async def test_an_admitted_and_audited_response_is_sent() -> None:
@@ -125,7 +127,7 @@ async def test_an_admitted_and_audited_response_is_sent() -> None:
         await ctx.admit(LOAD)
         return "metadata"
 
-    answer = await _ask(careful, LoadTable)
+    answer = await _send(careful, LoadTable)
     assert (answer.status_code, answer.text) == (200, "metadata")
     assert answer.headers["x-request-id"]
 
@@ -136,9 +138,9 @@ async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(ope
         await ctx.admit(operation)
         return SECRET
 
-    house = House()
-    _assert_withheld(await _ask(hasty, type(operation), house=house))
-    [record] = house.audit.buffered
+    door_fixture = DoorFixture()
+    _assert_withheld(await _send(hasty, type(operation), door_fixture=door_fixture))
+    [record] = door_fixture.audit.buffered
     assert (record.operation, record.outcome) == (operation.name(), "allowed")
     assert record.detail == {"result": "failed", "error": "answered 500"}
 
@@ -147,25 +149,25 @@ async def test_one_unsettled_audit_record_withholds_the_response() -> None:
     async def half(ctx: Ctx) -> str:
         await ctx.admit(LOAD)
         permit = await ctx.admit(VEND)
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         await ctx.admit(DROP)
         return SECRET
 
-    _assert_withheld(await _ask(half, LoadTable))
+    _assert_withheld(await _send(half, LoadTable))
 
 
 async def test_a_committed_audit_record_opens_the_latch() -> None:
     async def careful(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
-        permit.trail.tell(vended="read")
-        await permit.trail.commit()
+        permit.pending_audit.add_details(vended="read")
+        await permit.pending_audit.commit()
         return "keys"
 
-    house = House()
-    assert (await _ask(careful, VendCredentials, house=house)).status_code == 200
-    [record] = house.audit.committed
+    door_fixture = DoorFixture()
+    assert (await _send(careful, VendCredentials, door_fixture=door_fixture)).status_code == 200
+    [record] = door_fixture.audit.committed
     assert record.detail == {"vended": "read"}
-    assert house.audit.buffered == []
+    assert door_fixture.audit.buffered == []
 
 
 @pytest.mark.parametrize(
@@ -176,34 +178,34 @@ async def test_the_audit_records_the_outcome_of_an_admitted_request_that_fails(e
         await ctx.admit(DROP)
         raise error
 
-    house = House()
-    answer = await _ask(failing, DropTable, house=house)
+    door_fixture = DoorFixture()
+    answer = await _send(failing, DropTable, door_fixture=door_fixture)
     assert answer.status_code == status
     assert SECRET not in answer.text
-    [record] = house.audit.buffered
+    [record] = door_fixture.audit.buffered
     assert record.detail == {"result": "failed", "error": f"answered {status}"}
 
 
 async def test_a_failed_request_does_not_repeat_settled_audit_records() -> None:
     async def failing(ctx: Ctx) -> None:
         permit = await ctx.admit(DROP)
-        permit.trail.settle()
+        permit.pending_audit.settle()
         raise RuntimeError
 
-    house = House()
-    assert (await _ask(failing, DropTable, house=house)).status_code == 500
-    assert house.audit.buffered == []
+    door_fixture = DoorFixture()
+    assert (await _send(failing, DropTable, door_fixture=door_fixture)).status_code == 500
+    assert door_fixture.audit.buffered == []
 
 
 async def test_credentials_are_withheld_when_the_audit_cannot_be_written() -> None:
     async def vending(ctx: Ctx) -> str:
         permit = await ctx.admit(VEND)
         ctx_audit.full = True
-        await permit.trail.commit()
+        await permit.pending_audit.commit()
         return SECRET
 
     ctx_audit = MemoryAudit()
-    answer = await _ask(vending, VendCredentials, house=House(audit=ctx_audit))
+    answer = await _send(vending, VendCredentials, door_fixture=DoorFixture(audit=ctx_audit))
     assert answer.status_code == 503
     assert SECRET not in answer.text
     assert "retry-after" in answer.headers
@@ -214,9 +216,9 @@ async def test_a_refusal_passes_the_latch_unchanged() -> None:
         await ctx.admit(LOAD)
         return SECRET
 
-    house = House()
-    house.judge.answer = lambda _: False
-    answer = await _ask(careful, LoadTable, house=house)
+    door_fixture = DoorFixture()
+    door_fixture.judge.answer = lambda _: False
+    answer = await _send(careful, LoadTable, door_fixture=door_fixture)
     assert answer.status_code == 404
     assert answer.json()["error"]["type"] == "NoSuchTableException"
 
@@ -238,8 +240,8 @@ async def test_an_options_response_lists_only_the_methods_of_the_path() -> None:
 
 async def test_the_callers_request_id_never_replaces_our_own_and_is_kept_if_valid() -> None:
     for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
-        house = House()
-        async with running(house) as app:
+        door_fixture = DoorFixture()
+        async with running(door_fixture) as app:
             example = next(each for each in EXAMPLES if type(each.operation) is LoadTable)
             answers = [
                 await app.client.get(
@@ -249,15 +251,15 @@ async def test_the_callers_request_id_never_replaces_our_own_and_is_kept_if_vali
             ]
         ids = {answer.headers["x-request-id"] for answer in answers}
         assert len(ids) == 2 and given not in ids
-        records = house.audit.buffered
+        records = door_fixture.audit.buffered
         assert {record.request_id for record in records} == ids
         assert {record.client_request_id for record in records} == ({given} if kept else {None})
 
 
 async def test_each_response_is_counted_by_operation_and_status() -> None:
-    house = House()
-    async with running(house) as app:
+    door_fixture = DoorFixture()
+    async with running(door_fixture) as app:
         await app.client.get("/management/v1/whoami")
         await app.client.get("/health")
-    assert house.watcher.answers[0] == ("who_am_i", 401)
-    assert house.watcher.answers[1][0] == GetHealth.name()
+    assert door_fixture.watcher.answers[0] == ("who_am_i", 401)
+    assert door_fixture.watcher.answers[1][0] == GetHealth.name()

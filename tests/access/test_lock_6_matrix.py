@@ -117,7 +117,7 @@ def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -
     for table in ("warehouse", "namespace", "table"):
         held = _cells(rows, table, "server: operator")
         # Acting for users as an engine is no right on data, and operators do not have it implicitly.
-        assert {said for title, said in held.items() if "delegate" not in title} == {"✓"}
+        assert {outcome for title, outcome in held.items() if "delegate" not in title} == {"✓"}
 
 
 def test_owners_can_grant_every_privilege_and_data_admins_none(rows: Rows) -> None:

@@ -33,7 +33,7 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.opa.schema import SCHEMA_FILE
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 RESERVED = Path(__file__).with_name("reserved_relations.txt")
 
@@ -61,23 +61,23 @@ UNNAMED = {
 
 def _demanded() -> dict[str, set[str]]:
     """Return the relations checked at the door, by type: demands of the examples, visibility, and list filters."""
-    asked: dict[str, set[str]] = {}
+    requested: dict[str, set[str]] = {}
     for example in EXAMPLES:
         for demand in example.operation.demands():
-            asked.setdefault(demand.on.type, set()).update(demand.relations)
+            requested.setdefault(demand.on.type, set()).update(demand.relations)
     for type, relation in VISIBLE_BY.items():
-        asked.setdefault(type, set()).add(relation)
+        requested.setdefault(type, set()).add(relation)
     for type in FILTERED:
-        asked[type].add(Can.INCLUDE_IN_LIST)
-    asked[ObjectType.VIEW].add(Can.SELECT)  # by a caller who reads through a view
-    asked[ObjectType.TABLE].add(Can.READ_COLUMNS)  # of a caller who may not read all columns
-    asked.setdefault(ObjectType.COLUMN, set()).add(Can.READ_DATA)  # and then on its columns
-    asked[ObjectType.WAREHOUSE].add(Can.ENFORCE)  # and of the engine that acts for the user
+        requested[type].add(Can.INCLUDE_IN_LIST)
+    requested[ObjectType.VIEW].add(Can.SELECT)  # by a caller who reads through a view
+    requested[ObjectType.TABLE].add(Can.READ_COLUMNS)  # of a caller who may not read all columns
+    requested.setdefault(ObjectType.COLUMN, set()).add(Can.READ_DATA)  # and then on its columns
+    requested[ObjectType.WAREHOUSE].add(Can.ENFORCE)  # and of the engine that acts for the user
     for type in (ObjectType.PROJECT, ObjectType.WAREHOUSE):
-        asked[type].add(Can.DELEGATE)  # of an engine about itself, at a token exchange and at each use
+        requested[type].add(Can.DELEGATE)  # of an engine about itself, at a token exchange and at each use
     for type in OF_TASKS:
-        asked[type] |= {Can.GET_TASKS, Can.CONTROL_TASKS}
-    return asked
+        requested[type] |= {Can.GET_TASKS, Can.CONTROL_TASKS}
+    return requested
 
 
 def _reserved() -> set[str]:
@@ -92,8 +92,10 @@ def test_every_demanded_relation_exists_in_the_compiled_model_on_that_type() -> 
 
 def test_serve_requires_every_checkable_action_in_the_model() -> None:
     """`serve` requires `ACTIONS` in the model, and `batch-check` accepts them."""
-    told = {type.value: {each.value for each in names} for type, names in ACTIONS.items() if names}
-    assert told == {type: names for type, names in actions_of(compiled_model()).items() if type in set(ObjectType)}
+    action_names = {type.value: {each.value for each in names} for type, names in ACTIONS.items() if names}
+    assert action_names == {
+        type: names for type, names in actions_of(compiled_model()).items() if type in set(ObjectType)
+    }
 
 
 def test_policy_operation_names_of_actions_are_existing_operations() -> None:
@@ -207,15 +209,15 @@ def schema() -> _Schema:
 
 
 async def _request(operation: Operation, *, absent: bool = False) -> PolicyRequest:
-    house = House()
+    door_fixture = DoorFixture()
     if absent:
-        house.resolver.rows.clear()
-        house.judge.answer = lambda _: False
+        door_fixture.resolver.rows.clear()
+        door_fixture.judge.answer = lambda _: False
     try:
-        await house.door.admit(request_context(), operation)
+        await door_fixture.door.admit(request_context(), operation)
     except Exception:
         assert absent
-    return house.rules.asked[0]
+    return door_fixture.rules.calls[0]
 
 
 def _as_sent(request: PolicyRequest) -> Any:
@@ -232,7 +234,7 @@ async def test_every_policy_input_is_valid_by_the_policy_schema(schema: _Schema,
         parts = example.operation.parts() or (example.operation,)
         assert [question.operation for question in request.questions] == [part.name() for part in parts]
         for part, question in zip(parts, request.questions, strict=True):
-            about = [*(demand.on for demand in part.demands()), *part.looks_up()]
+            about = [*(demand.on for demand in part.demands()), *part.further_refs()]
             assert question.resource.type == (about[0].type if about else ObjectType.SERVER)
             assert (question.resource.id is None) is (absent or not about)
 

@@ -15,7 +15,7 @@ from gateway.access.operation import OPERATIONS, Audience, ReadOperation
 from gateway.access.relations import Can
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 LIST = Path(__file__).with_name("open_operations.txt")
 
@@ -56,28 +56,28 @@ def test_the_list_of_open_operations_only_shrinks() -> None:
 
 def test_security_md_lists_each_open_operation_with_its_reason() -> None:
     rows = [line.strip("| ").split(" | ") for line in SECURITY.read_text().splitlines() if line.startswith("| `")]
-    told = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
-    assert told == _listed()
+    documented = {row[0].strip("`"): (row[1], row[2]) for row in rows if len(row) == 3}
+    assert documented == _listed()
 
 
 async def test_an_operation_open_for_the_caller_is_refused_for_another_user() -> None:
     """A handler that admits `UpdateSelf` for `UpdateUser` gains nothing."""
-    house = House()
+    door_fixture = DoorFixture()
     named = {
         type(example.operation).__name__: example.operation
         for example in EXAMPLES
-        if example.operation.is_open(Audience.SELF) and example.operation.whose() is not None
+        if example.operation.is_open(Audience.SELF) and example.operation.target_user() is not None
     }
     assert set(named) == {"UpdateSelf", "DeleteSelf", "ListOwnRoles", "ListAllOwnRoles"}
     for operation in named.values():
         theirs = replace(cast(Any, operation), user=world.BOB)
         with pytest.raises(TypeError, match=f"{type(operation).__name__} is open to oidc~bob alone"):
-            await house.door.admit(request_context(), theirs)
+            await door_fixture.door.admit(request_context(), theirs)
         acting = request_context()
         acting.actor = msgspec.structs.replace(acting.actor, assumed_role=world.ROLE_ID, within=world.PROJECT_ID)
         with pytest.raises(TypeError, match="is open to"):
-            await house.door.admit(acting, operation)
-        await house.door.admit(request_context(), operation)
+            await door_fixture.door.admit(acting, operation)
+        await door_fixture.door.admit(request_context(), operation)
 
 
 def test_every_operation_without_required_demands_is_listed() -> None:
@@ -98,9 +98,9 @@ async def test_the_door_refuses_an_operation_with_undeclared_lack_of_demands() -
         def demands(self) -> tuple[Demand, ...]:
             return (Demand(Can.GET_METADATA, world.TABLE, required=False),)
 
-    house = House()
+    door_fixture = DoorFixture()
     with pytest.raises(TypeError, match="Sly requires nothing here and is not declared open"):
-        await house.door.admit(request_context(), Sly())
+        await door_fixture.door.admit(request_context(), Sly())
     with pytest.raises(TypeError, match="Sly requires nothing here"):
-        await house.door.admit_with(request_context(), EXAMPLES[0].operation, Sly())
-    assert (house.judge.asked, house.audit.buffered) == ([], [])
+        await door_fixture.door.admit_with(request_context(), EXAMPLES[0].operation, Sly())
+    assert (door_fixture.judge.calls, door_fixture.audit.buffered) == ([], [])

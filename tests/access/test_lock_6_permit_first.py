@@ -39,7 +39,7 @@ EXEMPT = {
     "catalog.metadata_files.MetadataFiles.defer_cleanup": "it puts off when a superfluous file is swept",
     "catalog.metadata_validation.MetadataValidator.slot": "it waits, and knows nothing",
     "catalog.metadata_validation.MetadataValidator.validated": "pure: it reads a document that was read with a permit",
-    "catalog.credentials.Credentials.without_keys": "pure: it reads the place of the store off a row and knows no key",
+    "catalog.credentials.Credentials.without_credentials": "pure: it reads the address of the store from a row",
     "catalog.commit_retry.determine_outcome": "it settles the trail of the permit that comes second",
     "governance.storage_reports.StorageValidator.profile": "pure: it reads what the caller brought",
     "governance.storage_reports.StorageValidator.credential": "as above",
@@ -132,7 +132,7 @@ def test_handlers_cannot_reach_an_exempted_use_case_method() -> None:
     parts = {hint.__name__ for hint in typing.get_type_hints(Services).values() if inspect.isclass(hint)}
     on_parts = {name for name in EXEMPT if name.split(".")[-2] in parts}
     assert on_parts == {
-        "catalog.credentials.Credentials.without_keys",
+        "catalog.credentials.Credentials.without_credentials",
     }
 
 

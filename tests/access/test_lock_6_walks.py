@@ -21,7 +21,7 @@ from gateway.access.relations import VISIBLE_BY
 from gateway.api.serves import SERVED
 from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
-from tests.access.world import DENIED, House
+from tests.access.world import DENIED, DoorFixture
 
 #: Operations without a use case; their permit shows only in the audit.
 WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi", "SignRequest"}
@@ -30,7 +30,7 @@ WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", 
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
 #: Requests that are admitted as one operation and then as the other.
-IN_TURN = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
+ORDERED = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
     ("FindTask", "GetTask"), ["FindTask", "GetTask"]
 )
 
@@ -60,9 +60,9 @@ async def test_a_caller_with_all_rights_reaches_every_use_case() -> None:
             app.spy.calls.clear()
             await app.send(example)
             name = type(example.operation).__name__
-            expected = [] if name in WITHOUT_USE_CASE else IN_TURN.get(name, [name])
+            expected = [] if name in WITHOUT_USE_CASE else ORDERED.get(name, [name])
             assert [called for called in app.spy.calls] == expected or name in EXTRAS, example
-    recorded = {decision.operation for record in app.house.audit.buffered for decision in record.decisions}
+    recorded = {decision.operation for record in app.door_fixture.audit.buffered for decision in record.decisions}
     assert recorded == {operation.name() for operation in OPERATIONS.values() if not operation.is_public()}
 
 
@@ -75,28 +75,28 @@ async def _statuses(app: Running, examples: list[Example]) -> dict[str, int]:
 
 @pytest.mark.threat("LG-DEC-01")
 async def test_a_caller_without_relationships_reaches_no_use_case() -> None:
-    house = House()
-    house.judge.answer = lambda _: False
+    door_fixture = DoorFixture()
+    door_fixture.judge.answer = lambda _: False
     closed = [example for example in EXAMPLES if _required(example)]
-    async with running(house) as app:
+    async with running(door_fixture) as app:
         statuses = await _statuses(app, closed)
         assert app.spy.calls == []
     assert {name for name, status in statuses.items() if status not in (403, 404)} == set()
     on_server = {f"{type(e.operation).__name__} {e.label}" for e in closed if e.about is ObjectType.SERVER}
     assert {name for name, status in statuses.items() if status == 403} == on_server, "all else is invisible"
-    assert all(record.outcome in ("hidden", "forbidden") for record in house.audit.buffered)
-    assert len(house.audit.buffered) == len(closed)
+    assert all(record.outcome in ("hidden", "forbidden") for record in door_fixture.audit.buffered)
+    assert len(door_fixture.audit.buffered) == len(closed)
 
 
 async def test_a_caller_with_visibility_alone_gets_403_and_reaches_no_use_case() -> None:
-    house = House()
-    house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
+    door_fixture = DoorFixture()
+    door_fixture.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
     closed = [
         example
         for example in EXAMPLES
         if any(d.required and d.relation is not VISIBLE_BY.get(d.on.type) for d in example.operation.demands())
     ]
-    async with running(house) as app:
+    async with running(door_fixture) as app:
         statuses = await _statuses(app, closed)
         assert app.spy.calls == []
     assert {name for name, status in statuses.items() if status != 403} == set()
@@ -104,10 +104,10 @@ async def test_a_caller_with_visibility_alone_gets_403_and_reaches_no_use_case()
 
 @pytest.mark.threat("LG-DEC-17")
 async def test_a_policy_denial_stops_every_use_case_including_open_ones() -> None:
-    house = House()
-    house.rules.answer = DENIED
+    door_fixture = DoorFixture()
+    door_fixture.rules.answer = DENIED
     guarded = [example for example in EXAMPLES if not example.operation.is_public()]
-    async with running(house) as app:
+    async with running(door_fixture) as app:
         statuses = await _statuses(app, guarded)
         assert app.spy.calls == []
         shown = (await app.send(guarded[0])).json()["error"]["message"]
@@ -118,7 +118,7 @@ async def test_a_policy_denial_stops_every_use_case_including_open_ones() -> Non
 @pytest.mark.threat("LG-DEC-19")
 @pytest.mark.parametrize("broken", ["openfga", "opa", "audit"])
 async def test_no_use_case_runs_while_a_decision_engine_or_the_audit_is_down(broken: str) -> None:
-    house = House()
+    door_fixture = DoorFixture()
 
     def no_answer(question: Question) -> bool:
         raise DecisionEngineUnavailable("down")
@@ -128,17 +128,17 @@ async def test_no_use_case_runs_while_a_decision_engine_or_the_audit_is_down(bro
 
     match broken:
         case "openfga":
-            house.judge.answer = no_answer
+            door_fixture.judge.answer = no_answer
         case "opa":
-            house.rules.decide = no_decision  # type: ignore[method-assign]  # the one answer this test is about
+            door_fixture.rules.decide = no_decision  # type: ignore[method-assign]  # the one answer this test is about
         case _:
-            house.audit.full = True
+            door_fixture.audit.full = True
     guarded = [
         example
         for example in EXAMPLES
         if not example.operation.is_public() and (broken != "openfga" or example.operation.demands())
     ]
-    async with running(house) as app:
+    async with running(door_fixture) as app:
         if broken == "audit":
             # In the other cases the use case writes the record: it is reached, and its response is not sent.
             guarded = [e for e in guarded if e.operation.durability is Durability.BUFFERED]
@@ -154,8 +154,8 @@ async def test_no_use_case_runs_while_a_decision_engine_or_the_audit_is_down(bro
 @pytest.mark.threat("LG-DEC-01")
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Basic YTpi", "Bearer a b", "alice"])
 async def test_without_a_token_every_operation_is_401(header: str | None) -> None:
-    house = House()
-    async with running(house) as app:
+    door_fixture = DoorFixture()
+    async with running(door_fixture) as app:
         for example in EXAMPLES:
             if example.operation.is_public():
                 continue
@@ -163,8 +163,8 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
             assert answer.status_code == 401, example
             assert answer.headers["www-authenticate"].startswith("Bearer")
         assert app.spy.calls == []
-    assert house.judge.asked == [], "nobody is asked about nobody"
-    assert house.resolver.asked == [], "and nothing is looked up"
+    assert door_fixture.judge.calls == [], "nobody is asked about nobody"
+    assert door_fixture.resolver.calls == [], "and nothing is looked up"
 
 
 async def test_every_undeclared_method_of_every_path_is_405() -> None:
@@ -206,10 +206,10 @@ async def test_a_legacy_path_is_the_same_operation_at_the_door(name: str, path: 
     async with running() as app:
         await app.send(example, at=path)
         assert app.spy.calls == [name]
-        assert app.house.audit.buffered[-1].decisions[0].operation == example.operation.name()
-    house = House()
-    house.judge.answer = lambda _: False
-    async with running(house) as app:
+        assert app.door_fixture.audit.buffered[-1].decisions[0].operation == example.operation.name()
+    door_fixture = DoorFixture()
+    door_fixture.judge.answer = lambda _: False
+    async with running(door_fixture) as app:
         assert (await app.send(example, at=path)).status_code == 404
         assert app.spy.calls == []
 

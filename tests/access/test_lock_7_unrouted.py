@@ -10,14 +10,14 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
     Audience,
     Durability,
     HttpOperation,
-    OpenTo,
+    PublicAudience,
     ReadOperation,
     Step,
     SystemTask,
@@ -30,9 +30,9 @@ from gateway.api.build import build_api  # noqa: F401 - the import serves every 
 from gateway.api.serves import REPEATED_BY, SERVED, serves
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
-REMEMBERED = Remembered(204, {}, 1)
+RECORDED_SUCCESS = RecordedSuccess(204, {}, 1)
 
 #: Operations with a response body that is not repeated, and why. A retry gets 422 and has no effect.
 NOT_REPEATED = {
@@ -49,8 +49,8 @@ def registers(registers: None) -> Iterator[None]:
     UNROUTED.update(unrouted)
 
 
-def _context(actor: Actor, remembered: Remembered | None = None) -> RequestContext:
-    return RequestContext(actor=actor, request_id="request-1", remembered=remembered)
+def _context(actor: Actor, recorded_success: RecordedSuccess | None = None) -> RequestContext:
+    return RequestContext(actor=actor, request_id="request-1", recorded_success=recorded_success)
 
 
 def test_no_route_serves_an_unrouted_operation() -> None:
@@ -64,24 +64,24 @@ def test_no_route_serves_an_unrouted_operation() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_system_operations_must_declare_their_tasks_or_their_occasion() -> None:
-    everybody = OpenTo(Audience.EVERYBODY)
+    all_users = PublicAudience(Audience.ALL)
     with pytest.raises(TypeError, match="names its system_tasks"):
         type("Idle", (SystemTask,), {})
     with pytest.raises(TypeError, match="names its occasion"):
         type("Echo", (Step,), {})
     with pytest.raises(TypeError, match="never open"):
-        type("Open", (Step,), {"occasion": "echo", "open_to": everybody})
+        type("Open", (Step,), {"occasion": "echo", "open_to": all_users})
     with pytest.raises(TypeError, match="never open"):
-        type("OpenTask", (SystemTask,), {"system_tasks": frozenset({"x"}), "open_to": everybody})
+        type("OpenTask", (SystemTask,), {"system_tasks": frozenset({"x"}), "open_to": all_users})
     with pytest.raises(TypeError, match="declared twice"):
         type("RepeatAnswer", (Step,), {"occasion": "repeat"})
     with pytest.raises(TypeError, match="declared twice"):
-        type("RepeatAnswer", (ReadOperation,), {"endpoint": "GET /again", "open_to": everybody})
+        type("RepeatAnswer", (ReadOperation,), {"endpoint": "GET /again", "open_to": all_users})
     with pytest.raises(TypeError, match="goes on in maintenance anyway"):
         type(
             "Watch",
             (SystemTask,),
-            {"system_tasks": frozenset({"x"}), "durability": Durability.BUFFERED, "goes_on_because": "it only looks"},
+            {"system_tasks": frozenset({"x"}), "durability": Durability.BUFFERED, "continue_reason": "it only looks"},
         )
 
     with pytest.raises(TypeError, match="demands no relation"):
@@ -98,16 +98,16 @@ async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    house = House()
-    permit = await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
+    door_fixture = DoorFixture()
+    permit = await door_fixture.door.admit(_context(Actor.system("sweep")), SweepFloor())
     assert permit.actor.id == "system~sweep"
-    assert house.judge.asked == [], "OpenFGA knows nothing of the system"
-    assert house.rules.asked[0].actor.kind == "system"
+    assert door_fixture.judge.calls == [], "OpenFGA knows nothing of the system"
+    assert door_fixture.rules.calls[0].actor.kind == "system"
     for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
         with pytest.raises(TypeError, match="SweepFloor is not for"):
-            await house.door.admit(_context(actor), SweepFloor())
+            await door_fixture.door.admit(_context(actor), SweepFloor())
     with pytest.raises(TypeError, match="SweepFloor is not for"):
-        await house.door.admit_with(request_context(), EXAMPLES[0].operation, SweepFloor())
+        await door_fixture.door.admit_with(request_context(), EXAMPLES[0].operation, SweepFloor())
 
 
 @pytest.mark.usefixtures("registers")
@@ -115,30 +115,30 @@ async def test_policies_apply_to_the_system_principal() -> None:
     class SweepFloor(SystemTask):
         system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep"})
 
-    house = House()
-    house.rules.answer = world.DENIED
+    door_fixture = DoorFixture()
+    door_fixture.rules.answer = world.DENIED
     with pytest.raises(Exception, match="The house is closed"):
-        await house.door.admit(_context(Actor.system("sweep")), SweepFloor())
+        await door_fixture.door.admit(_context(Actor.system("sweep")), SweepFloor())
 
 
 async def test_the_system_principal_is_refused_every_routed_operation() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     for example in EXAMPLES:
         with pytest.raises(TypeError, match="is not for system~purge"):
-            await house.door.admit(_context(Actor.system("purge")), example.operation)
-    assert house.audit.buffered == []
+            await door_fixture.door.admit(_context(Actor.system("purge")), example.operation)
+    assert door_fixture.audit.buffered == []
 
 
 async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     with pytest.raises(TypeError, match="needs a remembered success"):
-        await house.door.admit(request_context(), RepeatAnswer("drop_table"))
-    visit = _context(world.ALICE, REMEMBERED)
-    await house.door.admit(visit, RepeatAnswer("drop_table"))
-    assert visit.may_answer(frozenset({OPERATIONS["DropTable"]}))
-    assert visit.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
+        await door_fixture.door.admit(request_context(), RepeatAnswer("drop_table"))
+    context = _context(world.ALICE, RECORDED_SUCCESS)
+    await door_fixture.door.admit(context, RepeatAnswer("drop_table"))
+    assert context.may_answer(frozenset({OPERATIONS["DropTable"]}))
+    assert context.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
     for reading in ("LoadTable", "GetRole", "BatchCheck"):
-        assert not visit.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
+        assert not context.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
     forged = request_context()
     forged.admitted.add(RepeatAnswer)
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))
@@ -148,6 +148,8 @@ def test_every_change_with_a_response_body_declares_how_to_repeat_it() -> None:
     silent = {
         operation.__name__
         for operation, handler in SERVED.items()
-        if operation.heeds_keys() and handler.response_class is not EmptyResponse and handler.opt[REPEATED_BY] is None
+        if operation.uses_idempotency_keys()
+        and handler.response_class is not EmptyResponse
+        and handler.opt[REPEATED_BY] is None
     }
     assert silent == set(NOT_REPEATED)

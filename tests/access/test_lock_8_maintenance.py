@@ -17,7 +17,7 @@ from gateway.access.operation import (
     Audience,
     ChangeOperation,
     HttpOperation,
-    OpenTo,
+    PublicAudience,
     QuestionOperation,
     ReadOperation,
     SystemTask,
@@ -33,15 +33,15 @@ from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES
-from tests.access.test_lock_6_walks import EXTRAS, IN_TURN, WITHOUT_USE_CASE
-from tests.access.world import House
+from tests.access.test_lock_6_walks import EXTRAS, ORDERED, WITHOUT_USE_CASE
+from tests.access.world import DoorFixture
 
 _WRITES = (Can.WRITE_DATA,)
 
 
-def _closed() -> House:
+def _closed() -> DoorFixture:
     """Return a house in read-only maintenance."""
-    return House(read_only=True)
+    return DoorFixture(read_only=True)
 
 
 @pytest.fixture
@@ -51,15 +51,15 @@ def fresh(registers: None) -> Iterator[None]:
 
 
 async def test_maintenance_refuses_every_change_and_allows_everything_else() -> None:
-    house = _closed()
-    async with running(house) as app:
+    door_fixture = _closed()
+    async with running(door_fixture) as app:
         for example in EXAMPLES:
             app.spy.calls.clear()
             operation = type(example.operation)
             answer = await app.send(example)
             if not operation.pauses():
                 name = operation.__name__
-                expected = [] if name in WITHOUT_USE_CASE else IN_TURN.get(name, [name])
+                expected = [] if name in WITHOUT_USE_CASE else ORDERED.get(name, [name])
                 assert app.spy.calls == expected or name in EXTRAS, example
                 continue
             if getattr(operation, "refused_for_good", ""):
@@ -75,9 +75,9 @@ async def test_maintenance_refuses_every_change_and_allows_everything_else() -> 
                 error = answer.json()["error"]
                 assert (error["type"], "read-only maintenance" in error["message"]) == ("MaintenanceMode", True)
             assert app.spy.calls == [], example
-    asked = {decision.operation for record in house.audit.buffered for decision in record.decisions}
+    requested = {decision.operation for record in door_fixture.audit.buffered for decision in record.decisions}
     changing = {operation.name() for operation in OPERATIONS.values() if operation.pauses()}
-    assert asked.isdisjoint(changing), "nobody is even asked"
+    assert requested.isdisjoint(changing), "nobody is even asked"
 
 
 async def test_maintenance_is_not_disclosed_without_a_token() -> None:
@@ -101,9 +101,9 @@ async def test_maintenance_does_not_claim_an_idempotency_key() -> None:
 
 async def test_maintenance_does_not_check_the_optional_write_demand() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
-    open_house, closed = House(), _closed()
+    open_fixture, closed = DoorFixture(), _closed()
     entered = RequestContext(actor=world.ALICE, request_id="r")
-    assert (await open_house.door.admit(entered, vend)).holds(Can.WRITE_DATA, vend.table)
+    assert (await open_fixture.door.admit(entered, vend)).holds(Can.WRITE_DATA, vend.table)
     permit = await closed.door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     assert permit.holds(Can.READ_DATA, vend.table)
     assert not permit.holds(Can.WRITE_DATA, vend.table)
@@ -125,13 +125,13 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
         await _closed().door.admit(RequestContext(actor=Actor.system("tabular_purge"), request_id="r"), purge)
     repair = RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",))
     await _closed().door.admit(RequestContext(actor=Actor.system("watch_drift"), request_id="r"), repair)
-    going_on = {
+    continuing = {
         operation.__name__
         for operation in UNROUTED.values()
-        if issubclass(operation, SystemTask) and operation.changes() and operation.goes_on_because
+        if issubclass(operation, SystemTask) and operation.changes() and operation.continue_reason
     }
     good = {"ChangeEncryptionKey", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
-    assert going_on == good, "whatever else is to go on needs as good a reason"
+    assert continuing == good, "whatever else is to go on needs as good a reason"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,15 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
 def test_an_operation_kind_has_only_its_own_methods(fresh: None, base: type[HttpOperation], method: str) -> None:
     """Maintenance admits an operation by its kind, so no subclass may override that decision."""
     with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
-        type("Odd", (base,), {"endpoint": f"{method} /odd", "open_to": OpenTo(Audience.AUTHENTICATED, "why not")})
+        type(
+            "Odd", (base,), {"endpoint": f"{method} /odd", "open_to": PublicAudience(Audience.AUTHENTICATED, "why not")}
+        )
     assert "Odd" not in OPERATIONS
 
 
 async def test_the_database_refuses_a_change_under_a_read_permit() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
-    permit = await House().door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
+    permit = await DoorFixture().door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
     with pytest.raises(TypeError, match="says it changes nothing"):
         async with database.change(permit):

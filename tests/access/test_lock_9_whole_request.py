@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import gateway.api
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.permit import Permit
 from gateway.governance.tasks import Tasks
 from tests.access.test_lock_6_permit_first import EXEMPT, _offered
@@ -77,7 +77,7 @@ def _of_no_request(hint: Any) -> bool:
     """Return True for permits, also none, and for an earlier success that the gateway recorded itself."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         return all(_of_no_request(each) for each in typing.get_args(hint))
-    return hint in (type(None), Remembered) or typing.get_origin(hint) is Permit
+    return hint in (type(None), RecordedSuccess) or typing.get_origin(hint) is Permit
 
 
 def _more_than_permits(function: Callable[..., Any], *, method: bool) -> list[str]:

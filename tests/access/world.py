@@ -173,9 +173,9 @@ class TableResolver:
     """A resolver that reads a dictionary and counts calls."""
 
     rows: dict[Ref, Resolved] = field(default_factory=lambda: dict(ROWS))
-    asked: list[tuple[Ref, ...]] = field(default_factory=list)
+    calls: list[tuple[Ref, ...]] = field(default_factory=list)
     roles: tuple[str, ...] = ()
-    standing: dict[str, Any] = field(default_factory=dict)
+    validity: dict[str, Any] = field(default_factory=dict)
     """Revisions in the resolution; without them nothing may be cached."""
 
     ends: tuple[datetime, ...] = ()
@@ -197,13 +197,13 @@ class TableResolver:
         self.read_documents.append(tuple(ids))
         return {id: Excerpt("file", self.documents[id]) for id in ids if id in self.documents}
 
-    async def endings(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+    async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
-        self.asked.append(tuple(refs))
+        self.calls.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, **self.standing)
+        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, **self.validity)
 
 
 @dataclass
@@ -211,13 +211,13 @@ class Judge:
     """Relationships from a function of one check; records its checks."""
 
     answer: Callable[[Question], bool] = lambda _: True
-    asked: list[tuple[Question, ...]] = field(default_factory=list)
+    calls: list[tuple[Question, ...]] = field(default_factory=list)
     paced: list[bool] = field(default_factory=list)
 
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        self.asked.append(tuple(questions))
+        self.calls.append(tuple(questions))
         self.paced.append(paced)
         return [self.answer(question) for question in questions]
 
@@ -227,10 +227,10 @@ class Rules:
     """Policies that return one answer for every request; records its requests."""
 
     answer: PolicyAnswer = PolicyAnswer(allow=True)
-    asked: list[PolicyRequest] = field(default_factory=list)
+    calls: list[PolicyRequest] = field(default_factory=list)
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        self.asked.append(request)
+        self.calls.append(request)
         return tuple(self.answer for _ in request.questions)
 
 
@@ -274,7 +274,7 @@ class Watcher:
 
 
 @dataclass
-class House:
+class DoorFixture:
     """A door and its dependencies in memory; `read_only` puts it into read-only maintenance."""
 
     resolver: TableResolver = field(default_factory=TableResolver)

@@ -34,7 +34,7 @@ from gateway.embedded.ready import Ready
 from tests.bench.cpu import seconds_of
 from tests.bench.hot import Gateway, bytes_of_an_allow, forgetful, policies_last, revocations
 from tests.bench.load import Load, Request, Result
-from tests.bench.people import Company, by_turns
+from tests.bench.people import Company, interleaved
 from tests.bench.searching import TEXT, SearchedTables, questions
 from tests.bench.seeding import SCHEMA, ManyTables, with_snapshots
 from tests.bench.tasks import throughput
@@ -172,7 +172,7 @@ def _floor(stack: Ready, table: str) -> Iterator[str]:
         process.wait(20)
 
 
-def _wanted(name: str) -> bool:
+def _is_selected(name: str) -> bool:
     return not _ONLY or any(word in name for word in _ONLY)
 
 
@@ -189,16 +189,18 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
         client.post(base, json={"name": "table", "schema": SCHEMA}).raise_for_status()
         histories = {count: f"commit, {count:,} snapshots" for count in _SNAPSHOTS}
         for count, name in histories.items():
-            if _wanted(name):
+            if _is_selected(name):
                 with_snapshots(client, base, f"history_{count}", count)
         megabyte = f"loadTable, {_LARGE:,} snapshots (1 MB)"
-        if _wanted(megabyte):
+        if _is_selected(megabyte):
             with_snapshots(client, base, "large", _LARGE)
         readers = {count: {_FEW: 3, _MANY: count // 2} for count in _TABLES}
         for count, few in readers.items():
-            if _wanted(f"list {count:,} tables"):
+            if _is_selected(f"list {count:,} tables"):
                 ManyTables(stack, client, namespaces, count=count).make(f"wide{count}", few)
-        mix = by_turns(Company(stack, data, client, namespaces).requests("office", 100)) if _wanted(_MIX) else []
+        mix = (
+            interleaved(Company(stack, data, client, namespaces).requests("office", 100)) if _is_selected(_MIX) else []
+        )
         searches = _searches(stack, client, namespaces)
         listed = client.get(base, params={"returnUuids": "true"}).raise_for_status().json()
     ids = {each["name"]: id for each, id in zip(listed["identifiers"], listed["table-uuids"], strict=True)}
@@ -248,21 +250,21 @@ def _cases(stack: Ready, data: Path) -> list[Case]:
             at_once = (1,) if count > 1_000 else (1, 8)
             cases.append(Case(name=name, method="GET", url=url, headers=token, floor_table=table, connections=at_once))
     cases += [replace(case, floor_table=table) for case in searches]
-    cases += [_exchange(stack, config["defaults"]["prefix"], table)] if _wanted(_EXCHANGE) else []
+    cases += [_exchange(stack, config["defaults"]["prefix"], table)] if _is_selected(_EXCHANGE) else []
     cases.append(Case(name=_MIX, method="GET", url="", headers={}, floor_table=table, mix=mix))
-    return [case for case in cases if _wanted(case.name)]
+    return [case for case in cases if _is_selected(case.name)]
 
 
 def _exchange(stack: Ready, warehouse: str, table: str) -> Case:
     """Return the token exchange of an engine that acts for a user with that user's token."""
-    engine, somebody = stack.users[_ENGINE], stack.users[_FEW]
+    engine, other_user = stack.users[_ENGINE], stack.users[_FEW]
     may = {"writes": [{"type": "delegate", "user": engine.id}]}
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     url = f"{stack.management_uri}/v1/permissions/warehouse/{warehouse}/assignments"
     httpx.post(url, json=may, headers=headers, trust_env=False, timeout=30).raise_for_status()
     form = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-        "subject_token": somebody.token,
+        "subject_token": other_user.token,
         "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
     }
     return Case(
@@ -280,7 +282,7 @@ def _exchange(stack: Ready, warehouse: str, table: str) -> Case:
 
 def _searches(stack: Ready, client: httpx.Client, namespaces: str) -> list[Case]:
     """Return searches by users who see three, half and all of the tables, and batch checks."""
-    if not (_wanted("search") or _wanted("batch-check")):
+    if not (_is_selected("search") or _is_selected("batch-check")):
         return []
     searched = SearchedTables(stack, client, namespaces, count=_SEARCHED).make_for(_MANY, _FEW)
     management, warehouse = f"{stack.management_uri}/v1", namespaces.rsplit("/", 2)[-2]
@@ -362,9 +364,9 @@ def main() -> None:
     for column in (*columns, "floor/s", "of the floor", "failed"):
         shown.add_column(column, justify="left" if column == "request" else "right")
     # Measured before the stack starts, with a separate database.
-    told = [_told_tasks(0, 0), _told_tasks(100_000, 100_000)] if _wanted("tasks") else []
+    result = [_tasks_line(0, 0), _tasks_line(100_000, 100_000)] if _is_selected("tasks") else []
     if _ONLY == ["tasks"]:
-        for line in told:
+        for line in result:
             console.print(line)
         return
     with ExitStack() as held:
@@ -383,12 +385,12 @@ def main() -> None:
                 for connections in case.connections:
                     rounds = _measured(stack, gateway, generator, case, f"{floor}/{case.floor_table}", connections)
                     shown.add_row(case.name, str(connections), *_row(rounds))
-        if _wanted("revoke"):
+        if _is_selected("revoke"):
             median, longest = revocations(stack, cases[0].floor_table, _warehouse(stack), 30)
-            told.append(f"revoke, until its success: median {median:.0f} ms, longest of 30 {longest:.0f} ms")
+            result.append(f"revoke, until its success: median {median:.0f} ms, longest of 30 {longest:.0f} ms")
         memory = _worker_memory(stack)
     console.print(shown)
-    for line in told:
+    for line in result:
         console.print(line)
     console.print(token_costs())
     console.print(f"a remembered allow: {bytes_of_an_allow(20_000):.0f} bytes")
@@ -396,7 +398,7 @@ def main() -> None:
     console.print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
 
 
-def _told_tasks(ended: int, waiting: int) -> str:
+def _tasks_line(ended: int, waiting: int) -> str:
     found = throughput(_TASKS, _ROUNDS, ended=ended, waiting=waiting)
     beside = f", beside {ended:,} that ended and {waiting:,} for later" if ended else ""
     return (

@@ -48,12 +48,12 @@ def _thing(kind: str, name: str, **more: Any) -> dict[str, Any]:
     return {kind: {"catalogName": "ice", "schemaName": _NAMESPACE, "tableName": name, **more}}
 
 
-def _measured(ask: Callable[[], Any]) -> tuple[float, float, int]:
+def _measured(send: Callable[[], Any]) -> tuple[float, float, int]:
     """Return (median, slowest of the rounds in milliseconds, number of objects in the response)."""
     took, answer = [], None
     for _ in range(_ROUNDS):
         begun = time.perf_counter()
-        answer = ask()
+        answer = send()
         took.append((time.perf_counter() - begun) * 1000)
     return statistics.median(took), max(took), len(answer) if isinstance(answer, list) else int(answer is True)
 
@@ -79,28 +79,30 @@ def main() -> None:
         names = _names(world)
         with bridged(world, Path(folder)) as bridge:
 
-            def asks(entry: str, person: Person, operation: str, **more: Any) -> tuple[float, float, int]:
+            def measured_check(entry: str, person: Person, operation: str, **more: Any) -> tuple[float, float, int]:
                 return _measured(lambda: bridge.result(entry, person, {"operation": operation, **more}))
 
             print("| Trino asks | p50 ms | max ms | in the answer |\n| --- | --: | --: | --: |")
-            rows = {"floor: a query may begin": asks("allow", world.analyst, "ExecuteQuery")}
+            rows = {"floor: a query may begin": measured_check("allow", world.analyst, "ExecuteQuery")}
             reading = {"resource": _thing("table", names[0], columns=["id"])}
-            rows["may this table be read"] = asks("allow", world.analyst, "SelectFromColumns", **reading)
+            rows["may this table be read"] = measured_check("allow", world.analyst, "SelectFromColumns", **reading)
             for count in _COUNTS:
                 things = [_thing("table", name) for name in names[:count]]
                 for person, sees in ((world.analyst, "sees all"), (world.alice, "sees 3")):
                     title = f"which of {count:,} tables, {sees}"
-                    rows[title] = asks("batch", person, "FilterTables", filterResources=things)
+                    rows[title] = measured_check("batch", person, "FilterTables", filterResources=things)
                 columns = [
                     _thing("column", names[0], columnName=f"c{number}", columnType="bigint") for number in range(count)
                 ]
                 title = f"masks of {count:,} columns"
-                rows[title] = asks("batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns)
+                rows[title] = measured_check(
+                    "batch_column_masks", world.analyst, "GetColumnMask", filterResources=columns
+                )
             rows["SHOW TABLES over 1,000 tables: may it, list them, which of them"] = _measured(
                 lambda: _show_tables(world, bridge, world.analyst)
             )
-            for title, (middle, slowest, told) in rows.items():
-                print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {told:,} |")
+            for title, (middle, slowest, result) in rows.items():
+                print(f"| {title} | {middle:,.0f} | {slowest:,.0f} | {result:,} |")
         world.close()
 
 

@@ -23,7 +23,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.embedded.ready import Ready
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 
 _START_SECONDS = 60.0
 
@@ -94,18 +94,16 @@ def bytes_of_an_allow(entries: int) -> float:
         ) -> list[bool]:
             return [True] * len(questions)
 
-        def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+        def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
             """Ignore the figure."""
 
     async def fill() -> None:
-        memory = RememberedRelationships(
-            Always(), model_id=lambda: "model", entries=entries, seconds=600, observer=Always()
-        )
+        cache = CachedRelationships(Always(), model_id=lambda: "model", entries=entries, seconds=600, observer=Always())
         pin = Pin(uuid4(), uuid4(), None)
         for number in range(entries):
             actor = Actor.user(f"oidc~{number}", name=None, email=None, application=False)
             question = Question(Can.GET_METADATA, ObjectKey(ObjectType.TABLE, str(uuid4())), uuid4())
-            await memory.check(actor, [question], now=datetime.now(UTC), pin=pin)
+            await cache.check(actor, [question], now=datetime.now(UTC), pin=pin)
         taken.append(tracemalloc.get_traced_memory()[0])
 
     taken: list[int] = []

@@ -66,10 +66,10 @@ async def send(load: Load) -> Result:
             number = next(numbers)
             n = str(number)
             body = None if load.body is None else load.body.replace("{n}", n)
-            asked = load.mix[number % len(load.mix)] if load.mix else load
+            requested = load.mix[number % len(load.mix)] if load.mix else load
             begun = time.perf_counter()
             async with session.request(
-                asked.method, asked.url.replace("{n}", n), data=body, headers=asked.headers
+                requested.method, requested.url.replace("{n}", n), data=body, headers=requested.headers
             ) as answer:
                 await answer.read()
                 refused += not 200 <= answer.status < 300

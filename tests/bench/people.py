@@ -65,10 +65,10 @@ class Company:
             f"{base}/t000",
         ]
         plain = {"X-Iceberg-Access-Delegation": "client-managed"}
-        asked = [("GET", path) for path in paths] + [("HEAD", f"{base}/t000")]
+        requested = [("GET", path) for path in paths] + [("HEAD", f"{base}/t000")]
         return [
             Request(method=method, url=url, headers={"Authorization": f"Bearer {token}", **plain})
-            for method, url in asked
+            for method, url in requested
             for token in self._tokens
         ]
 
@@ -103,6 +103,6 @@ def _token(stack: Ready, data: Path, name: str) -> str:
     return jwt.encode({**protected, **header}, claims, RSAKey.import_key((keys / "rsa_private.pem").read_bytes()))
 
 
-def by_turns(requests: Sequence[Request]) -> list[Request]:
+def interleaved(requests: Sequence[Request]) -> list[Request]:
     """Return the requests in an order that mixes users and kinds."""
     return [requests[(7 * number) % len(requests)] for number in range(len(requests))]

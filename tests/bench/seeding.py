@@ -104,17 +104,17 @@ class ManyTables:
         """Return the reader's user in OpenFGA, from the tuple that the gateway wrote."""
         subject = self._stack.users[reader].id.partition("~")[2]
         async with self._openfga() as openfga:
-            asked = {"tuple_key": {"relation": "select", "object": f"table:{first}"}}
-            found = (await openfga.post("/read", json=asked)).raise_for_status().json()["tuples"]
+            requested = {"tuple_key": {"relation": "select", "object": f"table:{first}"}}
+            found = (await openfga.post("/read", json=requested)).raise_for_status().json()["tuples"]
         users: list[str] = [each["key"]["user"] for each in found]
         return next(user for user in users if subject in user)
 
     async def _write(self, tuples: list[dict[str, str]]) -> None:
-        turns = asyncio.Semaphore(4)
+        slots = asyncio.Semaphore(4)
         async with self._openfga() as openfga:
 
             async def write(some: list[dict[str, str]]) -> None:
-                async with turns:
+                async with slots:
                     (await openfga.post("/write", json={"writes": {"tuple_keys": some}})).raise_for_status()
 
             await asyncio.gather(*(write(tuples[at : at + _TUPLES]) for at in range(0, len(tuples), _TUPLES)))

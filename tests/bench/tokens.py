@@ -41,13 +41,13 @@ _GROUPS = 100
 class Cost:
     """Median microseconds of one token, and its ratio to the floor of the same round."""
 
-    what: str
+    kind: str
     microseconds: float
     ratio: float
 
 
 class _Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 
@@ -105,7 +105,7 @@ class _Keys:
     async def private(self, kid: str) -> bytes:
         return next(key.secret for key in self._kept if key.kid == kid)
 
-    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+    async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
         self._kept = [_Key(kid, public, True, private)]
 
 
@@ -154,7 +154,7 @@ async def _measure() -> list[Cost]:
         for router in (alone, among, grouped):
             await router.verify(first.token("warm-up"))
         floor = await _microseconds(_floor(first, plain))
-        for what, router, tokens in (
+        for kind, router, tokens in (
             ("verified anew", alone, plain),
             ("known", alone, plain),
             (f"verified anew, one of {_PROVIDERS} providers", among, plain),
@@ -163,16 +163,16 @@ async def _measure() -> list[Cost]:
             (f"known, {_GROUPS} groups", grouped, large),
         ):
             took = await _microseconds(_verified(router, tokens))
-            found.setdefault(what, []).append((took, took / floor))
-        for what, work in (
+            found.setdefault(kind, []).append((took, took / floor))
+        for kind, work in (
             ("of an engine for a user (Ed25519), signed", _signed(own)),
             ("of an engine for a user (Ed25519), verified, which it is each time", _verified(own, exchanged)),
         ):
             took = await _microseconds(work)
-            found.setdefault(what, []).append((took, took / floor))
+            found.setdefault(kind, []).append((took, took / floor))
     return [
-        Cost(what, statistics.median(took for took, _ in rounds), statistics.median(ratio for _, ratio in rounds))
-        for what, rounds in found.items()
+        Cost(kind, statistics.median(took for took, _ in rounds), statistics.median(ratio for _, ratio in rounds))
+        for kind, rounds in found.items()
     ]
 
 
@@ -180,7 +180,7 @@ def token_costs() -> Table:
     """Return the figures as a table."""
     table = Table("knowing who asks (RS256, 2048 bits)", "µs a token", "x the signature alone")
     for cost in asyncio.run(_measure()):
-        table.add_row(cost.what, f"{cost.microseconds:.0f}", f"{cost.ratio:.2f}")
+        table.add_row(cost.kind, f"{cost.microseconds:.0f}", f"{cost.ratio:.2f}")
     return table
 
 

@@ -79,8 +79,8 @@ class StubCluster(StubProvider):
         if self.answer is not None:
             return self.answer
         known = self.accounts.get(sent["spec"]["token"])
-        wanted = sent["spec"].get("audiences") or [OWN_AUDIENCE]
-        shared = [] if known is None else [each for each in wanted if each in known["audiences"]]
+        expected = sent["spec"].get("audiences") or [OWN_AUDIENCE]
+        shared = [] if known is None else [each for each in expected if each in known["audiences"]]
         status: dict[str, Any] = {"user": {}, "error": "invalid bearer token"}
         if known is not None and shared:
             status = {"authenticated": True, "user": known["user"], "audiences": shared}
@@ -101,7 +101,7 @@ def stub_cluster(files: Path) -> Iterator[StubCluster]:
             self._answer(*(cluster.review(sent, self.headers["Authorization"]) if found else (404, {})))
 
         def do_GET(self) -> None:
-            cluster.asked.append(self.path)
+            cluster.calls.append(self.path)
             self._answer(*cluster.keys(self.path, self.headers["Authorization"]))
 
         def _answer(self, status: int, body: Any) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.contract.world import Person, Table, World, asked_again
+from tests.contract.world import Person, Table, World, send_until_decided
 
 BATCH = "/management/v1/action/batch-check"
 #: Field ids of a table from `wide`: 1 id, 2 name, 3 card (required), 4 address (a struct with the field street).
@@ -44,7 +44,7 @@ def evolve(world: World, table: Table, fields: list[dict[str, Any]], last: int) 
         {"action": "add-schema", "schema": schema, "last-column-id": last},
         {"action": "set-current-schema", "schema-id": -1},
     )
-    done = asked_again(lambda: world.commit(world.admin, table.path, *updates))
+    done = send_until_decided(lambda: world.commit(world.admin, table.path, *updates))
     assert done.status_code == 200, done.text
 
 
@@ -67,10 +67,10 @@ def give(
 ) -> httpx.Response:
     """Grant `select` on a column; `more` holds the reason and the expiry."""
     writes = [{"privilege": "select", "principal": {"user": each.id}, **more} for each in to]
-    return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
+    return send_until_decided(lambda: (by or world.admin).post(grants_path(world, table, column), {"writes": writes}))
 
 
-def ending(at: datetime, **more: Any) -> dict[str, Any]:
+def expiring_grant(at: datetime, **more: Any) -> dict[str, Any]:
     """Return what `give` takes for a grant that expires at a point in time."""
     return {"expires-at": at.isoformat(), **more}
 
@@ -78,7 +78,7 @@ def ending(at: datetime, **more: Any) -> dict[str, Any]:
 def take(world: World, table: Table | str, column: str, *of: Person, by: Person | None = None) -> httpx.Response:
     """Revoke `select` on a column."""
     deletes = [{"privilege": "select", "principal": {"user": each.id}} for each in of]
-    return asked_again(lambda: (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes}))
+    return send_until_decided(lambda: (by or world.admin).post(grants_path(world, table, column), {"deletes": deletes}))
 
 
 def readable(person: Person, world: World, *tables: Table, **about: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import httpx
 import psutil
 
 from tests.contract.providers import AUDIENCE, StubProvider
-from tests.contract.world import Person, World, asked_again, unique
+from tests.contract.world import Person, World, send_until_decided, unique
 from tests.lakegate_command import run_lakegate
 
 USERS, GROUPS = "/scim/v2/Users", "/scim/v2/Groups"
@@ -27,14 +27,14 @@ def settings_of(provider: StubProvider) -> dict[str, str]:
 
     `entra` names its users by `externalId` and `okta` by `userName`. `plain` has no provisioning.
     """
-    told = {
+    provider_settings = {
         "ENTRA": {"AUDIENCE": AUDIENCE, "ROLES_CLAIM": "groups", "SCIM_SUBJECT": "externalId"},
         "OKTA": {"AUDIENCE": "okta", "SCIM_SUBJECT": "userName"},
         "PLAIN": {"AUDIENCE": "plain"},
     }
     return {
         f"OPENID_PROVIDERS__{id}__{name}": value
-        for id, settings in told.items()
+        for id, settings in provider_settings.items()
         for name, value in {"URI": provider.issuer, **settings}.items()
     }
 
@@ -70,7 +70,7 @@ class Directory:
     audience: str
     scim: Person
 
-    def comes(self, subject: str, **claims: Any) -> Person:
+    def sign_in(self, subject: str, **claims: Any) -> Person:
         """Return a user of the provider with a token."""
         token = self.provider.token(subject, aud=self.audience, **claims)
         return Person(subject, f"{self.id}~{subject}", token, self.base)
@@ -79,7 +79,7 @@ class Directory:
         """Create a user; return the response."""
         subject = subject or unique("ann")
         body = {"schemas": [CORE_USER], "userName": f"{subject}@example.com", "externalId": subject, "active": True}
-        made = asked_again(lambda: self.scim.post(USERS, body | more))
+        made = send_until_decided(lambda: self.scim.post(USERS, body | more))
         assert made.status_code == 201, made.text
         return dict(made.json())
 
@@ -88,7 +88,7 @@ class Directory:
         name = unique("Group")
         body: dict[str, Any] = {"schemas": [CORE_GROUP], "displayName": name, "externalId": f"{name}-id"}
         body |= {"members": [{"value": each["id"]} for each in members]}
-        made = asked_again(lambda: self.scim.post(GROUPS, body | more))
+        made = send_until_decided(lambda: self.scim.post(GROUPS, body | more))
         assert made.status_code == 201, made.text
         return dict(made.json())
 
@@ -97,14 +97,16 @@ class Directory:
         group = resource["meta"]["resourceType"] == "Group"
         path = f"{GROUPS if group else USERS}/{resource['id']}"
         patch = {"schemas": [PATCH_OP], "Operations": list(operations)}
-        answer = asked_again(lambda: self.scim.ask("PATCH", path, json=patch), unless=expect or 0)
+        answer = send_until_decided(lambda: self.scim.send("PATCH", path, json=patch), unless=expect or 0)
         assert answer.status_code == (expect or (204 if group else 200)), answer.text
         return answer
 
     def give(self, privilege: str, group: dict[str, Any], kind: str, id: str, *, expect: int = 204) -> None:
         """Grant a privilege to the role of a group."""
         entry = {"writes": [{"type": privilege, "role": group["id"]}]}
-        answer = asked_again(lambda: self.world.admin.post(self.world.grants_path(kind, id), entry), unless=expect)
+        answer = send_until_decided(
+            lambda: self.world.admin.post(self.world.grants_path(kind, id), entry), unless=expect
+        )
         assert answer.status_code == expect, answer.text
 
 

@@ -30,7 +30,7 @@ def unsigned(subject: object, **claims: Any) -> str:
     return f"{header}.{b64(json.dumps({'sub': subject, 'iss': '476', **claims}).encode())}."
 
 
-def ask(world: World, bearer: str | None, *, base: str | None = None, **form: str) -> httpx.Response:
+def send(world: World, bearer: str | None, *, base: str | None = None, **form: str) -> httpx.Response:
     """Send a token exchange request to the world's gateway, or to the one at `base`.
 
     The helper fills in only `grant_type` and the type of the subject token.
@@ -49,7 +49,7 @@ def ask(world: World, bearer: str | None, *, base: str | None = None, **form: st
 def acting(world: World, engine: Person, user: Person, *, proven: bool = True) -> Person:
     """Return the user with a token that the engine exchanged on the user's behalf."""
     token = user.token if proven else unsigned(user.id.partition("~")[2])
-    answer = ask(world, engine.token, subject_token=token, scope="catalog")
+    answer = send(world, engine.token, subject_token=token, scope="catalog")
     assert answer.status_code == 200, answer.text
     return Person(f"{engine.name} for {user.name}", user.id, answer.json()["access_token"], world.base)
 

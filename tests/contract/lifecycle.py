@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.world import Person, World, asked_again, unique
+from tests.contract.world import Person, World, send_until_decided, unique
 
 Kind = str
 
@@ -27,7 +27,7 @@ def soft_world(world: World, seconds: int = 3600) -> World:
         },
         "delete-profile": {"type": "soft", "expiration-seconds": seconds},
     }
-    made = asked_again(lambda: world.admin.post("/management/v1/warehouse", body))
+    made = send_until_decided(lambda: world.admin.post("/management/v1/warehouse", body))
     assert made.status_code == 201, made.text
     soft = World(world.ready)
     soft.warehouse = made.json()["warehouse-id"]
@@ -53,11 +53,11 @@ def undrop(by: Person, world: World, *targets: tuple[Kind, str], **more: Any) ->
     return by.post(f"{deleted_path(world)}/undrop", body, **more)
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> None:
     """Wait until the condition is true."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.2)
 
 

@@ -47,14 +47,14 @@ def signed(key: rsa.RSAPrivateKey, claims: dict[str, Any], **header: Any) -> str
 class StubProvider:
     """An identity provider on a loopback port.
 
-    `asked` holds the fetched paths; `down` makes it return 500.
+    `requested` holds the fetched paths; `down` makes it return 500.
     """
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
         self.kid = "k1"
         self.key = rsa.generate_private_key(65537, 2048)
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.down = False
 
     def rotate(self, kid: str) -> None:
@@ -84,7 +84,7 @@ def stub_provider() -> Iterator[StubProvider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            provider.asked.append(self.path)
+            provider.calls.append(self.path)
             body = json.dumps(provider.document(self.path)).encode()
             self.send_response(500 if provider.down else 200)
             self.send_header("Content-Length", str(len(body)))

@@ -73,7 +73,7 @@ class Attempt:
         digest = hashlib.sha256(self.verifier.encode()).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
-    def asked(self, client_id: str, redirect_uri: str, scope: str, **changes: str) -> dict[str, str]:
+    def authorization_request(self, client_id: str, redirect_uri: str, scope: str, **changes: str) -> dict[str, str]:
         """Return the parameters of the request, by their protocol names."""
         return {
             "response_type": "code",
@@ -107,7 +107,7 @@ def fill_in(http: httpx.Client, page: httpx.Response, username: str, password: s
     return http.post(form.action, data=form.values | {"username": username, "password": password})
 
 
-def came_back(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
+def callback_parameters(answer: httpx.Response, redirect_uri: str) -> dict[str, str]:
     """Return the parameters of the provider's redirect; fail if there is none or its target differs."""
     assert answer.status_code in (302, 303), answer.text[:2000]
     to = urlsplit(answer.headers["location"])
@@ -128,9 +128,9 @@ def signed_in(world: World, name: str) -> Person:
     provider = httpx.get(f"{world.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()
     attempt, redirect_uri = Attempt(), f"{world.base}/ui"
     with browser() as http:
-        asked = attempt.asked(PUBLIC_CLIENT, redirect_uri, "openid profile email")
-        page = http.get(provider["authorization_endpoint"], params=asked)
-        given = came_back(fill_in(http, page, name, world.ready.users[name].client_secret), redirect_uri)
+        requested = attempt.authorization_request(PUBLIC_CLIENT, redirect_uri, "openid profile email")
+        page = http.get(provider["authorization_endpoint"], params=requested)
+        given = callback_parameters(fill_in(http, page, name, world.ready.users[name].client_secret), redirect_uri)
         answer = http.post(
             provider["token_endpoint"],
             data={

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 
 BASE = "/management/v1"
 
@@ -26,7 +26,7 @@ def allowed(person: Person, path: str, **of: str) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_keeps_anything(world: World) -> Iterator[None]:
+def _revoke_after_test(world: World) -> Iterator[None]:
     """Remove the grants of carol afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
@@ -60,8 +60,8 @@ def test_invisible_objects_have_no_actions(world: World, things: dict[str, str],
     id = path.rpartition("/")[2]
     other = str(uuid4())
     absent = world.carol.get(f"{path.removesuffix(id)}{other}/actions")
-    assert told(hidden)[:2] == told(absent)[:2] == (404, ABSENT[kind])
-    assert told(hidden)[2].replace(id, other) == told(absent)[2]
+    assert error_triple(hidden)[:2] == error_triple(absent)[:2] == (404, ABSENT[kind])
+    assert error_triple(hidden)[2].replace(id, other) == error_triple(absent)[2]
     assert world.admin.get(f"{path.removesuffix(id)}not-an-id/actions").status_code in (400, 404)
 
 
@@ -78,8 +78,8 @@ def test_actions_equal_the_allowed_checks(world: World, ns: str) -> None:
     assert [name for name, each in zip(everything, answer, strict=True) if each["allowed"]] == own
     of_carol = allowed(world.admin, path, principalUser=world.carol.id)
     assert of_carol == own, "who reads the assignments may ask about others"
-    asked = world.carol.get(f"{path}/actions", params={"principalUser": world.alice.id})
-    assert told(asked)[:2] == (403, "TableActionForbidden")
+    requested = world.carol.get(f"{path}/actions", params={"principalUser": world.alice.id})
+    assert error_triple(requested)[:2] == (403, "TableActionForbidden")
     both = {"principalUser": world.carol.id, "principalRole": str(uuid4())}
     assert world.admin.get(f"{path}/actions", params=both).status_code == 400
 
@@ -95,7 +95,7 @@ def test_actions_of_server_project_role_and_user(world: World) -> None:
     assert allowed(world.carol, f"{BASE}/server") == []
     assert {"create_project", "list_users", "provision_users"} <= set(allowed(world.admin, f"{BASE}/server"))
     assert not any(each.startswith("grant_") for each in allowed(world.admin, f"{BASE}/server"))
-    assert told(world.carol.get(f"{BASE}/server/actions", params={"principalUser": world.alice.id}))[0] == 403
+    assert error_triple(world.carol.get(f"{BASE}/server/actions", params={"principalUser": world.alice.id}))[0] == 403
     assert {"create_warehouse", "list_roles", "get_endpoint_statistics"} <= set(allowed(world.admin, f"{BASE}/project"))
     role = make(world)
     assert "update" in allowed(world.admin, f"{ROLE}/{role['id']}")
@@ -107,8 +107,8 @@ def test_actions_of_server_project_role_and_user(world: World) -> None:
     assert allowed(world.carol, f"{BASE}/user/{world.alice.id}") == ["read"]
     assert allowed(world.admin, f"{BASE}/user/{world.carol.id}", principalUser=world.alice.id) == ["read"]
     of_other = world.carol.get(f"{BASE}/user/{world.carol.id}/actions", params={"principalUser": world.alice.id})
-    assert told(of_other)[0] == 403
-    assert told(world.carol.get(f"{BASE}/user/oidc~ghost/actions"))[:2] == (404, "UserNotFound")
+    assert error_triple(of_other)[0] == 403
+    assert error_triple(world.carol.get(f"{BASE}/user/oidc~ghost/actions"))[:2] == (404, "UserNotFound")
 
 
 def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
@@ -167,11 +167,11 @@ def test_members_are_hidden_from_callers_without_the_right_to_read_them(world: W
     role = make(world)
     for way in ("members", "member-of"):
         hidden = world.carol.get(f"{ROLE}/{role['id']}/{way}/transitive")
-        assert told(hidden)[:2] == (404, "RoleIdNotFound")
+        assert error_triple(hidden)[:2] == (404, "RoleIdNotFound")
     assert add(world, role, "user", world.carol.id).status_code == 204
     assert world.carol.get(f"{ROLE}/{role['id']}/members/transitive").status_code in (403, 404)
-    assert told(world.alice.get(f"{BASE}/user/{world.carol.id}/roles/transitive"))[0] == 403
+    assert error_triple(world.alice.get(f"{BASE}/user/{world.carol.id}/roles/transitive"))[0] == 403
     ghost = world.admin.get(f"{BASE}/user/oidc~{unique('ghost')}/roles/transitive")
-    assert told(ghost)[:2] == (404, "UserNotFound")
+    assert error_triple(ghost)[:2] == (404, "UserNotFound")
     bad = world.admin.get(f"{ROLE}/{role['id']}/members/transitive", params={"pageToken": "x"})
-    assert told(bad)[:2] == (400, "InvalidPaginationToken")
+    assert error_triple(bad)[:2] == (400, "InvalidPaginationToken")

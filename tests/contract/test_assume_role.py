@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 
 def acting(role: dict[str, Any]) -> dict[str, str]:
@@ -45,24 +45,24 @@ def test_acting_as_a_role_narrows_to_what_the_role_has(world: World, table: Tabl
     assert world.bob.get(table.path, headers=acting(role)).status_code == 404, "the role has nothing yet"
     give(world, role, "select", "table", table.uuid)
     assert world.bob.get(table.path, headers=acting(role)).status_code == 200
-    assert told(world.bob.post(table.path, write, headers=acting(role)))[0] == 403
+    assert error_triple(world.bob.post(table.path, write, headers=acting(role)))[0] == 403
     assert world.bob.get(f"{table.path}/credentials", headers=acting(role)).status_code == 200
 
 
 def test_non_member_cannot_assume_a_role_nor_learn_of_an_invisible_one(world: World, role: dict[str, Any]) -> None:
     whoami = "/management/v1/whoami"
     assert world.bob.get(whoami, headers=acting(role)).status_code == 200
-    unseen = told(world.carol.get(whoami, headers=acting(role)))
-    absent = told(world.carol.get(whoami, headers={"x-assume-role": str(uuid4())}))
+    unseen = error_triple(world.carol.get(whoami, headers=acting(role)))
+    absent = error_triple(world.carol.get(whoami, headers={"x-assume-role": str(uuid4())}))
     assert unseen[:2] == absent[:2] == (400, "InvalidAssumeRoleId")
     for nonsense in ("", "admin", f"{role['id']},{role['id']}"):
         refused = world.bob.get(whoami, headers={"x-assume-role": nonsense})
-        assert told(refused)[:2] == (400, "InvalidAssumeRoleId")
+        assert error_triple(refused)[:2] == (400, "InvalidAssumeRoleId")
     twice = world.bob.get(whoami, headers=[("x-assume-role", role["id"]), ("x-assume-role", role["id"])])
-    assert told(twice)[:2] == (400, "InvalidAssumeRoleId")
+    assert error_triple(twice)[:2] == (400, "InvalidAssumeRoleId")
     world.grant("describe", world.steward, "project", world.project)
     try:
-        assert told(world.steward.get(whoami, headers=acting(role)))[:2] == (403, "AssumeRoleForbidden")
+        assert error_triple(world.steward.get(whoami, headers=acting(role)))[:2] == (403, "AssumeRoleForbidden")
     finally:
         world.revoke("describe", world.steward, "project", world.project)
 
@@ -77,7 +77,7 @@ def test_role_cannot_be_assumed_from_the_next_request_after_leaving_it(
     assert add(world, role, "user", world.bob.id).status_code == 204
     assert world.bob.get(table.path, headers=acting(role)).status_code == 200
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
-    assert told(world.bob.get(table.path, headers=acting(role)))[:2] == (400, "InvalidAssumeRoleId")
+    assert error_triple(world.bob.get(table.path, headers=acting(role)))[:2] == (400, "InvalidAssumeRoleId")
 
 
 def test_objects_created_under_an_assumed_role_belong_to_the_role(world: World, ns: str, role: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def test_role_has_effect_in_its_own_project_only(world: World, table: Table, rol
     give(world, elsewhere, "select", "table", table.uuid)
     assert world.bob.get(table.path, headers=acting(elsewhere)).status_code == 404
     named = {**acting(elsewhere), "x-project-id": world.project}
-    assert told(world.bob.get("/management/v1/project", headers=named))[:2] == (403, "AssumeRoleForbidden")
+    assert error_triple(world.bob.get("/management/v1/project", headers=named))[:2] == (403, "AssumeRoleForbidden")
     give(world, role, "describe", "project", world.project)
     give(world, elsewhere, "describe", "project", project)
     for one, id in ((role, world.project), (elsewhere, project)):
@@ -112,6 +112,6 @@ def test_acting_as_a_role_is_in_the_audit(world: World, table: Table, role: dict
     give(world, role, "select", "table", table.uuid)
     answer = world.bob.get(f"{table.path}/credentials", headers=acting(role))
     assert answer.status_code == 200
-    wanted = "select convert_from(record, 'UTF8') as told from audit_log where request_id = $1"
-    records = [row["told"] for row in world.sql(wanted, answer.headers["x-request-id"])]
+    statement = "select convert_from(record, 'UTF8') as told from audit_log where request_id = $1"
+    records = [row["told"] for row in world.sql(statement, answer.headers["x-request-id"])]
     assert any("vend_credentials" in record and role["id"] in record for record in records)

@@ -23,7 +23,7 @@ from tests.contract import exchanging, warehouses
 from tests.contract.test_roles import ROLE, add
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 
 #: Responses about the caller's identity, operations refused under an assumed role, and operations without a token.
 _ABOUT_PEOPLE = {"WhoAmI", "RegisterSelf", "ExchangeToken"}
@@ -42,7 +42,7 @@ class Ground:
     owner: Person
     stranger: Person
 
-    def ask(self, person: Person, example: Example) -> tuple[int, str]:
+    def send(self, person: Person, example: Example) -> tuple[int, str]:
         """Return status and body, without the parts that differ between users or between responses."""
 
         def real(text: str) -> str:
@@ -54,7 +54,7 @@ class Ground:
         if example.body is not None:
             sent["json"] = json.loads(real(json.dumps(example.body)))
         query = {name: real(value) for name, value in example.query.items()}
-        answer = person.ask(example.method, real(example.url), params=query, **sent)
+        answer = person.send(example.method, real(example.url), params=query, **sent)
         return answer.status_code, self._nameless(answer)
 
     def _nameless(self, answer: httpx.Response) -> str:
@@ -106,9 +106,9 @@ def test_members_of_an_empty_role_get_identical_refusals(ground: Ground) -> None
     different, let_in = {}, set()
     for example in _TRIED:
         about = f"{type(example.operation).__name__} {example.label}"
-        nobody, mighty = (ground.ask(person, example) for person in (ground.stranger, ground.owner))
-        if nobody != mighty:
-            different[about] = (nobody, mighty)
+        powerless, mighty = (ground.send(person, example) for person in (ground.stranger, ground.owner))
+        if powerless != mighty:
+            different[about] = (powerless, mighty)
         required = any(demand.required for demand in example.operation.demands())
         if mighty[0] < 400 and required:
             let_in.add(about)
@@ -123,14 +123,14 @@ def test_members_of_a_one_table_role_get_identical_responses(ground: Ground) -> 
     path = f"/management/v1/permissions/warehouse/{ground.ids[str(imagined.WAREHOUSE_ID)]}/table/{table}/assignments"
     entry = {"type": "select", "role": ground.role["id"]}
     assert world.admin.post(path, {"writes": [entry]}).status_code == 204
-    asked = [each for each in _TRIED if not each.operation.changes()]
+    requested = [each for each in _TRIED if not each.operation.changes()]
     different, seen = {}, 0
     try:
-        for example in asked:
-            nobody, mighty = (ground.ask(person, example) for person in (ground.stranger, ground.owner))
-            if nobody != mighty and not (_by_chance(example) and nobody[0] == mighty[0]):
-                different[f"{type(example.operation).__name__} {example.label}"] = (nobody, mighty)
-            seen += nobody[0] == 200
+        for example in requested:
+            powerless, mighty = (ground.send(person, example) for person in (ground.stranger, ground.owner))
+            if powerless != mighty and not (_by_chance(example) and powerless[0] == mighty[0]):
+                different[f"{type(example.operation).__name__} {example.label}"] = (powerless, mighty)
+            seen += powerless[0] == 200
     finally:
         assert world.admin.post(path, {"deletes": [entry]}).status_code == 204
     assert different == {}
@@ -170,7 +170,7 @@ def test_engine_cannot_discover_role_membership(ground: Ground) -> None:
             for thing in things:
                 for project in ({}, {"x-project-id": world.project}, {"x-project-id": unique("p")}):
                     answers = {
-                        told(person.get(thing, headers={"x-assume-role": role, **project}))
+                        error_triple(person.get(thing, headers={"x-assume-role": role, **project}))
                         for person, role in (
                             (member, ground.role["id"]),
                             (other, ground.role["id"]),
@@ -184,4 +184,6 @@ def test_engine_cannot_discover_role_membership(ground: Ground) -> None:
                     assert len(nameless) == 1, (reach, thing, project, answers)
     finally:
         world.strip(engine)
-    assert told(outsider.get(things[0], headers={"x-assume-role": ground.role["id"]}))[0] == 400, "people are told"
+    assert error_triple(outsider.get(things[0], headers={"x-assume-role": ground.role["id"]}))[0] == 400, (
+        "people are told"
+    )

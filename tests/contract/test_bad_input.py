@@ -25,21 +25,21 @@ _NUL = "\x00"
 
 
 @pytest.fixture(scope="module")
-def place(world: World) -> str:
+def lake_location(world: World) -> str:
     """Create a namespace for this module; return its name."""
     return world.namespace()
 
 
 @pytest.fixture(scope="module")
-def table(world: World, place: str) -> Table:
+def table(world: World, lake_location: str) -> Table:
     """Create the table that the bad requests name."""
-    return world.table(place)
+    return world.table(lake_location)
 
 
 @pytest.fixture(scope="module")
-def neighbour(world: World, place: str) -> Table:
+def neighbour(world: World, lake_location: str) -> Table:
     """Create another table, whose location the first must not use."""
-    return world.table(place)
+    return world.table(lake_location)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def _refused(answer: httpx.Response, *codes: int) -> dict[str, Any]:
 )
 def test_malformed_body_is_refused(world: World, content: bytes) -> None:
     headers = {"Content-Type": "application/json"}
-    _refused(world.admin.ask("POST", f"{world.root}/namespaces", content=content, headers=headers))
+    _refused(world.admin.send("POST", f"{world.root}/namespaces", content=content, headers=headers))
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -107,7 +107,7 @@ def test_body_of_33_mebibytes_is_refused(world: World, streamed: bool) -> None:
 
     content: Any = pieces() if streamed else mebibyte * 33
     try:
-        answer = world.admin.ask("POST", f"{world.root}/namespaces", content=content)
+        answer = world.admin.send("POST", f"{world.root}/namespaces", content=content)
     except httpx.TransportError:
         return  # The server may close the connection before it has read the whole body.
     assert _refused(answer, 413)["type"] == "PayloadTooLarge"
@@ -153,8 +153,8 @@ def test_body_of_33_mebibytes_is_refused(world: World, streamed: bool) -> None:
         "/management/v1/user/oidc~%00",
     ],
 )
-def test_impossible_path_or_query_is_refused(world: World, place: str, path: str) -> None:
-    _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", place)))
+def test_impossible_path_or_query_is_refused(world: World, lake_location: str, path: str) -> None:
+    _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", lake_location)))
 
 
 @pytest.mark.threat("LG-DIS-03")
@@ -169,19 +169,19 @@ def test_a_page_size_of_thousands_of_digits_means_the_largest_page(world: World)
     assert world.admin.get(f"{world.root}/namespaces?pageSize={'9' * 5000}").status_code == 200
 
 
-def test_a_body_on_a_get_changes_nothing_about_it(world: World, place: str) -> None:
-    answer = world.admin.ask("GET", f"{world.root}/namespaces/{place}", content=b'{"namespace": ["other"]}')
-    assert answer.json()["namespace"] == [place]
+def test_a_body_on_a_get_changes_nothing_about_it(world: World, lake_location: str) -> None:
+    answer = world.admin.send("GET", f"{world.root}/namespaces/{lake_location}", content=b'{"namespace": ["other"]}')
+    assert answer.json()["namespace"] == [lake_location]
 
 
 @pytest.mark.parametrize("path", ["/nope", "/catalog/v1", "/catalog/v2/x/namespaces", "{root}/namespaces/{ns}/nope"])
-def test_unknown_endpoint_is_refused(world: World, place: str, path: str) -> None:
-    _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", place)), 404)
+def test_unknown_endpoint_is_refused(world: World, lake_location: str, path: str) -> None:
+    _refused(world.admin.get(path.replace("{root}", world.root).replace("{ns}", lake_location)), 404)
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 def test_unsupported_method_is_refused(world: World, method: str) -> None:
-    _refused(world.admin.ask(method, f"{world.root}/namespaces"), 405)
+    _refused(world.admin.send(method, f"{world.root}/namespaces"), 405)
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------
@@ -213,9 +213,9 @@ _BAD_NAMES = [
 
 @pytest.mark.threat("LG-LOC-11")
 @pytest.mark.parametrize("name", _BAD_NAMES, ids=ascii)
-def test_invalid_table_or_namespace_name_is_refused(world: World, place: str, name: str) -> None:
-    _refused(world.admin.post(f"{world.root}/namespaces/{place}/tables", {"name": name, "schema": SCHEMA}))
-    _refused(world.admin.post(f"{world.root}/namespaces", {"namespace": [place, name]}))
+def test_invalid_table_or_namespace_name_is_refused(world: World, lake_location: str, name: str) -> None:
+    _refused(world.admin.post(f"{world.root}/namespaces/{lake_location}/tables", {"name": name, "schema": SCHEMA}))
+    _refused(world.admin.post(f"{world.root}/namespaces", {"namespace": [lake_location, name]}))
 
 
 # ---- creations ------------------------------------------------------------------------------------------------------
@@ -250,9 +250,9 @@ def test_invalid_table_or_namespace_name_is_refused(world: World, place: str, na
     ],
     ids=lambda more: json.dumps(more)[:60],
 )
-def test_invalid_table_creation_is_refused(world: World, place: str, more: dict[str, Any]) -> None:
+def test_invalid_table_creation_is_refused(world: World, lake_location: str, more: dict[str, Any]) -> None:
     body = {"name": unique("bad"), "schema": SCHEMA, **more}
-    _refused(world.admin.post(f"{world.root}/namespaces/{place}/tables", body))
+    _refused(world.admin.post(f"{world.root}/namespaces/{lake_location}/tables", body))
 
 
 # ---- locations ------------------------------------------------------------------------------------------------------
@@ -352,10 +352,10 @@ def _no_secret(answer: httpx.Response) -> None:
 @pytest.mark.threat("LG-LOC-02", "LG-LOC-03", "LG-LOC-06", "LG-LOC-12", "LG-LOC-13")
 @pytest.mark.parametrize("which", _PLACES)
 def test_foreign_location_is_refused_in_every_member(
-    world: World, place: str, table: Table, neighbour: Table, which: str
+    world: World, lake_location: str, table: Table, neighbour: Table, which: str
 ) -> None:
     location = _foreign(world, neighbour)[which]
-    tables = f"{world.root}/namespaces/{place}/tables"
+    tables = f"{world.root}/namespaces/{lake_location}/tables"
     for staged in (False, True):
         body = {"name": unique("bad"), "schema": SCHEMA, "location": location, "stage-create": staged}
         answer = world.admin.post(tables, body)
@@ -377,10 +377,10 @@ def test_foreign_location_is_refused_in_every_member(
 @pytest.mark.parametrize("name", _PROPERTIES)
 @pytest.mark.parametrize("which", ["another table's", "above everything", "parent segments", "another bucket", "http"])
 def test_path_property_outside_the_table_is_refused_in_every_request(
-    world: World, place: str, table: Table, neighbour: Table, name: str, which: str
+    world: World, lake_location: str, table: Table, neighbour: Table, name: str, which: str
 ) -> None:
     properties = {name: _foreign(world, neighbour)[which]}
-    tables = f"{world.root}/namespaces/{place}/tables"
+    tables = f"{world.root}/namespaces/{lake_location}/tables"
     for staged in (False, True):
         body = {"name": unique("bad"), "schema": SCHEMA, "properties": properties, "stage-create": staged}
         answer = world.admin.post(tables, body)

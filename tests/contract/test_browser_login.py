@@ -16,7 +16,7 @@ from tests.contract.signing_in import (
     PUBLIC_CLIENT,
     Attempt,
     browser,
-    came_back,
+    callback_parameters,
     claims_of,
     fill_in,
     form_with,
@@ -34,7 +34,7 @@ def http() -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def told(world: World) -> dict[str, Any]:
+def page_data(world: World) -> dict[str, Any]:
     """Return the page's configuration of the provider."""
     page = httpx.get(f"{world.base}/ui", trust_env=False, timeout=60)
     found = re.search(r'data-told="([^"]*)"', page.text)
@@ -45,28 +45,30 @@ def told(world: World) -> dict[str, Any]:
     return sign_in
 
 
-def _redeem(http: httpx.Client, told: dict[str, Any], **form: str) -> httpx.Response:
+def _redeem(http: httpx.Client, page_data: dict[str, Any], **form: str) -> httpx.Response:
     fields = {"grant_type": "authorization_code", "client_id": PUBLIC_CLIENT} | form
-    return http.post(told["tokenEndpoint"], data={name: value for name, value in fields.items() if value})
+    return http.post(page_data["tokenEndpoint"], data={name: value for name, value in fields.items() if value})
 
 
-def _code(http: httpx.Client, world: World, told: dict[str, Any], attempt: Attempt, name: str = "carol") -> str:
+def _code(http: httpx.Client, world: World, page_data: dict[str, Any], attempt: Attempt, name: str = "carol") -> str:
     """Return an authorization code of a signed-in user."""
     back = f"{world.base}/ui"
-    page = http.get(told["authorizationEndpoint"], params=attempt.asked(PUBLIC_CLIENT, back, SCOPE))
-    given = came_back(fill_in(http, page, name, world.ready.users[name].client_secret), back)
+    page = http.get(
+        page_data["authorizationEndpoint"], params=attempt.authorization_request(PUBLIC_CLIENT, back, SCOPE)
+    )
+    given = callback_parameters(fill_in(http, page, name, world.ready.users[name].client_secret), back)
     assert given["state"] == attempt.state
     return given["code"]
 
 
-def test_login_page_gets_the_provider_configuration_without_secrets(world: World, told: dict[str, Any]) -> None:
-    assert told == {
+def test_login_page_gets_the_provider_configuration_without_secrets(world: World, page_data: dict[str, Any]) -> None:
+    assert page_data == {
         "issuer": world.ready.issuer,
         "clientId": PUBLIC_CLIENT,
         "scope": SCOPE,
         "authorizationEndpoint": f"{world.ready.issuer}/authorize",
         "tokenEndpoint": world.ready.token_endpoint,
-        "endSessionEndpoint": told["endSessionEndpoint"],
+        "endSessionEndpoint": page_data["endSessionEndpoint"],
     }
 
 
@@ -84,17 +86,17 @@ def test_page_policy_allows_only_this_server_and_the_token_endpoint(world: World
 
 
 def test_page_sign_in_gives_the_same_user_as_any_other_token(
-    world: World, told: dict[str, Any], http: httpx.Client
+    world: World, page_data: dict[str, Any], http: httpx.Client
 ) -> None:
     attempt = Attempt()
-    code = _code(http, world, told, attempt)
+    code = _code(http, world, page_data, attempt)
     answer = _redeem(
-        http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=attempt.verifier
+        http, page_data, code=code, redirect_uri=f"{world.base}/ui", code_verifier=attempt.verifier
     ).raise_for_status()
     tokens = answer.json()
     # The page checks these before it stores anything.
     about = claims_of(tokens["id_token"])
-    assert (about["nonce"], about["iss"]) == (attempt.nonce, told["issuer"])
+    assert (about["nonce"], about["iss"]) == (attempt.nonce, page_data["issuer"])
     assert PUBLIC_CLIENT in ([about["aud"]] if isinstance(about["aud"], str) else about["aud"])
     assert tokens["token_type"].lower() == "bearer"
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
@@ -107,21 +109,21 @@ def test_page_sign_in_gives_the_same_user_as_any_other_token(
 
 @pytest.mark.parametrize("verifier", ["", "x" * 43])
 def test_stolen_code_is_refused_without_the_verifier(
-    world: World, told: dict[str, Any], http: httpx.Client, verifier: str
+    world: World, page_data: dict[str, Any], http: httpx.Client, verifier: str
 ) -> None:
-    code = _code(http, world, told, Attempt())
-    answer = _redeem(http, told, code=code, redirect_uri=f"{world.base}/ui", code_verifier=verifier)
+    code = _code(http, world, page_data, Attempt())
+    answer = _redeem(http, page_data, code=code, redirect_uri=f"{world.base}/ui", code_verifier=verifier)
     assert answer.status_code in (400, 401) and "access_token" not in answer.text
 
 
-def test_authorization_code_is_valid_once(world: World, told: dict[str, Any], http: httpx.Client) -> None:
+def test_authorization_code_is_valid_once(world: World, page_data: dict[str, Any], http: httpx.Client) -> None:
     attempt = Attempt()
     form = {
-        "code": _code(http, world, told, attempt),
+        "code": _code(http, world, page_data, attempt),
         "redirect_uri": f"{world.base}/ui",
         "code_verifier": attempt.verifier,
     }
-    assert [_redeem(http, told, **form).status_code for _ in range(2)] == [200, 400]
+    assert [_redeem(http, page_data, **form).status_code for _ in range(2)] == [200, 400]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +138,12 @@ def test_authorization_code_is_valid_once(world: World, told: dict[str, Any], ht
     ],
 )
 def test_sign_in_without_pkce_or_to_a_foreign_redirect_gets_no_code(
-    world: World, told: dict[str, Any], http: httpx.Client, change: dict[str, str]
+    world: World, page_data: dict[str, Any], http: httpx.Client, change: dict[str, str]
 ) -> None:
-    asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE) | change
-    page = http.get(told["authorizationEndpoint"], params={name: value for name, value in asked.items() if value})
+    requested = Attempt().authorization_request(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE) | change
+    page = http.get(
+        page_data["authorizationEndpoint"], params={name: value for name, value in requested.items() if value}
+    )
     assert page.status_code in (302, 303, 400), page.text[:500]
     location = page.headers.get("location", "")
     assert "code=" not in location and "access_token" not in location
@@ -148,28 +152,30 @@ def test_sign_in_without_pkce_or_to_a_foreign_redirect_gets_no_code(
         assert "error=" in location
 
 
-def test_wrong_password_and_service_client_get_no_code(world: World, told: dict[str, Any], http: httpx.Client) -> None:
-    asked = Attempt().asked(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE)
-    page = http.get(told["authorizationEndpoint"], params=asked)
+def test_wrong_password_and_service_client_get_no_code(
+    world: World, page_data: dict[str, Any], http: httpx.Client
+) -> None:
+    requested = Attempt().authorization_request(PUBLIC_CLIENT, f"{world.base}/ui", SCOPE)
+    page = http.get(page_data["authorizationEndpoint"], params=requested)
     for name, password in (("carol", "wrong"), ("etl", world.ready.users["etl"].client_secret)):
         answer = fill_in(http, page, name, password)
         assert "location" not in answer.headers
         form_with(answer, "password")
 
 
-def test_public_client_gets_no_client_credentials_token(told: dict[str, Any], http: httpx.Client) -> None:
+def test_public_client_gets_no_client_credentials_token(page_data: dict[str, Any], http: httpx.Client) -> None:
     for more in ({}, {"client_secret": "x"}):
-        asked = {"grant_type": "client_credentials", "client_id": PUBLIC_CLIENT, **more}
-        answer = http.post(told["tokenEndpoint"], data=asked)
+        requested = {"grant_type": "client_credentials", "client_id": PUBLIC_CLIENT, **more}
+        answer = http.post(page_data["tokenEndpoint"], data=requested)
         assert answer.status_code in (400, 401) and "access_token" not in answer.text
 
 
-def test_provider_cors_allows_only_pages_of_the_gateway(world: World, told: dict[str, Any]) -> None:
+def test_provider_cors_allows_only_pages_of_the_gateway(world: World, page_data: dict[str, Any]) -> None:
     """Without this header a browser does not let the page read the token."""
     allowed = {}
     for origin in (world.base, "https://attacker.example", "http://127.0.0.1:1"):
         headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-        answer = httpx.options(told["tokenEndpoint"], headers=headers, trust_env=False, timeout=60)
+        answer = httpx.options(page_data["tokenEndpoint"], headers=headers, trust_env=False, timeout=60)
         allowed[origin] = answer.headers.get("access-control-allow-origin")
     assert allowed == {world.base: world.base, "https://attacker.example": None, "http://127.0.0.1:1": None}
 

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from tests.contract.exchanging import acting, unsigned
-from tests.contract.exchanging import ask as exchange
+from tests.contract.exchanging import send as exchange
 from tests.contract.test_views import create
-from tests.contract.world import Person, World, error_of, told, unique
+from tests.contract.world import Person, World, error_of, error_triple, unique
 from tests.security.test_role_policies import contractors, make_role, put_in
 
 BATCH = "/management/v1/action/batch-check"
@@ -77,7 +77,7 @@ def test_unknown_and_invisible_objects_get_the_same_denial_and_404(world: World,
         assert _allowed(world.carol, check) == [False]
         assert _allowed(world.carol, {**check, **about_bob}) == [False]
     refused = [
-        told(world.carol.post(BATCH, {"checks": [{**check, **more}], "error-on-not-found": True}))
+        error_triple(world.carol.post(BATCH, {"checks": [{**check, **more}], "error-on-not-found": True}))
         for check in (there, absent)
         for more in ({}, about_bob)
     ]
@@ -102,23 +102,23 @@ def test_inspector_may_check_all_users_and_nothing_else(world: World, ns: str, p
     world.strip(engine)
     world.grant("select", world.analyst, "table", table.uuid)
 
-    def asked(person: Person, **more: Any) -> httpx.Response:
+    def requested(person: Person, **more: Any) -> httpx.Response:
         checks = [
             {**_on(world, "table", "read_data", **{"table-id": each}), "identity": {"user": world.analyst.id}}
             for each in (table.uuid, other.uuid, str(uuid4()))
         ]
         return person.post(BATCH, {"checks": checks, "delegated": True, **more})
 
-    assert error_of(asked(engine))["type"] == "CannotInspectPermissions"
-    assert error_of(asked(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is none"
+    assert error_of(requested(engine))["type"] == "CannotInspectPermissions"
+    assert error_of(requested(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is none"
     world.grant(privilege, engine, "warehouse", world.warehouse)
-    assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
-    assert [each["allowed"] for each in asked(engine, delegated=False).json()["results"]] == [False] * 3
+    assert [each["allowed"] for each in requested(engine).json()["results"]] == [True, False, False]
+    assert [each["allowed"] for each in requested(engine, delegated=False).json()["results"]] == [False] * 3
     assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], "being that shows nothing"
     world.revoke(privilege, engine, "warehouse", world.warehouse)
-    assert error_of(asked(engine))["type"] == "CannotInspectPermissions", "and ends at once"
+    assert error_of(requested(engine))["type"] == "CannotInspectPermissions", "and ends at once"
     world.grant(privilege, engine, "project", world.project)
-    assert [each["allowed"] for each in asked(engine).json()["results"]] == [True, False, False]
+    assert [each["allowed"] for each in requested(engine).json()["results"]] == [True, False, False]
     world.revoke(privilege, engine, "project", world.project)
 
 
@@ -138,7 +138,9 @@ def test_inspector_checks_users_but_cannot_act_as_them(world: World, ns: str) ->
     person = acting(world, bridge, world.admin, proven=False)
     assert person.get(table.path).status_code == 200
     world.revoke("delegate", bridge, "warehouse", world.warehouse)
-    assert told(person.get(table.path))[0] == 404, "a token from before does not live on by the narrower privilege"
+    assert error_triple(person.get(table.path))[0] == 404, (
+        "a token from before does not live on by the narrower privilege"
+    )
     assert [each["allowed"] for each in _batch(bridge, check, delegated=True)] == [True]
     world.strip(bridge)
 
@@ -146,15 +148,15 @@ def test_inspector_checks_users_but_cannot_act_as_them(world: World, ns: str) ->
 def test_audit_names_the_checked_principal(world: World, ns: str) -> None:
     check = _on(world, "table", "read_data", **{"table-id": world.table(ns).uuid})
     about = [{**check, "identity": {"user": each.id}} for each in (world.bob, world.analyst, world.bob)]
-    asked = world.admin.post(BATCH, {"checks": [check, *about]})
-    assert asked.status_code == 200, asked.text
+    requested = world.admin.post(BATCH, {"checks": [check, *about]})
+    assert requested.status_code == 200, requested.text
     record = "convert_from(record, 'UTF8')"
     kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
     deadline = time.monotonic() + 30
-    while not (rows := world.sql(kept, asked.headers["x-request-id"])) and time.monotonic() < deadline:
+    while not (rows := world.sql(kept, requested.headers["x-request-id"])) and time.monotonic() < deadline:
         time.sleep(0.1)
-    told = json.loads(json.loads(rows[0]["r"])["detail"]["asked_about"])
-    assert told == [f"user:{each}" for each in sorted((world.analyst.id, world.bob.id))]
+    error_triple = json.loads(json.loads(rows[0]["r"])["detail"]["asked_about"])
+    assert error_triple == [f"user:{each}" for each in sorted((world.analyst.id, world.bob.id))]
 
 
 def test_inspector_of_one_warehouse_learns_nothing_of_another(world: World, ns: str) -> None:

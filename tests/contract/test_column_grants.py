@@ -11,10 +11,20 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import WIDE, assignments_path, ending, evolve, give, grants_path, readable, take, wide
+from tests.contract.columns import (
+    WIDE,
+    assignments_path,
+    evolve,
+    expiring_grant,
+    give,
+    grants_path,
+    readable,
+    take,
+    wide,
+)
 from tests.contract.lifecycle import soft_world, undrop
 from tests.contract.test_checks import known_role
-from tests.contract.world import Person, Table, World, told
+from tests.contract.world import Person, Table, World, error_triple
 from tests.security.test_role_policies import put_in
 
 
@@ -42,17 +52,17 @@ def test_column_grant_is_made_by_name_and_listed_with_its_field_id(world: World,
     assert world.admin.post(path, {"writes": [entry]}).status_code == 204
     assert world.admin.get(path).json()["assignments"] == [entry]
     again = world.admin.post(path, {"writes": [entry]})
-    assert told(again)[:2] == (409, "TupleAlreadyExistsError") or again.status_code == 409, again.text
+    assert error_triple(again)[:2] == (409, "TupleAlreadyExistsError") or again.status_code == 409, again.text
     assert world.admin.post(path, {"deletes": [entry]}).status_code == 204
     assert world.admin.get(path).json()["assignments"] == []
     assert world.admin.post(path, {"deletes": [entry]}).status_code == 404
 
 
 def test_grants_api_lists_grantor_reason_expiry_and_history_of_columns(world: World, table: Table) -> None:
-    wanted = ending(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
-    given = give(world, table, "name", world.carol, **wanted)
+    requested = expiring_grant(datetime.now(UTC) + timedelta(hours=1), reason="monthly report")
+    given = give(world, table, "name", world.carol, **requested)
     assert given.status_code == 204, given.text
-    assert give(world, table, "name", world.carol, **wanted).status_code == 204
+    assert give(world, table, "name", world.carol, **requested).status_code == 204
     [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
     assert grant["reason"] == "monthly report"
     assert grant["granted-by"] == world.admin.id
@@ -85,20 +95,23 @@ def test_only_grantors_learn_that_a_column_does_not_exist(
 ) -> None:
     body = {"writes": [{"type": "select", "user": world.carol.id}]}
     path = assignments_path(world, table, column)
-    assert told(world.admin.post(path, body))[:2] == (code, type)
-    assert told(world.admin.get(path))[:2] == (code, type)
-    assert told(world.analyst.post(path, body))[:2] == (404, "NoSuchTableException")
+    assert error_triple(world.admin.post(path, body))[:2] == (code, type)
+    assert error_triple(world.admin.get(path))[:2] == (code, type)
+    assert error_triple(world.analyst.post(path, body))[:2] == (404, "NoSuchTableException")
     world.grant("select", world.analyst, "table", table.uuid)
-    assert told(world.analyst.post(path, body))[:2] == (403, "TableActionForbidden")
-    assert told(world.analyst.get(path))[:2] == (403, "TableActionForbidden")
+    assert error_triple(world.analyst.post(path, body))[:2] == (403, "TableActionForbidden")
+    assert error_triple(world.analyst.get(path))[:2] == (403, "TableActionForbidden")
 
 
 def test_column_grant_on_a_missing_table_or_privilege_is_refused(world: World, table: Table) -> None:
     body = {"writes": [{"type": "select", "user": world.carol.id}]}
     absent = assignments_path(world, str(uuid4()), "name")
-    assert told(world.admin.post(absent, body))[:2] == (404, "NoSuchTableException")
+    assert error_triple(world.admin.post(absent, body))[:2] == (404, "NoSuchTableException")
     modify = {"writes": [{"type": "modify", "user": world.carol.id}]}
-    assert told(world.admin.post(assignments_path(world, table, "name"), modify))[:2] == (400, "InvalidGrantPrivilege")
+    assert error_triple(world.admin.post(assignments_path(world, table, "name"), modify))[:2] == (
+        400,
+        "InvalidGrantPrivilege",
+    )
     unknown = {"writes": [{"type": "select", "user": "oidc~nobody-knows"}]}
     assert world.admin.post(assignments_path(world, table, "name"), unknown).status_code in (400, 404)
 
@@ -106,11 +119,11 @@ def test_column_grant_on_a_missing_table_or_privilege_is_refused(world: World, t
 def test_pass_grants_includes_column_grants(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol, by=world.analyst).status_code == 404
     world.grant("select", world.analyst, "table", table.uuid)
-    assert told(give(world, table, "name", world.carol, by=world.analyst))[:2] == (403, "TableActionForbidden")
+    assert error_triple(give(world, table, "name", world.carol, by=world.analyst))[:2] == (403, "TableActionForbidden")
     world.grant("pass_grants", world.analyst, "table", table.uuid)
     assert give(world, table, "name", world.carol, by=world.analyst).status_code == 204
     assert readable(world.carol, world, table) == [["name"]]
-    assert told(give(world, table, "id", world.steward, by=world.carol))[:2] == (403, "TableActionForbidden"), (
+    assert error_triple(give(world, table, "id", world.steward, by=world.carol))[:2] == (403, "TableActionForbidden"), (
         "who reads some columns hands out none"
     )
 
@@ -155,7 +168,7 @@ def test_column_grantee_sees_the_table_but_not_its_metadata_or_data(world: World
 
 def test_column_grant_expires_exactly_at_its_time(world: World, table: Table) -> None:
     end = datetime.now(UTC) + timedelta(seconds=8)
-    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
+    assert give(world, table, "name", world.carol, **expiring_grant(end)).status_code == 204
     assert give(world, table, "id", world.carol).status_code == 204
     before = readable(world.carol, world, table)
     assert datetime.now(UTC) < end, "the machine stood still"
@@ -198,7 +211,7 @@ def test_dropped_column_grants_are_listed_and_revoked_by_last_name(world: World,
     evolve(world, table, [each for each in WIDE["fields"] if each["id"] != 2], 5)
     [grant] = world.admin.get(grants_path(world, table, "name")).json()["grants"]
     assert grant["resource"]["dropped"] is True
-    assert told(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
+    assert error_triple(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
     assert take(world, table, "name", world.carol).status_code == 204
     assert world.admin.get(grants_path(world, table)).json()["grants"] == []
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import World, error_of, told
+from tests.contract.world import World, error_of, error_triple
 
-_NOBODY = "00000000-0000-0000-0000-000000000000"
+_UNUSED_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 def _snapshot(location: str, id: int = 1, **more: Any) -> dict[str, Any]:
@@ -47,14 +47,14 @@ def test_an_append_moves_the_branch(world: World, ns: str) -> None:
     assert first.status_code == 200, first.text
     assert first.json()["metadata"]["current-snapshot-id"] == 1
     stale = world.commit(world.bob, table.path, _snapshot(table.location, 2), requirements=(expected,))
-    assert told(stale)[1] == "CommitFailedException"
+    assert error_triple(stale)[1] == "CommitFailedException"
 
 
 @pytest.mark.parametrize(
     ("requirement", "text"),
     [
         ({"type": "assert-create"}, "Requirement failed: table already exists"),
-        ({"type": "assert-table-uuid", "uuid": _NOBODY}, "Requirement failed: UUID does not match"),
+        ({"type": "assert-table-uuid", "uuid": _UNUSED_UUID}, "Requirement failed: UUID does not match"),
         ({"type": "assert-current-schema-id", "current-schema-id": 9}, "Requirement failed: current schema changed"),
         (
             {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 9},
@@ -83,7 +83,7 @@ def test_failed_requirement_has_the_message_clients_expect(
 ) -> None:
     table = world.table(ns)
     refused = world.admin.post(table.path, {"requirements": [requirement], "updates": []})
-    status, type, message = told(refused)
+    status, type, message = error_triple(refused)
     assert (status, type) == (409, "CommitFailedException")
     assert message.startswith(text)
 
@@ -128,6 +128,6 @@ def test_commit_body_naming_another_table_is_refused(world: World, ns: str) -> N
         "requirements": [],
         "updates": [{"action": "set-properties", "updates": {"a": "b"}}],
     }
-    assert told(world.admin.post(table.path, body))[:2] == (400, "TableIdentifierMismatch")
+    assert error_triple(world.admin.post(table.path, body))[:2] == (400, "TableIdentifierMismatch")
     body["identifier"] = {"namespace": [ns.upper()], "name": table.name.upper()}
     assert world.admin.post(table.path, body).status_code == 200

@@ -15,7 +15,7 @@ from tests.contract.columns import give, take, wide
 from tests.contract.exchanging import acting, delegating
 from tests.contract.test_roles import add, make
 from tests.contract.test_views import body, replace
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 OWNER = "trino.run-as-owner"
@@ -96,7 +96,7 @@ def test_view_reader_reads_the_table_with_the_owners_rights(
     world: World, engine: Person, table: Table, view: tuple[str, str]
 ) -> None:
     carol = through(engine, world, world.carol)
-    assert told(carol.get(table.path))[0] == 404
+    assert error_triple(carol.get(table.path))[0] == 404
     assert load(carol, table, view).status_code == 200
     vended = load(carol, table, view, at="/credentials")
     assert vended.status_code == 200
@@ -104,8 +104,12 @@ def test_view_reader_reads_the_table_with_the_owners_rights(
         "select convert_from(record, 'UTF8') as record from audit_log where operation = 'vend_credentials' "
         "order by at desc limit 1"
     )
-    for told_of in (f'"id":"{world.steward.id}"', f'"asked_by":"{world.carol.id}"', f'"engine":"{engine.id}"'):
-        assert told_of in records[0]["record"]
+    for view_owner_facts in (
+        f'"id":"{world.steward.id}"',
+        f'"asked_by":"{world.carol.id}"',
+        f'"engine":"{engine.id}"',
+    ):
+        assert view_owner_facts in records[0]["record"]
 
 
 @pytest.mark.threat("LG-DEC-12")
@@ -116,10 +120,10 @@ def test_view_chain_of_an_untrusted_engine_is_ignored(
     gateway.
     """
     elsewhere = acting(world, world.etl, world.carol)
-    assert told(load(elsewhere, table, view))[0] == 404
+    assert error_triple(load(elsewhere, table, view))[0] == 404
     own = Person("carol", world.carol.id, world.carol.token, str(engine.http.base_url))
-    assert told(load(own, table, view))[0] == 404
-    assert told(load(own, table, ("no", "view")))[0] == 404
+    assert error_triple(load(own, table, view))[0] == 404
+    assert error_triple(load(own, table, ("no", "view")))[0] == 404
 
 
 def test_every_view_of_a_chain_must_be_readable_to_its_subject(
@@ -128,20 +132,20 @@ def test_every_view_of_a_chain_must_be_readable_to_its_subject(
     bob = through(engine, world, world.bob)
     stranger = through(engine, world, world.contractor)
     world.strip(world.contractor)
-    assert told(load(stranger, table, view))[0] == 404, "the view is not hers to read"
+    assert error_triple(load(stranger, table, view))[0] == 404, "the view is not hers to read"
     # An invoker view does not change the subject: bob, who owns it, must be allowed to read the next one.
     world.grant("create", world.bob, "namespace", world.namespace_id(ns))
     outer = unique("outer")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(outer)).status_code == 200
     carol = through(engine, world, world.carol)
-    assert told(load(carol, table, (ns, outer), view))[0] == 404
+    assert error_triple(load(carol, table, (ns, outer), view))[0] == 404
     grant_view(world, outer, world.carol)
     assert load(carol, table, (ns, outer), view).status_code == 200
     # Visibility does not include reading.
     unreadable = unique("seen")
     assert bob.post(f"{world.root}/namespaces/{ns}/views", body(unreadable)).status_code == 200
     grant_view(world, unreadable, world.carol, "describe")
-    assert told(load(carol, table, (ns, unreadable), view))[0] == 403
+    assert error_triple(load(carol, table, (ns, unreadable), view))[0] == 403
 
 
 def test_revocation_from_the_view_owner_affects_its_readers(
@@ -150,11 +154,11 @@ def test_revocation_from_the_view_owner_affects_its_readers(
     carol = through(engine, world, world.carol)
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.steward, "table", table.uuid)
-    assert told(load(carol, table, view, at="/credentials"))[0] == 403, "who owns the view sees the table still"
+    assert error_triple(load(carol, table, view, at="/credentials"))[0] == 403, "who owns the view sees the table still"
     world.grant("select", world.steward, "table", table.uuid)
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.carol, "view", view_id(world, view[1]))
-    assert told(load(carol, table, view, at="/credentials"))[0] == 404
+    assert error_triple(load(carol, table, view, at="/credentials"))[0] == 404
 
 
 def test_column_restricted_owner_lends_only_readable_columns(world: World, engine: Person, ns: str) -> None:
@@ -171,26 +175,26 @@ def test_column_restricted_owner_lends_only_readable_columns(world: World, engin
     assert made.status_code == 200, made.text
     grant_view(world, view[1], world.carol)
     carol = through(engine, world, world.carol)
-    assert told(load(carol, table, view))[0] == 403, "the engine is trusted with views, and not with columns"
+    assert error_triple(load(carol, table, view))[0] == 403, "the engine is trusted with views, and not with columns"
     world.grant("enforcer", world.etl, "warehouse", world.warehouse)
     loaded = load(carol, table, view)
     held = loaded.json()["read-restrictions"]["required-column-projections"]
     assert [each["field-id"] for each in held] == [1, 3, 4]
-    assert told(load(carol, table, view, at="/credentials"))[:2] == (403, "NoCredentialsVended")
-    assert told(carol.get(table.path))[0] == 404, "by herself she reads none"
+    assert error_triple(load(carol, table, view, at="/credentials"))[:2] == (403, "NoCredentialsVended")
+    assert error_triple(carol.get(table.path))[0] == 404, "by herself she reads none"
     assert give(world, table, "card", world.carol).status_code == 204
     held = load(carol, table, view).json()["read-restrictions"]["required-column-projections"]
     assert [each["field-id"] for each in held] == [1, 3, 4], "hers and the owner's do not add up"
     assert take(world, table, "name", world.steward).status_code == 204
-    assert told(load(carol, table, view))[0] == 404
+    assert error_triple(load(carol, table, view))[0] == 404
     world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
 
 
 def test_definer_view_gives_read_access_only(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     carol = through(engine, world, world.carol)
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
-    assert told(carol.post(f"{table.path}?{referenced(view)['query']}", write))[0] == 404
-    assert told(carol.delete(f"{table.path}?{referenced(view)['query']}"))[0] == 404
+    assert error_triple(carol.post(f"{table.path}?{referenced(view)['query']}", write))[0] == 404
+    assert error_triple(carol.delete(f"{table.path}?{referenced(view)['query']}"))[0] == 404
 
 
 def test_engine_needs_delegate_for_definer_views(
@@ -200,7 +204,7 @@ def test_engine_needs_delegate_for_definer_views(
     assert load(carol, table, view).status_code == 200
     world.revoke("delegate", engine, "warehouse", world.warehouse)
     try:
-        assert told(load(carol, table, view))[0] == 404
+        assert error_triple(load(carol, table, view))[0] == 404
     finally:
         world.grant("delegate", engine, "warehouse", world.warehouse)
 
@@ -212,13 +216,13 @@ def test_engine_needs_delegate_for_definer_views(
 )
 def test_malformed_view_chain_is_400(world: World, engine: Person, table: Table, query: str) -> None:
     answer = through(engine, world, world.carol).get(f"{table.path}?{query}")
-    assert told(answer)[0] == 400
+    assert error_triple(answer)[0] == 400
 
 
 @pytest.mark.threat("LG-DEC-12")
 def test_view_chain_length_is_bounded(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     answer = load(through(engine, world, world.carol), table, view, view, view, view)
-    assert told(answer)[:2] == (400, "ReferencedByDepthExceeded")
+    assert error_triple(answer)[:2] == (400, "ReferencedByDepthExceeded")
     assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, "a circle ends, too"
 
 
@@ -237,10 +241,10 @@ def test_only_the_engine_sets_a_view_owner_and_only_its_user(world: World, engin
     own = Person("bob", world.bob.id, world.bob.token, base)
     for value in ("steward", "bob"):
         refused = own.post(path, body(unique("v"), properties={name: value}))
-        assert told(refused)[:2] == (403, "ProtectedPropertyModification"), value
+        assert error_triple(refused)[:2] == (403, "ProtectedPropertyModification"), value
     bob = through(engine, world, world.bob)
     refused = bob.post(path, body(unique("v"), properties={name: "steward"}))
-    assert told(refused)[:2] == (403, "ProtectedPropertyModification")
+    assert error_triple(refused)[:2] == (403, "ProtectedPropertyModification")
     made = bob.post(path, body(viewed := unique("v"), properties={name: "bob"}))
     assert made.status_code == 200, made.text
     uuid = made.json()["metadata"]["view-uuid"]
@@ -250,9 +254,12 @@ def test_only_the_engine_sets_a_view_owner_and_only_its_user(world: World, engin
     ):
         for person in (own, bob):
             refused = person.post(f"{path}/{viewed}", _commit(uuid, update))
-            assert told(refused)[:2] == (403, "ProtectedPropertyModification")
+            assert error_triple(refused)[:2] == (403, "ProtectedPropertyModification")
     removal = {"action": "remove-properties", "removals": [name]}
-    assert told(own.post(f"{path}/{viewed}", _commit(uuid, removal)))[:2] == (403, "ProtectedPropertyModification")
+    assert error_triple(own.post(f"{path}/{viewed}", _commit(uuid, removal)))[:2] == (
+        403,
+        "ProtectedPropertyModification",
+    )
     assert bob.post(f"{path}/{viewed}", _commit(uuid, removal)).status_code == 200
 
 
@@ -266,7 +273,7 @@ def test_definition_change_that_keeps_another_owner_is_refused(
     uuid = bob.get(path).json()["metadata"]["view-uuid"]
     changed = replace(uuid, "select secrets from elsewhere")
     for person in (bob, through(engine, world, world.bob)):
-        assert told(person.post(path, changed))[:2] == (403, "ProtectedPropertyModification")
+        assert error_triple(person.post(path, changed))[:2] == (403, "ProtectedPropertyModification")
     other = _commit(uuid, {"action": "set-properties", "updates": {"comment": "harmless"}})
     assert bob.post(path, other).status_code == 200
     owner = Person("steward", world.steward.id, world.steward.token, base)
@@ -286,7 +293,7 @@ def test_assumed_role_reads_the_view_with_the_roles_rights(
         carol = through(engine, world, world.carol)
         headers = {"x-assume-role": role["id"]}
         path = f"{table.path}?{referenced(view)['query']}"
-        assert told(carol.get(path, headers=headers))[0] == 404, "carol may read the view, the role may not"
+        assert error_triple(carol.get(path, headers=headers))[0] == 404, "carol may read the view, the role may not"
         grant = {"writes": [{"type": "select", "role": role["id"]}]}
         granted = world.admin.post(world.grants_path("view", view_id(world, view[1])), grant)
         assert granted.status_code == 204, granted.text

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.contract.lifecycle import deleted, soft_world, until
-from tests.contract.world import Person, Table, World, told
+from tests.contract.world import Person, Table, World, error_triple
 from tests.docs_commands import Block, block, blocks
 
 _STATUS = "\n======== %{http_code}\n"
@@ -54,7 +54,9 @@ def _requests() -> list[Block]:
 @pytest.mark.parametrize("found", _requests(), ids=str)
 def test_every_documented_request_has_a_test(found: Block) -> None:
     named = [
-        told for (page, holding), told in (_TESTED | _NOT_HERE).items() if page == found.page and holding in found.text
+        error_triple
+        for (page, holding), error_triple in (_TESTED | _NOT_HERE).items()
+        if page == found.page and holding in found.text
     ]
     assert len(named) == 1, f"{found}: name the test that sends it"
     assert named[0] in globals() or named[0] in _NOT_HERE.values()
@@ -80,7 +82,7 @@ def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Res
     for name, value in names.items():
         assert name in body
         body = body.replace(name, value)
-    return person.ask(method, path, json=json.loads(body))
+    return person.send(method, path, json=json.loads(body))
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +176,7 @@ def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block
     table = world.table(ns)
     reader = world.stranger()
     world.grant("describe", reader, "table", table.uuid)
-    assert told(reader.delete(table.path))[:2] == (403, "TableActionForbidden")
+    assert error_triple(reader.delete(table.path))[:2] == (403, "TableActionForbidden")
     assert world.admin.get(table.path).status_code == 200
     statement, arguments = found.text.rstrip(";\n"), []
     if ":id" in statement:

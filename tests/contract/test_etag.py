@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 PRIVATE = "private, no-cache"
 
@@ -23,7 +23,7 @@ def _etag(answer: httpx.Response) -> str:
     return answer.headers["etag"]
 
 
-def _asked(world: World, person: Any, table: Table, etag: str, **headers: str) -> httpx.Response:
+def _get_if_none_match(world: World, person: Any, table: Table, etag: str, **headers: str) -> httpx.Response:
     sent = {"If-None-Match": etag, **{name.replace("_", "-"): value for name, value in headers.items()}}
     answer: httpx.Response = person.get(table.path, headers=sent)
     return answer
@@ -54,7 +54,7 @@ def _append(
 def test_load_with_a_matching_etag_is_304_without_body(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
-    again = _asked(world, world.admin, table, etag)
+    again = _get_if_none_match(world, world.admin, table, etag)
     assert again.status_code == 304
     assert again.content == b""
     assert again.headers["etag"] == etag
@@ -81,7 +81,7 @@ def test_response_304_requests_no_storage_credential(world: World, ns: str) -> N
     )
     before = world.sql(keys, table.name)
     for _ in range(3):
-        assert _asked(world, world.admin, table, etag).status_code == 304
+        assert _get_if_none_match(world, world.admin, table, etag).status_code == 304
     loads = (
         "select count(*) as n from audit_log where operation = 'load_table' and "
         "convert_from(record, 'UTF8') like '%not modified%' and convert_from(record, 'UTF8') like '%' || $1 || '%'"
@@ -97,18 +97,18 @@ def test_commit_changes_the_etag_and_its_own_etag_matches_no_load(world: World, 
     before = _etag(world.admin.get(table.path))
     done = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}})
     committed = _etag(done)
-    assert _asked(world, world.admin, table, before).status_code == 200
+    assert _get_if_none_match(world, world.admin, table, before).status_code == 200
     # A commit's response has no credentials, so its tag must not prevent a load from returning some.
-    assert _asked(world, world.admin, table, committed).status_code == 200
+    assert _get_if_none_match(world, world.admin, table, committed).status_code == 200
 
 
 def test_authorization_comes_before_304(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.carol, "table", table.uuid)
     etag = _etag(world.carol.get(table.path))
-    assert _asked(world, world.carol, table, etag).status_code == 304
+    assert _get_if_none_match(world, world.carol, table, etag).status_code == 304
     world.revoke("select", world.carol, "table", table.uuid)
-    assert _asked(world, world.carol, table, etag).status_code == 404
+    assert _get_if_none_match(world, world.carol, table, etag).status_code == 404
     assert world.nobody.get(table.path, headers={"If-None-Match": etag}).status_code == 401
 
 
@@ -116,9 +116,9 @@ def test_etags_of_other_users_or_other_rights_do_not_match(world: World, ns: str
     table = world.table(ns)
     world.grant("select", world.carol, "table", table.uuid)
     etag = _etag(world.carol.get(table.path))
-    assert _asked(world, world.admin, table, etag).status_code == 200
+    assert _get_if_none_match(world, world.admin, table, etag).status_code == 200
     world.grant("modify", world.carol, "table", table.uuid)
-    more = _asked(world, world.carol, table, etag)
+    more = _get_if_none_match(world, world.carol, table, etag)
     assert more.status_code == 200, "the credentials reach further now"
     assert more.headers["etag"] != etag
 
@@ -126,9 +126,11 @@ def test_etags_of_other_users_or_other_rights_do_not_match(world: World, ns: str
 def test_delegation_and_snapshot_mode_change_the_etag(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
-    managed = _asked(world, world.admin, table, etag, X_Iceberg_Access_Delegation="client-managed")
+    managed = _get_if_none_match(world, world.admin, table, etag, X_Iceberg_Access_Delegation="client-managed")
     assert managed.status_code == 200
-    same = _asked(world, world.admin, table, managed.headers["etag"], X_Iceberg_Access_Delegation="client-managed")
+    same = _get_if_none_match(
+        world, world.admin, table, managed.headers["etag"], X_Iceberg_Access_Delegation="client-managed"
+    )
     assert same.status_code == 304
     refs = world.admin.get(f"{table.path}?snapshots=refs", headers={"If-None-Match": etag})
     assert refs.status_code == 200
@@ -141,10 +143,12 @@ def test_delegation_and_snapshot_mode_change_the_etag(world: World, ns: str) -> 
 def test_etag_lists_and_wildcards_are_parsed(world: World, ns: str) -> None:
     table = world.table(ns)
     etag = _etag(world.admin.get(table.path))
-    assert _asked(world, world.admin, table, f'"other", {etag}').status_code == 304
-    assert _asked(world, world.admin, table, '"other"').status_code == 200
-    assert _asked(world, world.admin, table, "*").status_code == 200, "a star cannot tell how old the credentials are"
-    managed = _asked(world, world.admin, table, "*", X_Iceberg_Access_Delegation="client-managed")
+    assert _get_if_none_match(world, world.admin, table, f'"other", {etag}').status_code == 304
+    assert _get_if_none_match(world, world.admin, table, '"other"').status_code == 200
+    assert _get_if_none_match(world, world.admin, table, "*").status_code == 200, (
+        "a star cannot tell how old the credentials are"
+    )
+    managed = _get_if_none_match(world, world.admin, table, "*", X_Iceberg_Access_Delegation="client-managed")
     assert managed.status_code == 304
 
 
@@ -165,5 +169,5 @@ def test_snapshots_refs_omits_unreferenced_snapshots_without_storing_that(world:
 def test_unknown_snapshot_mode_is_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     answer = world.admin.get(f"{table.path}?snapshots=some")
-    assert told(answer)[:2] == (400, "BadRequestException")
+    assert error_triple(answer)[:2] == (400, "BadRequestException")
     assert "all or refs" in answer.json()["error"]["message"]

@@ -17,7 +17,7 @@ import pytest
 
 from tests.contract.columns import WIDE, evolve, give, grants_path, readable, take, wide
 from tests.contract.exchanging import acting
-from tests.contract.world import Person, Table, World, told
+from tests.contract.world import Person, Table, World, error_triple
 
 FIELDS: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]
 NAME = FIELDS[1]
@@ -63,8 +63,8 @@ def seen(world: World, table: Table, person: Person) -> tuple[Any, list[int] | N
     if answer.status_code != 200:
         assert answer.status_code in (403, 404), answer.text
         return readable(person, world, table)[0], None
-    told_of = answer.json().get("read-restrictions", {}).get("required-column-projections", [])
-    return readable(person, world, table)[0], [each["field-id"] for each in told_of]
+    projections = answer.json().get("read-restrictions", {}).get("required-column-projections", [])
+    return readable(person, world, table)[0], [each["field-id"] for each in projections]
 
 
 def recorded(world: World, table: Table, column: str | None = None) -> list[tuple[str, int, bool]]:
@@ -82,8 +82,8 @@ def test_renamed_column_keeps_its_grants_under_its_new_name_only(world: World, t
     assert recorded(world, table, "called") == [("called", 2, False)]
     own = world.carol.get("/management/v1/grants").json()["grants"]
     assert [each["resource"]["column"] for each in own] == ["called"]
-    assert told(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
-    assert told(take(world, table, "name", world.carol))[:2] == (404, "ColumnNotFound")
+    assert error_triple(give(world, table, "name", world.steward))[:2] == (404, "ColumnNotFound")
+    assert error_triple(take(world, table, "name", world.carol))[:2] == (404, "ColumnNotFound")
     assert seen(world, table, world.carol) == (["called"], [1, 3, 4])
     assert take(world, table, "called", world.carol).status_code == 204
     assert seen(world, table, world.carol) == (False, None)
@@ -107,21 +107,21 @@ def test_dropped_column_grant_has_no_effect_and_is_addressed_by_field_id(world: 
     assert seen(world, table, world.carol) == (False, None)
     assert seen(world, table, world.steward) == (False, [1, 2, 3, 4])
     assert recorded(world, table) == [("name", 2, True), ("name", 6, False)]
-    _is_told_which(take(world, table, "name", world.carol))
+    _names_the_columns(take(world, table, "name", world.carol))
     assert recorded(world, table, "field-id:2") == [("name", 2, True)]
     assert take(world, table, "field-id:2", world.carol).status_code == 204
     assert recorded(world, table) == [("name", 6, False)]
     assert take(world, table, "name", world.carol).status_code == 204, "she has none, and nobody can mean another one"
 
 
-def _is_told_which(answer: httpx.Response) -> None:
-    assert told(answer)[:2] == (409, "AmbiguousColumn")
+def _names_the_columns(answer: httpx.Response) -> None:
+    assert error_triple(answer)[:2] == (409, "AmbiguousColumn")
     assert "field-id:2" in answer.json()["error"]["message"]
 
 
 def test_ambiguous_column_name_is_refused_with_the_field_meant(world: World, table: Table) -> None:
     evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
-    _is_told_which(take(world, table, "NAME", world.carol))
+    _names_the_columns(take(world, table, "NAME", world.carol))
     assert take(world, table, "NAME", world.steward).status_code == 204, "who has neither"
     answer = world.admin.post(
         grants_path(world, table, "NAME"),
@@ -130,7 +130,7 @@ def test_ambiguous_column_name_is_refused_with_the_field_meant(world: World, tab
             "deletes": [{"privilege": "select", "principal": {"user": world.carol.id}}],
         },
     )
-    _is_told_which(answer)
+    _names_the_columns(answer)
     assert recorded(world, table) == [("name", 2, False)], "all or nothing"
     assert take(world, table, "name", world.carol).status_code == 204
     assert recorded(world, table) == []
@@ -145,7 +145,7 @@ def test_struct_column_is_granted_kept_and_dropped_as_a_whole(world: World, tabl
     assert seen(world, table, world.carol) == (["name"], [1, 3, 4])
     for field in ("address.street", "address.door", "street", "field-id:6"):
         assert give(world, table, field, world.steward).status_code in (400, 404), field
-    assert told(take(world, table, "address.street", world.carol))[:2] == (404, "ColumnNotFound")
+    assert error_triple(take(world, table, "address.street", world.carol))[:2] == (404, "ColumnNotFound")
     assert recorded(world, table, "address") == [("address", 4, True)]
     evolve(world, table, [*but(4), another(7, "street")], 7)
     assert seen(world, table, world.carol) == (["name"], [1, 3, 4, 7]), "what was called so within it is another column"
@@ -160,7 +160,7 @@ def test_columns_differing_by_case_are_distinct_and_readable_together(world: Wor
     assert seen(world, table, world.carol) == (["name", "NAME"], [1, 3, 4])
     assert take(world, table, "name", world.carol).status_code == 204
     assert seen(world, table, world.carol) == (False, [1, 2, 3, 4])
-    assert told(give(world, table, "Name", world.carol))[:2] == (404, "ColumnNotFound")
+    assert error_triple(give(world, table, "Name", world.carol))[:2] == (404, "ColumnNotFound")
 
 
 def test_column_restored_by_an_older_schema_keeps_its_grants(world: World, table: Table) -> None:
@@ -180,7 +180,7 @@ def test_columns_that_swap_names_keep_their_own_grants(world: World, table: Tabl
     evolve(world, table, but(name="card", card="name"), 5)
     assert seen(world, table, world.carol) == (False, [1, 3, 4])
     assert recorded(world, table) == [("card", 2, False)]
-    _is_told_which(take(world, table, "name", world.carol))
+    _names_the_columns(take(world, table, "name", world.carol))
     assert recorded(world, table) == [("card", 2, False)]
 
 
@@ -191,7 +191,7 @@ def test_check_during_a_rename_uses_one_schema(world: World, ns: str) -> None:
         assert give(world, table, "name", world.carol).status_code == 204
         begun, done = Event(), Event()
 
-        def ask(table: Table = table, begun: Event = begun, done: Event = done) -> list[Any]:
+        def send(table: Table = table, begun: Event = begun, done: Event = done) -> list[Any]:
             answers = []
             while not done.is_set():
                 answers.append(readable(world.carol, world, *[table] * 5))
@@ -199,13 +199,13 @@ def test_check_during_a_rename_uses_one_schema(world: World, ns: str) -> None:
             return answers
 
         with ThreadPoolExecutor(2) as pool:
-            asking = [pool.submit(ask) for _ in range(2)]
+            requests = [pool.submit(send) for _ in range(2)]
             assert begun.wait(30)
             evolve(world, table, but(name="called", card="name"), 5)
             after = readable(world.carol, world, table)
             done.set()
-            heard = [each.result(60) for each in asking]
+            responses = [each.result(60) for each in requests]
         assert after == [["called"]]
-        for answers in heard:
+        for answers in responses:
             assert all(each in ([["name"]] * 5, [["called"]] * 5) for each in answers), answers
             assert answers == sorted(answers, reverse=True), "never the old name again after the new one"

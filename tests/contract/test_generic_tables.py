@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from tests.contract.lifecycle import deleted, soft_world, undrop
 from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, World, asked_again, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
 
 
 def at(world: World, ns: str, name: str = "") -> str:
@@ -62,15 +62,15 @@ def rename(by: Person, world: World, source: tuple[str, str], destination: tuple
 
 
 def test_generic_table_fields_are_returned_uninterpreted(world: World, ns: str) -> None:
-    told_of: dict[str, Any] = {
+    described: dict[str, Any] = {
         "doc": "Pictures.",
         "properties": {"owner": "ml"},
         "schema": {"fields": [{"name": "v", "type": ["float", 768]}], "n": 1.50},
         "statistics": [1, None, {"rows": 3}],
     }
-    made = make(world, ns, **told_of)
+    made = make(world, ns, **described)
     location = made["table"]["base-location"]
-    assert made["table"] == {"name": made["name"], "format": "lance", "base-location": location, **told_of}
+    assert made["table"] == {"name": made["name"], "format": "lance", "base-location": location, **described}
     assert made["id"] in location
     loaded = world.admin.get(made["path"])
     assert loaded.status_code == 200
@@ -89,7 +89,7 @@ def test_generic_table_name_is_case_insensitive_and_returned_as_requested(world:
     made = make(world, ns, f"Vec{uuid4().hex}")
     loaded = world.admin.get(made["path"].upper().replace(made["path"].upper(), at(world, ns, made["name"].upper())))
     assert loaded.json()["table"]["name"] == made["name"].upper()
-    assert told(create(world, ns, made["name"].lower()))[:2] == (409, "AlreadyExistsException")
+    assert error_triple(create(world, ns, made["name"].lower()))[:2] == (409, "AlreadyExistsException")
     listed = world.admin.get(at(world, ns)).json()
     assert listed == {
         "identifiers": [{"namespace": [ns], "name": made["name"], "id": made["id"], "format": "lance"}],
@@ -132,7 +132,7 @@ def test_generic_table_lists_are_paged_and_hold_visible_entries(world: World, ns
 )
 def test_invalid_generic_table_is_refused(world: World, ns: str, body: dict[str, Any], type: str) -> None:
     answer = world.admin.post(at(world, ns), body)
-    assert told(answer)[:2] == (400, type), answer.text
+    assert error_triple(answer)[:2] == (400, type), answer.text
 
 
 def test_generic_table_exists_only_for_callers_that_see_it(world: World, ns: str) -> None:
@@ -150,15 +150,15 @@ def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str
     table, view, made = world.table(ns), create_view(world, ns), make(world, ns)
     for name, noun in ((table.name, "Table"), (view["name"], "View")):
         answer = create(world, ns, name)
-        assert told(answer) == (
+        assert error_triple(answer) == (
             409,
             "AlreadyExistsException",
             f"{noun} with same name already exists: {ns}.{name}",
         )
-        assert told(world.admin.get(at(world, ns, name)))[:2] == (404, "NoSuchGenericTableException")
-    wanted = {"name": made["name"], "schema": SCHEMA}
+        assert error_triple(world.admin.get(at(world, ns, name)))[:2] == (404, "NoSuchGenericTableException")
+    requested = {"name": made["name"], "schema": SCHEMA}
     clash = f"Generic table with same name already exists: {ns}.{made['name']}"
-    assert told(world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted)) == (
+    assert error_triple(world.admin.post(f"{world.root}/namespaces/{ns}/tables", requested)) == (
         409,
         "AlreadyExistsException",
         clash,
@@ -166,7 +166,10 @@ def test_tables_views_and_generic_tables_share_their_names(world: World, ns: str
     assert world.admin.get(f"{world.root}/namespaces/{ns}/tables/{made['name']}").status_code == 404
     assert world.admin.get(f"{world.root}/namespaces/{ns}/views/{made['name']}").status_code == 404
     for other in (table.name, view["name"]):
-        assert told(rename(world.admin, world, (ns, made["name"]), (ns, other)))[:2] == (409, "AlreadyExistsException")
+        assert error_triple(rename(world.admin, world, (ns, made["name"]), (ns, other)))[:2] == (
+            409,
+            "AlreadyExistsException",
+        )
     body = {
         "source": {"namespace": [ns], "name": table.name},
         "destination": {"namespace": [ns], "name": made["name"]},
@@ -183,10 +186,10 @@ def test_one_of_a_table_and_a_generic_table_racing_for_a_name_is_created(world: 
     for _ in range(3):
         name = unique("wanted")
         with ThreadPoolExecutor(2) as together:
-            one = together.submit(asked_again, partial(create, world, ns, name))
+            one = together.submit(send_until_decided, partial(create, world, ns, name))
             path = f"{world.root}/namespaces/{ns}/tables"
             table = partial(world.admin.post, path, {"name": name, "schema": SCHEMA})
-            other = together.submit(asked_again, table)
+            other = together.submit(send_until_decided, table)
         assert sorted([one.result().status_code, other.result().status_code]) == [200, 409]
 
 
@@ -194,28 +197,28 @@ def test_generic_table_location_overlaps_no_other_table(world: World, ns: str) -
     table, made = world.table(ns), make(world, ns)
     base = made["table"]["base-location"].rstrip("/")
     for taken in (table.location, f"{table.location}/inside", base, f"{base}/inside"):
-        assert told(create(world, ns, **based_at(taken)))[:2] == (409, "LocationAlreadyTaken"), taken
-    wanted = {"name": unique("t"), "schema": SCHEMA, "location": f"{base}/inside"}
-    answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted)
-    assert told(answer)[:2] == (409, "LocationAlreadyTaken")
+        assert error_triple(create(world, ns, **based_at(taken)))[:2] == (409, "LocationAlreadyTaken"), taken
+    requested = {"name": unique("t"), "schema": SCHEMA, "location": f"{base}/inside"}
+    answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables", requested)
+    assert error_triple(answer)[:2] == (409, "LocationAlreadyTaken")
 
 
 @pytest.mark.parametrize("tree", [False, True], ids=["alone", "with its namespace"])
 def test_location_with_files_is_adopted_by_a_storage_manager_only(world: World, ns: str, tree: bool) -> None:
     base = make(world, ns)["table"]["base-location"].rstrip("/").rpartition("/")[0]
-    place = f"{base}/{unique('drop')}"
-    key = f"{place.removeprefix(f's3://{world.bucket}/')}/part.csv"
+    location = f"{base}/{unique('drop')}"
+    key = f"{location.removeprefix(f's3://{world.bucket}/')}/part.csv"
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=b"a,b")
     world.strip(world.steward)
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))
     try:
-        refused = create(world, ns, by=world.steward, format="csv", **based_at(place))
-        assert told(refused)[:2] == (400, "UnexpectedFilesInLocation")
-        path, body = at(world, ns), {"name": unique("g"), "format": "csv", "base-location": place}
-        assert told(world.steward.post(path, body, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
+        refused = create(world, ns, by=world.steward, format="csv", **based_at(location))
+        assert error_triple(refused)[:2] == (400, "UnexpectedFilesInLocation")
+        path, body = at(world, ns), {"name": unique("g"), "format": "csv", "base-location": location}
+        assert error_triple(world.steward.post(path, body, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
     finally:
         world.strip(world.steward)
-    assert told(world.admin.post(path, body))[:2] == (400, "UnexpectedFilesInLocation"), "adopting is asked for"
+    assert error_triple(world.admin.post(path, body))[:2] == (400, "UnexpectedFilesInLocation"), "adopting is asked for"
     adopted = world.admin.post(path, body, headers=ADOPT)
     assert adopted.status_code == 200, adopted.text
     made = {**adopted.json(), "path": f"{path}/{body['name']}"}
@@ -226,8 +229,8 @@ def test_location_with_files_is_adopted_by_a_storage_manager_only(world: World, 
     world.quiet()
     assert world.s3.head_object(Bucket=world.bucket, Key=key)
     # Its location stays blocked while keys for it may live.
-    taken = create(world, world.namespace(), **based_at(place))
-    assert told(taken)[:2] == (409, "LocationAlreadyTaken")
+    taken = create(world, world.namespace(), **based_at(location))
+    assert error_triple(taken)[:2] == (409, "LocationAlreadyTaken")
 
 
 # ---- drop, rename, protection, undrop --------------------------------------------------------------------------------
@@ -241,7 +244,7 @@ def test_generic_table_drop_removes_grants_and_by_default_files(world: World, ns
     world.grant("select", world.contractor, "generic-table", made["id"])
     assert world.admin.delete(made["path"] + query).status_code == 204
     assert world.admin.get(made["path"]).status_code == 404
-    assert told(world.admin.delete(made["path"]))[:2] == (404, "NoSuchGenericTableException")
+    assert error_triple(world.admin.delete(made["path"]))[:2] == (404, "NoSuchGenericTableException")
     assert world.tuples(f"generic_table:{made['id']}") == set()
     assert world.sql("select 1 from grants where object_id = $1", made["id"]) == []
     assert world.contractor.head(f"{world.root}/namespaces/{ns}").status_code == 404
@@ -256,7 +259,7 @@ def test_protected_generic_table_is_dropped_by_force_only(world: World, ns: str)
     path = f"/management/v1/warehouse/{world.warehouse}/generic-table/{made['id']}/protection"
     assert world.admin.get(path).json()["protected"] is False
     assert world.admin.post(path, {"protected": True}).json()["protected"] is True
-    assert told(world.admin.delete(made["path"]))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert error_triple(world.admin.delete(made["path"]))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
     assert world.admin.delete(f"{made['path']}?force=true").status_code == 204
 
 
@@ -280,25 +283,25 @@ def test_undropped_generic_table_is_unchanged(world: World, ns: str) -> None:
 
 def test_undrop_needs_the_right_and_a_free_name_and_location(world: World, ns: str) -> None:
     soft = soft_world(world)
-    place = soft.namespace()
-    made, hidden = make(soft, place), make(soft, place)
+    location = soft.namespace()
+    made, hidden = make(soft, location), make(soft, location)
     world.strip(world.contractor)
     soft.grant("select", soft.contractor, "generic-table", made["id"])
     for each in (made, hidden):
         assert soft.admin.delete(each["path"]).status_code == 204
     target, other = ("generic-table", made["id"]), ("generic-table", hidden["id"])
-    assert told(undrop(soft.contractor, soft, target))[:2] == (403, "GenericTableActionForbidden")
+    assert error_triple(undrop(soft.contractor, soft, target))[:2] == (403, "GenericTableActionForbidden")
     for absent in (other, ("generic-table", str(uuid4())), ("table", made["id"])):
-        refused = told(undrop(soft.contractor, soft, absent))
+        refused = error_triple(undrop(soft.contractor, soft, absent))
         word = "Table" if absent[0] == "table" else "Generic table"
         assert (refused[0], refused[2]) == (404, f"{word} does not exist: {absent[1]}")
     assert set(deleted(soft.contractor, soft)) == {made["id"]}
-    assert create(soft, place, made["name"]).status_code == 200
-    assert told(undrop(soft.admin, soft, other, target))[:2] == (409, "AlreadyExistsException")
+    assert create(soft, location, made["name"]).status_code == 200
+    assert error_triple(undrop(soft.admin, soft, other, target))[:2] == (409, "AlreadyExistsException")
     assert set(deleted(soft.admin, soft)) == {made["id"], hidden["id"]}, "all of them or none"
     assert soft.admin.delete(f"{made['path']}?force=true").status_code == 204
     soft.revoke("select", soft.contractor, "generic-table", made["id"])
-    soft.grant("select", soft.contractor, "namespace", soft.namespace_id(place))
+    soft.grant("select", soft.contractor, "namespace", soft.namespace_id(location))
     back = undrop(soft.admin, soft, target, other)
     assert (back.status_code, back.content) == (204, b"")
     assert soft.contractor.get(made["path"]).json()["table"] == made["table"]
@@ -350,24 +353,24 @@ def test_each_right_on_a_generic_table_allows_its_operations_only(world: World, 
     made, person = make(world, ns), world.steward
     world.strip(person)
     elsewhere = (ns, unique("renamed"))
-    assert told(person.get(made["path"])) == (
+    assert error_triple(person.get(made["path"])) == (
         404,
         "NoSuchGenericTableException",
         f"Generic table does not exist: {ns}.{made['name']}",
     )
-    assert told(person.get(f"{made['path']}/credentials"))[0] == 404
+    assert error_triple(person.get(f"{made['path']}/credentials"))[0] == 404
     try:
         world.grant("describe", person, "generic-table", made["id"])
         assert set(person.get(made["path"]).json()) == {"table"}
-        assert told(person.get(f"{made['path']}/credentials"))[:2] == _FORBIDDEN
-        assert told(person.delete(made["path"]))[:2] == _FORBIDDEN
-        assert told(rename(person, world, (ns, made["name"]), elsewhere))[:2] == _FORBIDDEN
-        assert told(create(world, ns, by=person))[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(person.get(f"{made['path']}/credentials"))[:2] == _FORBIDDEN
+        assert error_triple(person.delete(made["path"]))[:2] == _FORBIDDEN
+        assert error_triple(rename(person, world, (ns, made["name"]), elsewhere))[:2] == _FORBIDDEN
+        assert error_triple(create(world, ns, by=person))[:2] == (403, "NamespaceActionForbidden")
         world.grant("select", person, "generic-table", made["id"])
         keys = world.store_of(person.get(f"{made['path']}/credentials").json()["storage-credentials"][0]["config"])
         with pytest.raises(ClientError):
             keys.put_object(Bucket=world.bucket, Key=key_in(world, made), Body=b"x")
-        assert told(person.delete(made["path"]))[:2] == _FORBIDDEN
+        assert error_triple(person.delete(made["path"]))[:2] == _FORBIDDEN
         world.grant("modify", person, "generic-table", made["id"])
         keys = world.store_of(person.get(made["path"]).json()["config"])
         keys.put_object(Bucket=world.bucket, Key=key_in(world, made), Body=b"x")
@@ -385,9 +388,9 @@ def test_generic_table_move_needs_move_and_create_at_the_destination(world: Worl
         world.grant("modify", person, "generic-table", made["id"])
         world.grant("describe", person, "namespace", world.namespace_id(new))
         there = (new, made["name"])
-        assert told(rename(person, world, (old, made["name"]), there))[:2] == _FORBIDDEN
+        assert error_triple(rename(person, world, (old, made["name"]), there))[:2] == _FORBIDDEN
         world.grant("manage_grants", person, "generic-table", made["id"])
-        assert told(rename(person, world, (old, made["name"]), there))[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(rename(person, world, (old, made["name"]), there))[:2] == (403, "NamespaceActionForbidden")
         world.grant("create", person, "namespace", world.namespace_id(new))
         assert rename(person, world, (old, made["name"]), there).status_code == 204
     finally:
@@ -458,7 +461,7 @@ def test_generic_table_audit_has_location_and_credentials(world: World, ns: str)
     request_id = answer.headers["x-request-id"]
     records = [row["record"] for row in world.sql("select record from audit_log where request_id = $1", request_id)]
     assert len(records) == 2, "the creation, and the keys that followed from it"
-    place = answer.json()["table"]["base-location"].rstrip("/").encode()
-    assert all(place in record for record in records)
+    location = answer.json()["table"]["base-location"].rstrip("/").encode()
+    assert all(location in record for record in records)
     assert sum(b'"session_name"' in record for record in records) == 1
     assert not any(answer.json()["config"]["s3.secret-access-key"].encode() in record for record in records)

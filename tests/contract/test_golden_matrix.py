@@ -51,7 +51,7 @@ class Site:
     subject: Person
     other: Person
 
-    def place(self, letter: str) -> tuple[str, str]:
+    def location(self, letter: str) -> tuple[str, str]:
         """Return (kind, id) of the object of a letter, as grants name it."""
         world = self.world
         return {
@@ -76,7 +76,7 @@ def _verdict(answer: httpx.Response) -> bool:
 
 
 def _check(site: Site, letter: str, action: str) -> bool:
-    kind, id = site.place(letter)
+    kind, id = site.location(letter)
     about = {"warehouse-id": site.world.warehouse} | ({f"{kind}-id": id} if kind != "warehouse" else {})
     answer = site.subject.post(
         "/management/v1/permissions/check", {"operation": {kind: {**about, "action": action.removeprefix("can_")}}}
@@ -143,7 +143,7 @@ def _creates_view(site: Site) -> httpx.Response:
 
 def _gives(site: Site, letter: str, privilege: str) -> bool:
     """Grant to another user; the administrator revokes it afterwards."""
-    kind, id = site.place(letter)
+    kind, id = site.location(letter)
     path = site.world.grants_path(kind, id)
     grant = {"type": privilege, "user": site.other.id}
     if not _verdict(site.subject.post(path, {"writes": [grant]})):
@@ -161,7 +161,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
     world, person, namespace = site.world, site.subject, f"{site.world.root}/namespaces/{site.namespace}"
 
     def does(method: str, path: str, body: object = None) -> Callable[[], bool]:
-        return lambda: _verdict(person.ask(method, path, **({} if body is None else {"json": body})))
+        return lambda: _verdict(person.send(method, path, **({} if body is None else {"json": body})))
 
     comment = {"action": "set-properties", "updates": {"comment": "x"}}
     warehouse = f"/management/v1/warehouse/{world.warehouse}"
@@ -194,7 +194,7 @@ def _endpoints(site: Site) -> dict[tuple[str, str], Callable[[], bool]]:
         ("T", "can_rename"): lambda: _renames(site),
         ("T", "can_drop"): does("DELETE", site.table.path),
         **{
-            (letter, "can_read_assignments"): does("GET", world.grants_path(*site.place(letter)))
+            (letter, "can_read_assignments"): does("GET", world.grants_path(*site.location(letter)))
             for letter in ("W", "N", "T")
         },
     }
@@ -282,16 +282,16 @@ def test_privileges_of_a_row_allow_exactly_its_actions(
         other=other,
     )
     for privilege in row.privileges:
-        world.grant(privilege, subject, *site.place(row.on))
+        world.grant(privilege, subject, *site.location(row.on))
     try:
         # Actions that drop the table are last.
         columns = sorted(tried_columns, key=lambda column: "drop" in column.title)
         wrong = {}
         for column in columns:
-            said = {action: row.holds(column) for _, action in row.questions(column)}
+            held_actions = {action: row.holds(column) for _, action in row.questions(column)}
             tried = _tried(site, row, column)
-            if tried != said:
-                wrong[column.title] = {action: got for action, got in tried.items() if got != said[action]}
+            if tried != held_actions:
+                wrong[column.title] = {action: got for action, got in tried.items() if got != held_actions[action]}
         assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
     finally:
         if row.on == "S":
@@ -366,9 +366,9 @@ def test_privileges_of_a_row_allow_exactly_its_generic_table_actions(
         wrong = {}
         # Actions that drop the table are last.
         for column in sorted(tried_columns, key=lambda column: "drop" in column.title):
-            said = row.holds(column)
+            held_actions = row.holds(column)
             found_out = {action: tried[action]() for action in _GENERIC.get(column.title, ())}
-            wrong.update({action: got for action, got in found_out.items() if got != said})
+            wrong.update({action: got for action, got in found_out.items() if got != held_actions})
         assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
     finally:
         world.strip(person)

@@ -297,12 +297,12 @@ def test_concurrent_crossing_grant_changes_all_complete(world: World, ns: str) -
     path = _path(world, "namespace", world.namespace_id(ns))
     pair = [_entry("select", world.analyst), _entry("modify", world.analyst)]
 
-    def turn(number: int) -> int:
+    def attempt(number: int) -> int:
         first, second = pair if number % 2 else reversed(pair)
         return world.admin.post(path, {"writes": [first], "deletes": [second]}).status_code
 
     with ThreadPoolExecutor(6) as pool:
-        codes = list(pool.map(turn, range(24)))
+        codes = list(pool.map(attempt, range(24)))
     assert set(codes) <= {204, 503}, "who decides again and again while rights go is told to come back"
     assert codes.count(204) >= 6
     held = [each["privilege"] for each in _list(world.admin, path) if each["principal"] == {"user": world.analyst.id}]
@@ -317,10 +317,10 @@ def test_grantable_privileges_are_listed_with_text_and_category(world: World, ns
     path = f"{_path(world, 'namespace', id)}/grantable-privileges"
     world.grant("select", world.analyst, "namespace", id)
     world.grant("pass_grants", world.analyst, "namespace", id)
-    told = {each["privilege"]["name"]: each for each in world.analyst.get(path).json()}
-    assert {name for name, each in told.items() if each["allowed"]} == {"select", "describe"}
-    assert told["select"]["privilege"]["category"] == "read"
-    assert told["select"]["privilege"]["resource-type"] == "namespace"
+    privileges = {each["privilege"]["name"]: each for each in world.analyst.get(path).json()}
+    assert {name for name, each in privileges.items() if each["allowed"]} == {"select", "describe"}
+    assert privileges["select"]["privilege"]["category"] == "read"
+    assert privileges["select"]["privilege"]["resource-type"] == "namespace"
     assert {each["allowed"] for each in world.admin.get(path).json()} == {True}
     assert world.carol.get(path).status_code == 404
 
@@ -425,11 +425,15 @@ def test_assignments_can_be_filtered_by_relation(world: World, ns: str) -> None:
         world.grant(privilege, world.analyst, "namespace", id)
     path = world.grants_path("namespace", id)
 
-    def told(query: str) -> list[str]:
+    def privileges(query: str) -> list[str]:
         return [each["type"] for each in world.admin.get(f"{path}?{query}").json()["assignments"]]
 
-    assert told("relations=select,describe") == told("relations=select&relations=describe") == ["select", "describe"]
-    assert told("relations=describe") == ["describe"]
-    assert told("") == ["ownership", "select", "describe"]
+    assert (
+        privileges("relations=select,describe")
+        == privileges("relations=select&relations=describe")
+        == ["select", "describe"]
+    )
+    assert privileges("relations=describe") == ["describe"]
+    assert privileges("") == ["ownership", "select", "describe"]
     refused = world.admin.get(f"{path}?relations=fly")
     assert (refused.status_code, error_of(refused)["type"]) == (400, "InvalidGrantPrivilege")

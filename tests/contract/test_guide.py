@@ -76,8 +76,8 @@ def empty() -> Iterator[Ready]:
 
 
 def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -> None:
-    wanted = steps()
-    assert len(wanted) > 20
+    expected = steps()
+    assert len(expected) > 20
     environment = {
         **{"PATH": os.environ["PATH"], "GATEWAY": empty.catalog_uri.removesuffix("/catalog"), "LC_ALL": "C.UTF-8"},
         **{"ADMIN": empty.users["admin"].token, "ALICE": empty.users["alice"].token},
@@ -85,12 +85,12 @@ def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -
         **{"ACCESS_KEY": empty.s3.access_key, "SECRET_KEY": empty.s3.secret_key},
         "STS_ROLE": str(empty.s3.profile["sts-role-arn"]),
     }
-    script = f"\necho '{_MARK}'\n".join(step.shell for step in wanted)
+    script = f"\necho '{_MARK}'\n".join(step.shell for step in expected)
     ran = subprocess.run(
         ["bash", "-u", "-c", script], env=environment, capture_output=True, text=True, timeout=180, check=False
     )
     answers = ran.stdout.split(f"{_MARK}\n")
-    for step, answer in zip(wanted, answers, strict=False):
+    for step, answer in zip(expected, answers, strict=False):
         if not step.status:
             assert answer == "", step
             continue
@@ -100,7 +100,7 @@ def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -
         assert bool(body.strip()) == bool(step.body.strip()), where
         if body.strip():
             assert list(differences(json.loads(step.body), json.loads(body))) == [], where
-    assert len(answers) == len(wanted), ran.stderr
+    assert len(answers) == len(expected), ran.stderr
     assert ran.stderr == ""
 
 

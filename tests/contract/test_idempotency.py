@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, World, error_of, told, unique
+from tests.contract.world import SCHEMA, World, error_of, error_triple, unique
 
 
 def _key() -> dict[str, str]:
@@ -40,9 +40,9 @@ def test_repeated_create_returns_one_table_with_new_credentials(world: World, ns
     secrets = [answer.json()["config"]["s3.secret-access-key"] for answer in (first, again)]
     kept = world.sql("select coalesce(string_agg(detail::text, ''), '') as told from idempotency")[0]["told"]
     assert not any(secret in kept for secret in secrets), "credentials come from the door, not from the record"
-    told = f'%"prefix":"{first.json()["storage-credentials"][0]["prefix"]}"%'
-    handed_out = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like $1", told)
-    assert handed_out[0]["n"] == 2, "each hand-out has a record, of the same keys too"
+    error_triple = f'%"prefix":"{first.json()["storage-credentials"][0]["prefix"]}"%'
+    vended = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like $1", error_triple)
+    assert vended[0]["n"] == 2, "each hand-out has a record, of the same keys too"
     assert world.admin.post(path, body, headers=_key()).status_code == 409
     assert world.admin.post(path, body).status_code == 409
 
@@ -135,7 +135,7 @@ def test_another_body_or_query_under_the_same_key_is_422(world: World, ns: str) 
     path = f"{world.root}/namespaces/{ns}/tables"
     assert world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key).status_code == 200
     other = world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key)
-    assert told(other)[:2] == (422, "UnprocessableEntityException")
+    assert error_triple(other)[:2] == (422, "UnprocessableEntityException")
     assert world.admin.delete(table.path, headers=key).status_code == 204, "another path is another scope"
     assert world.admin.delete(f"{table.path}?purgeRequested=false", headers=key).status_code == 422
 
@@ -177,14 +177,14 @@ ONE = "0190d9f2-6b1e-7b5c-9f3a-3c1d2e4f5a6b"
 @pytest.mark.parametrize("value", ["x", "123", f"{{{ONE}}}", ONE.replace("-", ""), f"urn:uuid:{ONE}", f"{ONE}, {ONE}"])
 def test_idempotency_key_that_is_no_uuid_is_refused(world: World, ns: str, value: str) -> None:
     answer = world.admin.delete(f"{world.root}/namespaces/{ns}", headers={"Idempotency-Key": value})
-    assert told(answer)[:2] == (400, "InvalidIdempotencyKey")
+    assert error_triple(answer)[:2] == (400, "InvalidIdempotencyKey")
 
 
 def test_two_idempotency_keys_are_refused_and_a_blank_one_is_ignored(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}"
     headers = [("Idempotency-Key", str(uuid.uuid4())), ("idempotency-key", str(uuid.uuid4()))]
     answer = world.admin.http.request("DELETE", path, headers=httpx.Headers(headers))
-    assert told(answer)[:2] == (400, "DuplicateIdempotencyKey")
+    assert error_triple(answer)[:2] == (400, "DuplicateIdempotencyKey")
     assert world.admin.delete(path, headers={"Idempotency-Key": ""}).status_code == 204
 
 
@@ -215,7 +215,7 @@ def test_idempotency_key_of_a_killed_process_is_free_after_its_lease(world: Worl
     world.sql(
         "update idempotency set status = null, written_in = null where expires_at > now() and operation = 'drop_table'"
     )
-    assert told(world.admin.delete(table.path, headers=key))[:2] == (409, "RequestInProgress")
+    assert error_triple(world.admin.delete(table.path, headers=key))[:2] == (409, "RequestInProgress")
     world.sql("update idempotency set expires_at = now() - interval '1 second' where status is null")
     assert world.admin.delete(table.path, headers=key).status_code == 404, "it is carried out again"
 

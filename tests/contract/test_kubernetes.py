@@ -15,7 +15,7 @@ import pytest
 from tests.contract.cluster import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
 from tests.contract.providers import signed
 from tests.contract.test_token_groups import give, of_group
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 USER = "/management/v1/user"
@@ -33,7 +33,7 @@ class Two:
     lab: StubCluster
     mill: StubCluster
 
-    def who(self, token: str) -> httpx.Response:
+    def whoami(self, token: str) -> httpx.Response:
         """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
@@ -72,10 +72,10 @@ def as_it_was(two: Two) -> Iterator[None]:
 
 def test_service_account_is_identified_by_uid_or_name(two: Two) -> None:
     uid = unique("9e1c")
-    made = two.who(two.lab.account("etl", "nightly", uid=uid)).json()
+    made = two.whoami(two.lab.account("etl", "nightly", uid=uid)).json()
     assert (made["id"], made["name"], made["user-type"]) == (f"lab~{uid}", "etl/nightly", "application")
     name = unique("nightly").replace("_", "-")
-    made = two.who(two.mill.account("etl", name, uid=uid)).json()
+    made = two.whoami(two.mill.account("etl", name, uid=uid)).json()
     assert made["id"] == f"mill~system:serviceaccount:etl:{name}"
 
 
@@ -83,12 +83,12 @@ def test_service_account_grant_applies_and_its_namespace_is_a_group(world: World
     table = world.table(ns)
     namespace = unique("etl").replace("_", "-")
     person = Person("pod", "", two.lab.account(namespace, "loader", uid=unique("u")), two.base)
-    person.id = two.who(person.token).json()["id"]
-    assert told(person.get(table.path))[0] == 404
+    person.id = two.whoami(person.token).json()["id"]
+    assert error_triple(person.get(table.path))[0] == 404
     world.grant("select", person, "table", table.uuid)
     assert person.get(table.path).status_code == 200
     world.revoke("select", person, "table", table.uuid)
-    assert told(person.get(table.path))[0] == 404
+    assert error_triple(person.get(table.path))[0] == 404
     role = of_group(world, f"system:serviceaccounts:{namespace}", provider="lab")
     give(world, "select", role, "table", table.uuid)
     assert person.get(table.path).status_code == 200
@@ -97,19 +97,19 @@ def test_service_account_grant_applies_and_its_namespace_is_a_group(world: World
 
 def test_token_of_one_cluster_is_refused_by_the_other(two: Two) -> None:
     uid = unique("u")
-    asked = two.mill.questions
-    assert two.who(two.lab.account("etl", "x", uid=uid)).json()["id"] == f"lab~{uid}"
-    assert two.mill.questions == asked
+    requested = two.mill.questions
+    assert two.whoami(two.lab.account("etl", "x", uid=uid)).json()["id"] == f"lab~{uid}"
+    assert two.mill.questions == requested
 
 
 def test_unknown_cluster_token_is_refused_and_reviewed_once(two: Two) -> None:
     token = two.lab.account("etl", "gone", uid=unique("u"))
     del two.lab.accounts[token]
-    asked = two.lab.questions
+    requested = two.lab.questions
     for _ in range(8):
-        refused = two.who(token)
+        refused = two.whoami(token)
         assert refused.status_code == 401 and "cluster" in refused.json()["error"]["message"]
-    assert two.lab.questions - asked <= 4, "each worker process once"
+    assert two.lab.questions - requested <= 4, "each worker process once"
 
 
 @pytest.mark.parametrize(
@@ -130,30 +130,30 @@ def test_evidently_invalid_token_is_not_reviewed(two: Two, claims: dict[str, Any
     token = two.lab.account("etl", "odd", uid=unique("u"), **claims | moments)
     if claims.get("iss") == "kubernetes/serviceaccount":
         del two.lab.accounts[token]
-    asked = two.lab.questions
-    assert two.who(token).status_code == 401
-    assert two.lab.questions == asked
+    requested = two.lab.questions
+    assert two.whoami(token).status_code == 401
+    assert two.lab.questions == requested
 
 
 def test_forged_token_flood_blocks_no_pod_if_the_cluster_publishes_keys(two: Two) -> None:
     """The flood fills the queues of all processes; each token is valid except for the signature or the key id."""
-    two.who(two.lab.account("etl", "first", uid=unique("u")))
-    asked = two.lab.questions
+    two.whoami(two.lab.account("etl", "first", uid=unique("u")))
+    requested = two.lab.questions
     for _ in range(50):
         head, _, signature = two.lab.account("etl", "x", uid=unique("u")).rpartition(".")
-        refused = two.who(f"{head}.{'A' * len(signature)}")
+        refused = two.whoami(f"{head}.{'A' * len(signature)}")
         assert refused.status_code == 401 and "signature" in refused.json()["error"]["message"]
-    assert two.lab.questions == asked
-    assert set(two.lab.asked) == {"/openid/v1/jwks"}
+    assert two.lab.questions == requested
+    assert set(two.lab.calls) == {"/openid/v1/jwks"}
     two.lab.pause = 0.3
     strangers = [signed(two.lab.key, two.lab.claims("x", aud=[AUDIENCE]), kid=unique("k")) for _ in range(320)]
     with ThreadPoolExecutor(320) as pool:
-        storm = [pool.submit(two.who, token) for token in strangers]
-        while two.lab.questions < asked + 4:
+        storm = [pool.submit(two.whoami, token) for token in strangers]
+        while two.lab.questions < requested + 4:
             time.sleep(0.01)
         for _ in range(5):
             uid = unique("u")
-            assert two.who(two.lab.account("etl", "real", uid=uid)).json()["id"] == f"lab~{uid}"
+            assert two.whoami(two.lab.account("etl", "real", uid=uid)).json()["id"] == f"lab~{uid}"
         statuses = [each.result().status_code for each in storm]
     assert statuses.count(503) > 0, "the storm was one"
     assert set(statuses) <= {401, 503}
@@ -184,7 +184,7 @@ def test_forged_token_flood_blocks_no_pod_if_the_cluster_publishes_keys(two: Two
 def test_review_without_an_account_for_the_audience_is_refused(two: Two, status: dict[str, Any]) -> None:
     review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": status}
     two.lab.answer = (201, review)
-    assert two.who(two.lab.account("etl", "odd", uid=unique("u"))).status_code == 401
+    assert two.whoami(two.lab.account("etl", "odd", uid=unique("u"))).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -203,18 +203,18 @@ def test_review_without_an_account_for_the_audience_is_refused(two: Two, status:
 )
 def test_unusable_review_response_is_an_outage_and_no_permission(two: Two, answer: tuple[int, Any]) -> None:
     two.lab.answer = answer
-    refused = two.who(two.lab.account("etl", "late", uid=unique("u")))
-    assert told(refused)[0] == 503 and int(refused.headers["retry-after"]) > 0
+    refused = two.whoami(two.lab.account("etl", "late", uid=unique("u")))
+    assert error_triple(refused)[0] == 503 and int(refused.headers["retry-after"]) > 0
     assert "127.0.0.1" not in refused.text
-    assert two.who(two.mill.account("etl", "fine", uid=unique("u"))).status_code in (200, 201)
+    assert two.whoami(two.mill.account("etl", "fine", uid=unique("u"))).status_code in (200, 201)
 
 
 def test_deleted_account_is_refused_when_its_cached_review_expires(two: Two) -> None:
     token = two.mill.account("etl", unique("short").replace("_", "-"), uid=unique("u"))
-    assert two.who(token).status_code == 201
+    assert two.whoami(token).status_code == 201
     del two.mill.accounts[token]
     deadline = time.monotonic() + 60
-    while two.who(token).status_code != 401:
+    while two.whoami(token).status_code != 401:
         assert time.monotonic() < deadline
         time.sleep(0.3)
 
@@ -223,20 +223,20 @@ def test_legacy_token_is_accepted_only_if_configured(two: Two) -> None:
     name = unique("old").replace("_", "-")
     claims = {"iss": "kubernetes/serviceaccount", "exp": ..., "iat": ...}
     token = two.mill.account("etl", name, uid=unique("u"), audience=None, **claims)
-    assert two.who(token).json()["id"] == f"mill~system:serviceaccount:etl:{name}"
+    assert two.whoami(token).json()["id"] == f"mill~system:serviceaccount:etl:{name}"
     named = two.mill.account("etl", name, uid=unique("u"), audience=OWN_AUDIENCE, **claims)
-    assert told(two.who(named))[0] == 401, "a token for the API server that only calls itself one of those"
+    assert error_triple(two.whoami(named))[0] == 401, "a token for the API server that only calls itself one of those"
 
 
 def test_token_for_the_api_server_audience_is_refused(two: Two) -> None:
     """Every pod has a token for this audience."""
     for audience in (OWN_AUDIENCE, None):
         token = two.mill.account("etl", unique("own").replace("_", "-"), uid=unique("u"), audience=audience)
-        assert told(two.who(token))[0] == 401
+        assert error_triple(two.whoami(token))[0] == 401
 
 
 def test_replaced_reviewer_token_is_reread(two: Two) -> None:
     two.lab.own = two.lab.account("lakegate", "gateway", uid="uid-of-the-gateway", jti=unique("j"))
-    assert told(two.who(two.lab.account("etl", "x", uid=unique("u"))))[0] == 503
+    assert error_triple(two.whoami(two.lab.account("etl", "x", uid=unique("u"))))[0] == 503
     (two.lab.files / "token").write_text(two.lab.own)
-    assert two.who(two.lab.account("etl", "x", uid=unique("u"))).status_code == 201
+    assert two.whoami(two.lab.account("etl", "x", uid=unique("u"))).status_code == 201

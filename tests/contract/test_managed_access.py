@@ -74,13 +74,13 @@ def test_managed_warehouse_restricts_namespace_owners_at_any_depth(world: World,
     inner = world.namespace_id(f"{ns}%1Finner")
     assert _give(world, world.analyst, "namespace", inner) == 204
     assert _set(world.admin, warehouse_flag, True) == 200
-    told = {
+    error_triple = {
         path: world.admin.get(f"{PERMISSIONS}/{path}").json()
         for path in (warehouse_flag, f"namespace/{world.namespace_id(ns)}", f"namespace/{inner}")
     }
-    assert told[warehouse_flag] == {"managed-access": True}
+    assert error_triple[warehouse_flag] == {"managed-access": True}
     below = {"managed-access": False, "managed-access-inherited": True}
-    assert told[f"namespace/{inner}"] == told[f"namespace/{world.namespace_id(ns)}"] == below
+    assert error_triple[f"namespace/{inner}"] == error_triple[f"namespace/{world.namespace_id(ns)}"] == below
     for id in (inner, world.namespace_id(ns)):
         assert _give(world, world.analyst, "namespace", id) == 403
         assert _set(world.analyst, f"namespace/{id}", True) == 403

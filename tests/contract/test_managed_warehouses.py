@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.warehouses import Made
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 
@@ -74,8 +74,8 @@ def test_managed_warehouse_is_changed_by_instance_admins_only(
     world: World, owner: Person, keeper: Person, managed: Made
 ) -> None:
     for method, path, body in changes(world, managed):
-        refused = owner.ask(method, managed.path + path, json=body)
-        assert told(refused)[:2] == (403, "WarehouseManaged"), path
+        refused = owner.send(method, managed.path + path, json=body)
+        assert error_triple(refused)[:2] == (403, "WarehouseManaged"), path
     report = owner.post(f"{managed.path}/storage/validate-profile", changes(world, managed)[7][2]).json()
     assert report["valid"] is False
     [check] = [each for each in report["checks"] if each["name"] == "spec-mutable"]
@@ -85,16 +85,16 @@ def test_managed_warehouse_is_changed_by_instance_admins_only(
     managed.empty(world)
     world.grant("manage_storage", world.steward, "warehouse", managed.id)
     for method, path, body in changes(world, managed):
-        assert keeper.ask(method, managed.path + path, json=body).is_success, path
+        assert keeper.send(method, managed.path + path, json=body).is_success, path
 
 
 def test_only_instance_admins_change_the_managed_flag(
     world: World, owner: Person, keeper: Person, managed: Made
 ) -> None:
-    for wished in ("self-managed", "instance-admin"):
-        refused = owner.post(f"{managed.path}/managed-by", {"managed-by": wished})
-        assert told(refused)[:2] == (403, "InstanceAdminRequired")
-    assert told(keeper.post(f"{managed.path}/managed-by", {"managed-by": "nobody"}))[0] == 400
+    for value in ("self-managed", "instance-admin"):
+        refused = owner.post(f"{managed.path}/managed-by", {"managed-by": value})
+        assert error_triple(refused)[:2] == (403, "InstanceAdminRequired")
+    assert error_triple(keeper.post(f"{managed.path}/managed-by", {"managed-by": "nobody"}))[0] == 400
     assert keeper.post(f"{managed.path}/managed-by", {"managed-by": "self-managed"}).status_code == 200
     assert owner.post(f"{managed.path}/rename", {"new-name": unique("w")}).status_code == 200
 
@@ -110,10 +110,10 @@ def test_instance_admin_has_no_right_without_a_grant(world: World, keeper: Perso
         ("DELETE", path),
     ):
         body = {"managed-by": "self-managed"} if at.endswith("by") else None
-        assert keeper.ask(method, at, json=body).status_code == 404, at
+        assert keeper.send(method, at, json=body).status_code == 404, at
     world.grant("describe", world.steward, "warehouse", managed.id)
-    assert told(keeper.post(f"{managed.path}/deactivate"))[:2] == (403, "WarehouseActionForbidden")
-    assert told(keeper.get(f"{path}/credentials"))[0] == 403
+    assert error_triple(keeper.post(f"{managed.path}/deactivate"))[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(keeper.get(f"{path}/credentials"))[0] == 403
     assert keeper.get("/management/v1/whoami").json()["is-instance-admin"] is True
     assert world.admin.get("/management/v1/whoami").json()["is-instance-admin"] is False
 
@@ -125,7 +125,7 @@ def test_assumed_role_is_no_instance_admin(world: World, keeper: Person, managed
     writes = {"writes": [{"type": "ownership", "role": role}]}
     assert world.admin.post(world.grants_path("warehouse", managed.id), writes).status_code == 204
     refused = keeper.post(f"{managed.path}/deactivate", headers={"x-assume-role": role})
-    assert told(refused)[:2] == (403, "WarehouseManaged")
+    assert error_triple(refused)[:2] == (403, "WarehouseManaged")
 
 
 def test_instance_admins_create_warehouses_that_they_manage(world: World, keeper: Person) -> None:
@@ -133,4 +133,4 @@ def test_instance_admins_create_warehouses_that_they_manage(world: World, keeper
     managed: dict[str, Any] = {"managed-by": "instance-admin"}
     made = warehouses.make(world, keeper, **managed)
     assert made.answer["managed-by"] == "instance-admin"
-    assert told(world.admin.delete(made.path))[:2] == (403, "WarehouseManaged")
+    assert error_triple(world.admin.delete(made.path))[:2] == (403, "WarehouseManaged")

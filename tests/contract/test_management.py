@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 
 
 def _profile(world: World, **more: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_warehouse_name_is_case_insensitive_with_an_optional_project(world: Worl
 
 def test_signing_answers_406_and_is_not_advertised(world: World, ns: str) -> None:
     table = world.table(ns)
-    assert told(world.admin.post(f"{table.path}/sign", {}))[:2] == (406, "UnsupportedOperationException")
+    assert error_triple(world.admin.post(f"{table.path}/sign", {}))[:2] == (406, "UnsupportedOperationException")
 
 
 def test_health_names_each_dependency_and_needs_no_token(world: World) -> None:
@@ -67,20 +67,20 @@ def test_info_reports_what_clients_need_first(world: World) -> None:
 def test_the_server_is_bootstrapped_once(world: World) -> None:
     for person in (world.admin, world.carol):
         again = person.post("/management/v1/bootstrap", {"accept-terms-of-use": True})
-        assert told(again)[:2] == (400, "CatalogAlreadyBootstrapped")
+        assert error_triple(again)[:2] == (400, "CatalogAlreadyBootstrapped")
 
 
 def test_whoami_returns_the_user_record(world: World) -> None:
     me = world.carol.get("/management/v1/whoami").json()
     assert (me["id"], me["user-type"]) == ("oidc~carol", "human")
     assert world.alice.get("/management/v1/user/oidc~carol").json()["id"] == "oidc~carol"
-    assert told(world.alice.get("/management/v1/user/oidc~ghost"))[:2] == (404, "UserNotFound")
+    assert error_triple(world.alice.get("/management/v1/user/oidc~ghost"))[:2] == (404, "UserNotFound")
 
 
 def test_user_self_registration_is_idempotent(world: World) -> None:
     assert world.carol.post("/management/v1/user", {"name": "carol"}).status_code == 200
     other = world.carol.post("/management/v1/user", {"id": "oidc~zed", "name": "Zed"})
-    assert told(other)[0] == 403
+    assert error_triple(other)[0] == 403
     name = f"oidc~{unique('new')}"
     assert world.admin.post("/management/v1/user", {"id": name, "name": "New"}).status_code == 201
     assert world.admin.post("/management/v1/user", {"id": name, "name": "New"}).status_code == 200
@@ -97,7 +97,7 @@ def test_users_are_listed_in_pages_to_administrators_only(world: World) -> None:
         token = page.get("next-page-token")
     assert len(seen) == len(set(seen))
     assert {user.id for user in world.ready.users.values()} <= set(seen)
-    assert told(world.alice.get("/management/v1/user"))[0] == 403
+    assert error_triple(world.alice.get("/management/v1/user"))[0] == 403
 
 
 def test_projects_are_created_listed_and_read(world: World) -> None:
@@ -108,7 +108,7 @@ def test_projects_are_created_listed_and_read(world: World) -> None:
     assert world.admin.get("/management/v1/project", headers=header).json() == {"project-id": id, "project-name": name}
     assert {"project-id": id, "project-name": name} in world.admin.get("/management/v1/project-list").json()["projects"]
     assert world.admin.post("/management/v1/project", {"project-name": name}).status_code == 409
-    assert told(world.alice.get("/management/v1/project", headers=header))[:2] == (404, "ProjectNotFound")
+    assert error_triple(world.alice.get("/management/v1/project", headers=header))[:2] == (404, "ProjectNotFound")
     assert world.alice.post("/management/v1/project", {"project-name": unique("mine")}).status_code == 403
 
 
@@ -138,7 +138,7 @@ def test_warehouse_body_of_existing_guides_is_accepted(world: World) -> None:
     assert loaded.status_code == 200
     assert not loaded.json().get("storage-credentials")
     assert "s3.secret-access-key" not in loaded.text
-    assert told(world.admin.get(f"{root}/namespaces/n/tables/t/credentials"))[0] == 403
+    assert error_triple(world.admin.get(f"{root}/namespaces/n/tables/t/credentials"))[0] == 403
 
 
 def test_warehouses_are_listed_and_read_without_their_secret(world: World) -> None:
@@ -152,7 +152,7 @@ def test_warehouses_are_listed_and_read_without_their_secret(world: World) -> No
 
 def test_a_warehouse_name_is_taken_once_in_a_project_in_any_letter_case(world: World) -> None:
     body = {"warehouse-name": "Demo", "storage-profile": _profile(world), "storage-credential": _credential(world)}
-    assert told(world.admin.post("/management/v1/warehouse", body))[:2] == (400, "WarehouseNameAlreadyTaken")
+    assert error_triple(world.admin.post("/management/v1/warehouse", body))[:2] == (400, "WarehouseNameAlreadyTaken")
 
 
 def test_validation_reports_each_check_and_creates_nothing(world: World) -> None:
@@ -223,15 +223,15 @@ def test_table_operation_needs_exactly_its_grant(
 ) -> None:
     table = world.table(ns)
 
-    def ask(person: Person) -> int:
-        return person.ask(method, table.path + path, json=body).status_code
+    def send(person: Person) -> int:
+        return person.send(method, table.path + path, json=body).status_code
 
-    assert ask(world.carol) == 404
+    assert send(world.carol) == 404
     if less is not None:
         world.grant(less, world.analyst, "table", table.uuid)
-        assert ask(world.analyst) == 403
+        assert send(world.analyst) == 403
     world.grant(needed, world.steward, "table", table.uuid)
-    assert ask(world.steward) == success
+    assert send(world.steward) == success
 
 
 _NAMESPACE_NEEDS = [
@@ -249,13 +249,13 @@ _NAMESPACE_NEEDS = [
 def test_namespace_operation_needs_exactly_its_grant(
     world: World, ns: str, method: str, path: str, body: object, needed: str, less: str | None, success: int
 ) -> None:
-    def ask(person: Person) -> int:
-        return person.ask(method, f"{world.root}/namespaces/{ns}{path}", json=body).status_code
+    def send(person: Person) -> int:
+        return person.send(method, f"{world.root}/namespaces/{ns}{path}", json=body).status_code
 
     id = world.namespace_id(ns)
-    assert ask(world.carol) == 404
+    assert send(world.carol) == 404
     if less is not None:
         world.grant(less, world.analyst, "namespace", id)
-        assert ask(world.analyst) == 403
+        assert send(world.analyst) == 403
     world.grant(needed, world.steward, "namespace", id)
-    assert ask(world.steward) == success
+    assert send(world.steward) == success

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.contract import warehouses
-from tests.contract.world import World, told, unique
+from tests.contract.world import World, error_triple, unique
 
 PROJECT = "/management/v1/project"
 ROLE = "/management/v1/role"
@@ -23,7 +23,7 @@ def _key() -> dict[str, str]:
 
 def _twice(world: World, method: str, path: str, body: object, **headers: str) -> tuple[httpx.Response, httpx.Response]:
     given = {**_key(), **headers}
-    first, again = (world.admin.ask(method, path, json=body, headers=given) for _ in range(2))
+    first, again = (world.admin.send(method, path, json=body, headers=given) for _ in range(2))
     assert first.is_success, first.text
     assert again.status_code == first.status_code, again.text
     return first, again
@@ -34,7 +34,7 @@ def test_repeated_project_creation_returns_201_without_a_second_project(world: W
     first, again = _twice(world, "POST", PROJECT, body)
     assert first.status_code == 201
     assert again.json() == first.json()
-    assert told(world.admin.post(PROJECT, body, headers=_key()))[:2] == (409, "ProjectNameAlreadyTaken")
+    assert error_triple(world.admin.post(PROJECT, body, headers=_key()))[:2] == (409, "ProjectNameAlreadyTaken")
 
 
 def test_repeated_warehouse_creation_returns_its_current_state(world: World) -> None:
@@ -162,9 +162,9 @@ def test_another_body_or_another_project_under_the_same_key_is_422(world: World)
     assert world.admin.post(f"{PROJECT}/rename", body, headers={**key, "x-project-id": one}).status_code == 200
     for other, project in ((body, two), ({"new-name": unique("p")}, one)):
         refused = world.admin.post(f"{PROJECT}/rename", other, headers={**key, "x-project-id": project})
-        assert told(refused)[:2] == (422, "UnprocessableEntityException")
+        assert error_triple(refused)[:2] == (422, "UnprocessableEntityException")
     bad = world.admin.post(f"{PROJECT}/rename", body, headers={"Idempotency-Key": "x", "x-project-id": one})
-    assert told(bad)[:2] == (400, "InvalidIdempotencyKey")
+    assert error_triple(bad)[:2] == (400, "InvalidIdempotencyKey")
 
 
 def test_retry_is_authorized_again(world: World) -> None:

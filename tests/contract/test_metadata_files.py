@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 
 def _set(world: World, table: Table, **properties: str) -> httpx.Response:
@@ -65,14 +65,14 @@ def test_completed_change_leaves_no_pending_file(world: World, ns: str) -> None:
 
 def test_metadata_log_is_trimmed_and_removed_files_are_deleted(world: World, ns: str) -> None:
     table = world.table(ns, properties={"write.metadata.previous-versions-max": "2"})
-    places = [table.answer["metadata-location"]]
+    locations = [table.answer["metadata-location"]]
     for number in range(4):
         done = _set(world, table, n=str(number))
         assert done.status_code == 200
-        places.append(done.json()["metadata-location"])
+        locations.append(done.json()["metadata-location"])
     log = [entry["metadata-file"] for entry in done.json()["metadata"]["metadata-log"]]
-    assert log == places[2:4]
-    assert _files(world, table) == set(places[2:5])
+    assert log == locations[2:4]
+    assert _files(world, table) == set(locations[2:5])
 
 
 def test_table_property_keeps_files_removed_from_the_log(world: World, ns: str) -> None:
@@ -146,17 +146,17 @@ def test_only_the_file_of_a_killed_gateway_is_cleaned_up(world: World, ns: str) 
 def test_path_properties_stay_inside_the_tables_location(world: World, ns: str, name: str) -> None:
     table, other = world.table(ns), world.table(ns)
     assert _set(world, table, **{name: f"{table.location}/elsewhere"}).status_code == 200
-    places = [place.removeprefix(f"s3://{world.bucket}/") for place in (table.location, other.location)]
-    before = [world.objects(place) for place in places]
+    locations = [location.removeprefix(f"s3://{world.bucket}/") for location in (table.location, other.location)]
+    before = [world.objects(location) for location in locations]
     for outside in (other.location, f"{table.location}-more", table.location.rsplit("/", 1)[0], "s3://other/x", "x"):
         answer = _set(world, table, **{name: outside})
-        assert told(answer)[:2] == (400, "InvalidLocation"), outside
-    assert [world.objects(place) for place in places] == before, "the server wrote a file"
+        assert error_triple(answer)[:2] == (400, "InvalidLocation"), outside
+    assert [world.objects(location) for location in locations] == before, "the server wrote a file"
     made = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables",
         {"name": unique("t"), "schema": SCHEMA, "properties": {name: other.location}},
     )
-    assert told(made)[:2] == (400, "InvalidLocation")
+    assert error_triple(made)[:2] == (400, "InvalidLocation")
 
 
 def test_metadata_path_property_applies_inside_the_location(world: World, ns: str) -> None:
@@ -168,11 +168,11 @@ def test_metadata_path_property_applies_inside_the_location(world: World, ns: st
 @pytest.mark.parametrize("name", ["write.metadata.unheard-of", "write.metadata.path.extra", "write.data.path.extra"])
 def test_unsupported_metadata_properties_are_refused(world: World, ns: str, name: str) -> None:
     table = world.table(ns)
-    assert told(_set(world, table, **{name: "1"}))[:2] == (409, "FailedToSetProperties")
+    assert error_triple(_set(world, table, **{name: "1"}))[:2] == (409, "FailedToSetProperties")
     made = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "properties": {name: "1"}}
     )
-    assert told(made)[:2] == (409, "FailedToSetProperties")
+    assert error_triple(made)[:2] == (409, "FailedToSetProperties")
 
 
 @pytest.mark.parametrize(

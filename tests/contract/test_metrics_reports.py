@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Table, World, error_of, told
+from tests.contract.world import Table, World, error_of, error_triple
 
 SCAN: dict[str, Any] = {
     "report-type": "scan-report",
@@ -53,7 +53,7 @@ def test_metrics_reports_are_stored_unchanged(world: World, ns: str) -> None:
 def test_readers_report_scans_and_only_writers_report_commits(world: World, ns: str) -> None:
     table = world.table(ns)
     path = f"{table.path}/metrics"
-    assert told(world.carol.post(path, SCAN))[:2] == (404, "NoSuchTableException")
+    assert error_triple(world.carol.post(path, SCAN))[:2] == (404, "NoSuchTableException")
     world.grant("describe", world.carol, "table", table.uuid)
     assert world.carol.post(path, SCAN).status_code == 403
     world.grant("select", world.carol, "table", table.uuid)
@@ -66,7 +66,7 @@ def test_readers_report_scans_and_only_writers_report_commits(world: World, ns: 
 
 def test_metrics_report_of_a_missing_table_is_404(world: World, ns: str) -> None:
     answer = world.admin.post(f"{world.root}/namespaces/{ns}/tables/none/metrics", SCAN)
-    assert told(answer)[:2] == (404, "NoSuchTableException")
+    assert error_triple(answer)[:2] == (404, "NoSuchTableException")
 
 
 @pytest.mark.parametrize(

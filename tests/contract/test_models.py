@@ -144,7 +144,7 @@ def test_recorded_model_decides_every_request_only_after_the_switch(
             assert await models.migrate(by="a test", target=less) == less
             after = [await asyncio.to_thread(loads, *reader) for _ in range(20)]
             assert await models.rollback(by="a test") == ours
-            return before, compared.lost, after, await asyncio.to_thread(loads, *reader)
+            return before, compared.denied_after, after, await asyncio.to_thread(loads, *reader)
 
     before, lost, after, again = asyncio.run(change())
     person, table = reader
@@ -165,8 +165,8 @@ def test_switch_to_an_equal_model_refuses_no_request(
         while not over.is_set():
             seen.append(loads(*reader))
 
-    asking = threading.Thread(target=keep_loading)
-    asking.start()
+    loader = threading.Thread(target=keep_loading)
+    loader.start()
 
     async def switch() -> None:
         async with connected(stack) as (models, _):
@@ -179,7 +179,7 @@ def test_switch_to_an_equal_model_refuses_no_request(
         until(lambda: len(seen) > so_far + 3, "nothing is loaded")
     finally:
         over.set()
-        asking.join(60)
+        loader.join(60)
     assert so_far > 4, "nothing was loaded meanwhile"
     assert set(seen) == {200}
 
@@ -253,16 +253,16 @@ def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
     world: World, stack: Ready, ours: str, reader: tuple[Person, Table]
 ) -> None:
     key = TupleKey(Principal(PrincipalType.USER, reader[0].id), "describe", ObjectKey(ObjectType.TABLE, reader[1].uuid))
-    nobody = TupleKey(Principal(PrincipalType.USER, "oidc~ghost"), "describe", key.object)
-    asked: list[str | None] = []
+    unmatched = TupleKey(Principal(PrincipalType.USER, "oidc~ghost"), "describe", key.object)
+    requested: list[str | None] = []
     interrupted = [True]
 
     async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
-        asked.append(after)
+        requested.append(after)
         if after == "two" and interrupted:
             raise EndedInTheMiddle
         following = {None: "one", "one": "two", "two": None}[after]
-        return ([key, nobody] if after is None else []), following
+        return ([key, unmatched] if after is None else []), following
 
     steps = {"test-steps": [TupleStep("a step of the test", keys)]}
 
@@ -285,12 +285,12 @@ def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
             with pytest.raises(EndedInTheMiddle):
                 await models.migrate(by="a test", target=twin)
             assert await serving(stack) == ours, "an unfinished migration changes nothing"
-            assert asked == [None, "one", "two"]
+            assert requested == [None, "one", "two"]
             interrupted.clear()
             await models.migrate(by="a test", target=twin)
-            assert asked == [None, "one", "two", "two"]
+            assert requested == [None, "one", "two", "two"]
             await models.migrate(by="a test", target=twin)
-            assert asked == [None, "one", "two", "two"], "what is done is done"
+            assert requested == [None, "one", "two", "two"], "what is done is done"
 
     asyncio.run(migrate())
     on_table = world.tuples(f"table:{key.object.id}")
@@ -301,10 +301,10 @@ def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
 
 def test_partial_migration_writes_no_tuples_to_an_unused_store(stack: Ready, ours: str) -> None:
     """Reconciliation recognises a new store by its emptiness: otherwise every missing tuple would count as revoked."""
-    asked: list[str | None] = []
+    requested: list[str | None] = []
 
     async def keys(connection: Connection, after: str | None, limit: int) -> tuple[Sequence[TupleKey], str | None]:
-        asked.append(after)
+        requested.append(after)
         return [], None
 
     async def migrate() -> None:
@@ -330,7 +330,7 @@ def test_partial_migration_writes_no_tuples_to_an_unused_store(stack: Ready, our
                 await connection.execute(gone, {"id": elsewhere.model_id})
 
     asyncio.run(migrate())
-    assert asked == []
+    assert requested == []
 
 
 def test_a_step_whose_tuples_openfga_refuses_stops_the_switch(

@@ -16,7 +16,7 @@ import pytest
 from tests.contract.lifecycle import deleted, end_now, fill, keys, soft_world, undrop, until
 from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, World, error_triple, unique
 
 pytestmark = pytest.mark.usefixtures("strangers")
 
@@ -75,8 +75,8 @@ def test_lists_report_protection_on_request(world: World, ns: str) -> None:
     _protect(world, "generic-table", generic_id["id"])
     for path, protected in listing.items():
         more = "&" if "?" in path else "?"
-        told_all = world.admin.get(f"{path}{more}returnProtectionStatus=true").json()
-        assert told_all["protection-status"] == protected, path
+        listed_all = world.admin.get(f"{path}{more}returnProtectionStatus=true").json()
+        assert listed_all["protection-status"] == protected, path
         assert "protection-status" not in world.admin.get(f"{path}{more}returnProtectionStatus=false").json()
         assert world.admin.get(f"{path}{more}returnProtectionStatus=perhaps").status_code == 400
         second = world.admin.get(f"{path}{more}pageSize=1&returnProtectionStatus=true").json()
@@ -108,13 +108,13 @@ def _view_id(world: World, view: dict[str, Any]) -> str:
 
 def test_only_an_empty_namespace_is_dropped_without_recursive(world: World, ns: str) -> None:
     inner = _child(world, ns, "inner")
-    assert told(_drop(world, ns))[:2] == (409, "NamespaceNotEmptyException")
+    assert error_triple(_drop(world, ns))[:2] == (409, "NamespaceNotEmptyException")
     table = world.table(inner)
-    assert told(_drop(world, inner, force=True))[:2] == (409, "NamespaceNotEmptyException")
+    assert error_triple(_drop(world, inner, force=True))[:2] == (409, "NamespaceNotEmptyException")
     assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
     assert _drop(world, inner).status_code == 204
     assert _drop(world, ns).status_code == 204
-    assert told(_drop(world, ns))[:2] == (404, "NoSuchNamespaceException")
+    assert error_triple(_drop(world, ns))[:2] == (404, "NoSuchNamespaceException")
 
 
 def test_recursive_drop_removes_all_descendants(world: World, ns: str) -> None:
@@ -136,7 +136,7 @@ def test_recursive_drop_removes_all_descendants(world: World, ns: str) -> None:
     world.grant("select", world.carol, "table", tables[2].uuid)
     assert world.carol.get(f"{world.root}/namespaces/{ns}").status_code == 200
     assert _drop(world, ns, recursive=True).status_code == 204
-    assert told(world.admin.get(tables[2].path))[0] == 404
+    assert error_triple(world.admin.get(tables[2].path))[0] == 404
     world.delivered()
     for id in ids:
         assert world.tuples(f"namespace:{id}") == set()
@@ -147,8 +147,8 @@ def test_recursive_drop_removes_all_descendants(world: World, ns: str) -> None:
     assert world.sql("select 1 from tables where id = any($1::uuid[])", gone) == []
     assert world.sql("select 1 from namespaces where id = any($1::uuid[])", gone) == []
     assert world.tuples_of(f"user:{world.carol.id}", "warehouse") == others
-    places = [*(table.location for table in tables), view["metadata"]["location"], staged["location"]]
-    until(lambda: not any(keys(world, place) for place in places), "files are left")
+    locations = [*(table.location for table in tables), view["metadata"]["location"], staged["location"]]
+    until(lambda: not any(keys(world, location) for location in locations), "files are left")
     assert keys(world, outside.location) | keys(world, shared.location) == before
     [row] = world.sql(
         "select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace' "
@@ -181,9 +181,9 @@ def test_objects_recreated_under_dropped_names_inherit_nothing(world: World, ns:
 def test_recursive_drop_needs_the_right_to_delete(world: World, ns: str) -> None:
     world.table(ns)
     path = f"{world.root}/namespaces/{ns}?recursive=true&force=true"
-    assert told(world.carol.delete(path))[:2] == (404, "NoSuchNamespaceException")
+    assert error_triple(world.carol.delete(path))[:2] == (404, "NoSuchNamespaceException")
     world.grant("select", world.carol, "namespace", world.namespace_id(ns))
-    assert told(world.carol.delete(path))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(world.carol.delete(path))[:2] == (403, "NamespaceActionForbidden")
     world.revoke("select", world.carol, "namespace", world.namespace_id(ns))
     assert world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=perhaps").status_code == 400
 
@@ -191,11 +191,11 @@ def test_recursive_drop_needs_the_right_to_delete(world: World, ns: str) -> None
 def test_only_force_removes_soft_deleted_objects_with_their_namespace(soft: World) -> None:
     ns = soft.namespace()
     table, other = soft.table(ns), soft.table(ns)
-    assert told(_drop(soft, ns, recursive=True))[:2] == (409, "NamespaceNotEmptyException")
+    assert error_triple(_drop(soft, ns, recursive=True))[:2] == (409, "NamespaceNotEmptyException")
     assert soft.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     assert soft.admin.delete(f"{other.path}?purgeRequested=false").status_code == 204
     for flags in ({}, {"force": True}, {"recursive": True}):
-        assert told(_drop(soft, ns, **flags))[:2] == (409, "NamespaceHasRunningTabularExpirations")
+        assert error_triple(_drop(soft, ns, **flags))[:2] == (409, "NamespaceHasRunningTabularExpirations")
     kept = keys(soft, other.location)
     assert _drop(soft, ns, recursive=True, force=True, purge=False).status_code == 204
     assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 404
@@ -223,8 +223,8 @@ def test_protected_table_or_view_is_dropped_by_force_only(world: World, ns: str,
         view = create_view(world, ns)
         path, id = view["path"], _view_id(world, view)
     _protect(world, kind, id)
-    assert told(world.admin.delete(path))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
-    assert told(_drop(world, ns, recursive=True))[:2] == (409, "ChildTabularProtected")
+    assert error_triple(world.admin.delete(path))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert error_triple(_drop(world, ns, recursive=True))[:2] == (409, "ChildTabularProtected")
     assert world.admin.get(path).status_code == 200
     _protect(world, kind, id, False)
     _protect(world, kind, id)
@@ -235,7 +235,10 @@ def test_protected_table_or_view_is_dropped_by_force_only(world: World, ns: str,
 def test_a_protected_table_is_not_unregistered_and_may_be_renamed(world: World, ns: str) -> None:
     table = world.table(ns)
     _protect(world, "table", table.uuid)
-    assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert error_triple(world.admin.post(f"{table.path}/unregister"))[:2] == (
+        409,
+        "ProtectedTabularDeletionWithoutForce",
+    )
     to = {"namespace": [ns], "name": unique("renamed")}
     body = {"source": {"namespace": [ns], "name": table.name}, "destination": to}
     assert world.admin.post(f"{world.root}/tables/rename", body).status_code == 204
@@ -245,9 +248,9 @@ def test_a_protected_table_is_not_unregistered_and_may_be_renamed(world: World, 
 def test_protected_namespace_blocks_its_own_drop_and_its_parents(world: World, ns: str) -> None:
     inner = _child(world, ns, "inner")
     _protect(world, "namespace", world.namespace_id(inner))
-    assert told(_drop(world, inner))[:2] == (409, "NamespaceProtected")
-    assert told(_drop(world, inner, recursive=True))[:2] == (409, "NamespaceProtected")
-    assert told(_drop(world, ns, recursive=True))[:2] == (409, "ChildNamespaceProtected")
+    assert error_triple(_drop(world, inner))[:2] == (409, "NamespaceProtected")
+    assert error_triple(_drop(world, inner, recursive=True))[:2] == (409, "NamespaceProtected")
+    assert error_triple(_drop(world, ns, recursive=True))[:2] == (409, "ChildNamespaceProtected")
     assert _drop(world, ns, recursive=True, force=True).status_code == 204
 
 
@@ -262,10 +265,10 @@ def test_protection_is_read_by_viewers_and_set_with_the_right(world: World, ns: 
     refusal = {"namespace": "Namespace", "table": "Table", "view": "View"}[kind]
     assert world.admin.get(path).json()["protected"] is False
     for answer in (world.carol.get(path), world.carol.post(path, {"protected": True})):
-        assert told(answer)[:2] == (404, f"NoSuch{refusal}Exception")
+        assert error_triple(answer)[:2] == (404, f"NoSuch{refusal}Exception")
     world.grant("describe", world.carol, kind, id)
     assert world.carol.get(path).json()["protected"] is False
-    assert told(world.carol.post(path, {"protected": True}))[:2] == (403, f"{refusal}ActionForbidden")
+    assert error_triple(world.carol.post(path, {"protected": True}))[:2] == (403, f"{refusal}ActionForbidden")
     world.revoke("describe", world.carol, kind, id)
     world.grant("modify", world.carol, kind, id)
     set_now = world.carol.post(path, {"protected": True})

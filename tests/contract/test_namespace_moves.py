@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, World, asked_again, error_of, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_of, error_triple, send_until_decided, unique
 
 
 def make(world: World, *levels: str) -> str:
@@ -141,20 +141,20 @@ def test_namespace_move_needs_rights_on_source_and_destination(world: World) -> 
     person, into = world.steward, [new, "inner"]
     world.strip(person)
     try:
-        assert told(move(person, world, inner, into))[:2] == (404, "NoSuchNamespaceException")
+        assert error_triple(move(person, world, inner, into))[:2] == (404, "NoSuchNamespaceException")
         world.grant("modify", person, "namespace", inner)
         # A grantee sees the path to the object, and therefore the parent.
-        assert told(move(person, world, inner, [old, "x"]))[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(move(person, world, inner, [old, "x"]))[:2] == (403, "NamespaceActionForbidden")
         world.grant("manage_grants", person, "namespace", inner)
-        assert told(move(person, world, inner, into)) == (
+        assert error_triple(move(person, world, inner, into)) == (
             404,
             "NoSuchNamespaceException",
             f"Namespace does not exist: {new}",
         )
         world.grant("create", person, "namespace", world.namespace_id(new))
-        assert told(move(person, world, inner, into))[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(move(person, world, inner, into))[:2] == (403, "NamespaceActionForbidden")
         world.grant("manage_grants", person, "namespace", world.namespace_id(new))
-        assert told(move(person, world, inner, ["top"]))[:2] == (403, "WarehouseActionForbidden")
+        assert error_triple(move(person, world, inner, ["top"]))[:2] == (403, "WarehouseActionForbidden")
         assert world.admin.head(at(world, old, "inner")).status_code == 204
         assert move(person, world, inner, into).status_code == 200
     finally:
@@ -164,14 +164,17 @@ def test_namespace_move_needs_rights_on_source_and_destination(world: World) -> 
 def test_missing_and_invisible_namespaces_get_the_same_response(world: World) -> None:
     _, inner, new = two(world)
     missing = str(uuid4())
-    assert told(move(world.admin, world, missing, ["x"])) == (
+    assert error_triple(move(world.admin, world, missing, ["x"])) == (
         404,
         "NoSuchNamespaceException",
         f"Namespace does not exist: {missing}",
     )
-    assert told(move(world.admin, world, inner, ["nowhere_at_all", "x"]))[:2] == (404, "NoSuchNamespaceException")
+    assert error_triple(move(world.admin, world, inner, ["nowhere_at_all", "x"]))[:2] == (
+        404,
+        "NoSuchNamespaceException",
+    )
     world.strip(world.contractor)
-    assert told(move(world.contractor, world, inner, [new, "x"]))[:2] == (404, "NoSuchNamespaceException")
+    assert error_triple(move(world.contractor, world, inner, [new, "x"]))[:2] == (404, "NoSuchNamespaceException")
     path = f"/management/v1/warehouse/{uuid4()}/namespace/{inner}/move"
     assert world.admin.post(path, {"destination": ["x"]}).status_code == 404
 
@@ -180,14 +183,14 @@ def test_a_namespace_is_not_moved_into_itself(world: World) -> None:
     old, inner, _ = two(world)
     id = world.namespace_id(old)
     for into in ([old, "x"], [old, "inner", "x"]):
-        assert told(move(world.admin, world, id, into))[:2] == (400, "NamespaceCannotMoveIntoSelf")
+        assert error_triple(move(world.admin, world, id, into))[:2] == (400, "NamespaceCannotMoveIntoSelf")
     assert parents(world, inner) == {f"namespace:{id}"}
 
 
 def test_taken_name_is_a_conflict_in_any_letter_case(world: World) -> None:
     old, inner, new = two(world)
     make(world, new, "Taken")
-    assert told(move(world.admin, world, inner, [new, "tAKEN"]))[:2] == (409, "AlreadyExistsException")
+    assert error_triple(move(world.admin, world, inner, [new, "tAKEN"]))[:2] == (409, "AlreadyExistsException")
     assert world.admin.head(at(world, old, "inner")).status_code == 204
 
 
@@ -205,7 +208,7 @@ def test_invalid_namespace_path_is_no_move_destination(world: World, destination
     _, inner, _ = two(world)
     if len(destination) > 1:
         destination = [world.namespace(), *destination[1:]]
-    assert told(move(world.admin, world, inner, destination))[:2] == (400, type)
+    assert error_triple(move(world.admin, world, inner, destination))[:2] == (400, type)
 
 
 def test_namespace_move_depth_counts_the_deepest_descendant(world: World) -> None:
@@ -214,7 +217,10 @@ def test_namespace_move_depth_counts_the_deepest_descendant(world: World) -> Non
     make(world, old, "inner", "x", "y")
     make(world, new, "1")
     make(world, new, "1", "2")
-    assert told(move(world.admin, world, inner, [new, "1", "2", "inner"]))[:2] == (400, "NamespaceDepthExceeded")
+    assert error_triple(move(world.admin, world, inner, [new, "1", "2", "inner"]))[:2] == (
+        400,
+        "NamespaceDepthExceeded",
+    )
     assert move(world.admin, world, inner, [new, "1", "inner"]).status_code == 200
     assert world.admin.head(at(world, new, "1", "inner", "x", "y")).status_code == 204
 
@@ -222,7 +228,7 @@ def test_namespace_move_depth_counts_the_deepest_descendant(world: World) -> Non
 def test_protected_namespace_is_moved_by_force_only(world: World) -> None:
     _, inner, new = two(world)
     world.sql("update namespaces set protected = true where id = $1", inner)
-    assert told(move(world.admin, world, inner, [new, "inner"]))[:2] == (409, "NamespaceProtected")
+    assert error_triple(move(world.admin, world, inner, [new, "inner"]))[:2] == (409, "NamespaceProtected")
     assert move(world.admin, world, inner, [new, "inner"], force=True).status_code == 200
 
 
@@ -236,7 +242,7 @@ def test_namespaces_of_a_folder_layout_cannot_be_moved(world: World) -> None:
         answer = move(world.admin, world, inner, [new, "inner"])
     finally:
         world.sql("update warehouses set profile = $1 where id = $2", row["profile"], world.warehouse)
-    assert told(answer)[:2] == (400, "StorageLayoutForbidsNamespaceMove")
+    assert error_triple(answer)[:2] == (400, "StorageLayoutForbidsNamespaceMove")
 
 
 def test_namespace_move_audit_has_both_paths(world: World) -> None:
@@ -268,7 +274,7 @@ def together(*calls: Callable[[], httpx.Response]) -> list[int]:
     A move revokes visibility, which may repeatedly outdate concurrent decisions; such a request is sent again.
     """
     with ThreadPoolExecutor(len(calls)) as pool:
-        return [each.result().status_code for each in [pool.submit(asked_again, call) for call in calls]]
+        return [each.result().status_code for each in [pool.submit(send_until_decided, call) for call in calls]]
 
 
 def consistent(world: World, *tops: str) -> None:
@@ -329,7 +335,7 @@ def test_grant_racing_with_a_move_makes_the_current_path_visible(world: World) -
         [row] = world.sql("select id::text from tables where name = $1", table.rsplit("/", 1)[1])
         with ThreadPoolExecutor(2) as pool:
             granting = pool.submit(world.grant, "select", world.contractor, "table", row["id"])
-            moving = pool.submit(asked_again, partial(move, world.admin, world, inner, [new, "inner"]))
+            moving = pool.submit(send_until_decided, partial(move, world.admin, world, inner, [new, "inner"]))
         granting.result()
         assert moving.result().status_code == 200
         assert world.contractor.get(table.replace(f"{old}%1F", f"{new}%1F")).status_code == 200

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.world import World, asked_again, told, unique
+from tests.contract.world import World, error_triple, send_until_decided, unique
 
 
 def test_namespace_creation_returns_location_and_id(world: World) -> None:
@@ -31,7 +31,7 @@ def test_load_and_head_find_a_namespace(world: World, ns: str) -> None:
 def test_second_namespace_of_a_name_in_any_letter_case_is_a_conflict(world: World, ns: str) -> None:
     for name in (ns, ns.upper()):
         again = world.admin.post(f"{world.root}/namespaces", {"namespace": [name]})
-        assert told(again) == (409, "AlreadyExistsException", f"Namespace already exists: {name}")
+        assert error_triple(again) == (409, "AlreadyExistsException", f"Namespace already exists: {name}")
 
 
 def test_one_of_many_concurrent_namespace_creations_succeeds(world: World) -> None:
@@ -39,7 +39,7 @@ def test_one_of_many_concurrent_namespace_creations_succeeds(world: World) -> No
     with ThreadPoolExecutor(8) as pool:
         people = [world.admin, world.bob] * 8
         path, body = f"{world.root}/namespaces", {"namespace": [name]}
-        answers = list(pool.map(lambda person: asked_again(lambda: person.post(path, body)), people))
+        answers = list(pool.map(lambda person: send_until_decided(lambda: person.post(path, body)), people))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 15
 
 
@@ -86,21 +86,21 @@ def test_pages_are_full_for_a_reader_of_few_rows(world: World, ns: str) -> None:
 
 def test_an_escaped_backslash_before_u0000_is_plain_text_and_no_nul(world: World, ns: str) -> None:
     body = b'{"updates": {"a": "C:\\\\u0000"}}'
-    assert world.admin.ask("POST", f"{world.root}/namespaces/{ns}/properties", content=body).status_code == 200
+    assert world.admin.send("POST", f"{world.root}/namespaces/{ns}/properties", content=body).status_code == 200
     assert world.admin.get(f"{world.root}/namespaces/{ns}").json()["properties"]["a"] == "C:\\u0000"
 
 
 def test_a_key_cannot_be_set_and_removed_at_once(world: World, ns: str) -> None:
     both = world.admin.post(f"{world.root}/namespaces/{ns}/properties", {"removals": ["k"], "updates": {"k": "v"}})
-    assert told(both)[:2] == (422, "UnprocessableEntityException")
+    assert error_triple(both)[:2] == (422, "UnprocessableEntityException")
 
 
 @pytest.mark.threat("LG-LOC-07")
 def test_namespace_location_cannot_be_changed(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/properties"
     moved = world.admin.post(path, {"updates": {"location": f"s3://{world.bucket}/demo/elsewhere"}})
-    assert told(moved)[:2] == (400, "LocationCannotBeUpdated")
-    assert told(world.admin.post(path, {"removals": ["location"]}))[:2] == (400, "LocationCannotBeRemoved")
+    assert error_triple(moved)[:2] == (400, "LocationCannotBeUpdated")
+    assert error_triple(world.admin.post(path, {"removals": ["location"]}))[:2] == (400, "LocationCannotBeRemoved")
 
 
 def test_setting_the_current_location_changes_nothing(world: World, ns: str) -> None:
@@ -120,10 +120,10 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     assert over.status_code == 400, "and not the answer, which would be as long"
     advice = "at most 1048576 are allowed; set shorter values or remove properties"
     about = "The properties of the namespace would take"
-    assert told(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert error_triple(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
     assert world.admin.head(f"{root}/{name}").status_code == 404
     wide = world.admin.post(f"{path}/properties", {"updates": {"k": "ß" * (most // 2)}})
-    assert told(wide)[:2] == (400, "BadRequestException")
+    assert error_triple(wide)[:2] == (400, "BadRequestException")
 
     taken = sum(len(k) + len(v) for k, v in world.admin.get(path).json()["properties"].items() if k != "namespace_id")
     half, rest = most // 2, most - taken - most // 2 - 2
@@ -131,7 +131,7 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     assert world.admin.post(f"{path}/properties", {"updates": {"b": "x" * rest}}).status_code == 200, "to the byte"
     before = world.admin.get(path).json()["properties"]
     again = world.admin.post(f"{path}/properties", {"updates": {"c": ""}})
-    assert told(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert error_triple(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
     assert world.admin.get(path).json()["properties"] == before
     swapped = world.admin.post(f"{path}/properties", {"updates": {"c": ""}, "removals": ["a"]})
     assert swapped.status_code == 200, "what is removed makes room"
@@ -141,7 +141,9 @@ def test_concurrent_property_changes_lose_no_update(world: World, ns: str) -> No
     path = f"{world.root}/namespaces/{ns}/properties"
     with ThreadPoolExecutor(8) as pool:
         answers = list(
-            pool.map(lambda i: asked_again(lambda: world.admin.post(path, {"updates": {f"k{i}": "v"}})), range(24))
+            pool.map(
+                lambda i: send_until_decided(lambda: world.admin.post(path, {"updates": {f"k{i}": "v"}})), range(24)
+            )
         )
     assert {answer.status_code for answer in answers} == {200}
     kept = world.admin.get(f"{world.root}/namespaces/{ns}").json()["properties"]
@@ -151,10 +153,10 @@ def test_concurrent_property_changes_lose_no_update(world: World, ns: str) -> No
 def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
     table = world.table(ns)
     refused = world.admin.delete(f"{world.root}/namespaces/{ns}")
-    assert told(refused) == (409, "NamespaceNotEmptyException", f"Namespace {ns} is not empty")
+    assert error_triple(refused) == (409, "NamespaceNotEmptyException", f"Namespace {ns} is not empty")
     assert world.admin.delete(table.path).status_code == 204
     world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "child"]})
-    assert told(world.admin.delete(f"{world.root}/namespaces/{ns}"))[1] == "NamespaceNotEmptyException"
+    assert error_triple(world.admin.delete(f"{world.root}/namespaces/{ns}"))[1] == "NamespaceNotEmptyException"
     assert world.admin.delete(f"{world.root}/namespaces/{ns}%1Fchild").status_code == 204
     dropped = world.admin.delete(f"{world.root}/namespaces/{ns}")
     assert (dropped.status_code, dropped.content) == (204, b"")
@@ -163,10 +165,10 @@ def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
 
 def test_child_namespace_needs_its_parent_and_at_most_five_levels(world: World, ns: str) -> None:
     orphan = world.admin.post(f"{world.root}/namespaces", {"namespace": ["nowhere_at_all", "child"]})
-    assert told(orphan) == (404, "NoSuchNamespaceException", "Namespace does not exist: nowhere_at_all")
+    assert error_triple(orphan) == (404, "NoSuchNamespaceException", "Namespace does not exist: nowhere_at_all")
     levels = [ns]
     for level in "bcde":
         levels.append(level)
         assert world.admin.post(f"{world.root}/namespaces", {"namespace": levels}).status_code == 200
     deeper = world.admin.post(f"{world.root}/namespaces", {"namespace": [*levels, "f"]})
-    assert told(deeper)[:2] == (400, "NamespaceDepthExceeded")
+    assert error_triple(deeper)[:2] == (400, "NamespaceDepthExceeded")

@@ -26,7 +26,7 @@ from gateway.api.serves import SERVED
 from tests.contract import warehouses
 from tests.contract.directories import CORE_USER
 from tests.contract.test_views import body as view_body
-from tests.contract.world import World, asked_again, unique
+from tests.contract.world import World, send_until_decided, unique
 
 pytestmark = pytest.mark.generated
 
@@ -195,7 +195,9 @@ def _answer_without_a_fault(
             parameters[name] = existing[name][0]
     case.path_parameters = parameters
     headers = {"Authorization": f"Bearer {world.admin.token}", "x-project-id": project}
-    answer = asked_again(lambda: case.call(base_url=world.base, session=http, headers=headers, timeout=60), unless=429)
+    answer = send_until_decided(
+        lambda: case.call(base_url=world.base, session=http, headers=headers, timeout=60), unless=429
+    )
     assert answer.status_code < 500, f"{answer.status_code}: {answer.text[:500]}"
     if answer.status_code >= 400 and case.path.startswith("/scim/"):
         refused = answer.json()

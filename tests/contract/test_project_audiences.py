@@ -9,7 +9,7 @@ import pytest
 
 from gateway.embedded.identity_provider import AUDIENCE
 from tests.contract import warehouses
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 
@@ -53,15 +53,15 @@ def test_project_bound_token_sees_no_other_project(world: World, bound: Person) 
         (f"/management/v1/project/{world.project}", "ProjectNotFound"),
         (f"/management/v1/warehouse?projectId={world.project}", "ProjectNotFound"),
     ):
-        assert told(bound.get(path))[:2] == (404, type), path
-    assert told(bound.get("/management/v1/project", headers={"x-project-id": world.project}))[0] == 404
-    assert told(bound.post("/management/v1/project", {"project-name": unique("p")}))[:2] == (
+        assert error_triple(bound.get(path))[:2] == (404, type), path
+    assert error_triple(bound.get("/management/v1/project", headers={"x-project-id": world.project}))[0] == 404
+    assert error_triple(bound.post("/management/v1/project", {"project-name": unique("p")}))[:2] == (
         403,
         "ServerActionForbidden",
     )
-    assert told(bound.get("/management/v1/user"))[:2] == (403, "ServerActionForbidden")
+    assert error_triple(bound.get("/management/v1/user"))[:2] == (403, "ServerActionForbidden")
     gone = bound.delete(f"/management/v1/user/{bound.id}")
-    assert told(gone)[:2] == (403, "ProjectTokenForbidden")
+    assert error_triple(gone)[:2] == (403, "ProjectTokenForbidden")
     table = {"warehouse-id": world.warehouse, "table-id": elsewhere.uuid, "action": "read_data"}
     check = bound.post("/management/v1/permissions/check", {"operation": {"table": table}})
     assert check.status_code == 404 or check.json() == {"allowed": False}
@@ -75,5 +75,5 @@ def test_roles_of_other_projects_are_neither_listed_nor_assumed(world: World, bo
     assert role in {each["id"] for each in world.admin.get(path).json()["roles"]}
     assert role not in {each["id"] for each in bound.get(path).json()["roles"]}
     refused = bound.get("/management/v1/whoami", headers={"x-assume-role": role})
-    assert told(refused)[:2] == (400, "InvalidAssumeRoleId")
+    assert error_triple(refused)[:2] == (400, "InvalidAssumeRoleId")
     assert world.admin.delete(f"/management/v1/role/{role}").status_code == 204

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract import warehouses
-from tests.contract.world import World, told, unique
+from tests.contract.world import World, error_triple, unique
 
 PROJECT = "/management/v1/project"
 
@@ -24,7 +24,7 @@ def test_a_project_is_renamed_and_keeps_its_id(world: World) -> None:
     assert named(world, id) == name
     other = warehouses.project(world)
     again = world.admin.post(f"{PROJECT}/rename", {"new-name": name.upper()}, headers={"x-project-id": other})
-    assert told(again)[:2] == (409, "ProjectNameAlreadyTaken")
+    assert error_triple(again)[:2] == (409, "ProjectNameAlreadyTaken")
     for bad in ({"new-name": ""}, {"new-name": "x" * 129}, {"name": "x"}, {}):
         assert world.admin.post(f"{PROJECT}/rename", bad, headers={"x-project-id": id}).status_code == 400
 
@@ -38,11 +38,11 @@ def test_empty_project_is_deleted_with_its_grants(world: World) -> None:
     assert world.tuples(f"project:{id}") == set()
     assert world.sql("select 1 from grants where object_type = 'project' and object_id = $1", id) == []
     for person in (world.admin, world.carol):
-        assert told(person.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
+        assert error_triple(person.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
     assert id not in {each["project-id"] for each in world.admin.get("/management/v1/project-list").json()["projects"]}
     # A new project under the same id has no state of the old one.
     assert world.admin.post(PROJECT, {"project-name": unique("p"), "project-id": id}).status_code == 201
-    assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
+    assert error_triple(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
 
 
 def test_project_with_a_reused_id_lists_only_its_own_history(world: World) -> None:
@@ -73,13 +73,13 @@ def test_project_id_is_blocked_until_its_grants_are_revoked(world: World) -> Non
     )
     body = {"project-name": unique("p"), "project-id": id}
     refused = world.admin.post(PROJECT, body)
-    assert told(refused)[:2] == (409, "ProjectIdNotFree")
+    assert error_triple(refused)[:2] == (409, "ProjectIdNotFree")
     assert "is tried again by 20" in refused.text
     assert world.sql("select 1 from projects where id = $1", id) == []
     world.sql("update outbox set not_before = now() where object_id = $1", id)
     warehouses.until(lambda: world.sql("select 1 from outbox where object_id = $1", id) == [])
     assert world.admin.post(PROJECT, body).status_code == 201
-    assert told(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
+    assert error_triple(world.carol.get(PROJECT, headers={"x-project-id": id}))[:2] == (404, "ProjectNotFound")
 
 
 @pytest.mark.parametrize("content", ["a warehouse", "a role"])
@@ -91,7 +91,7 @@ def test_non_empty_project_is_not_deleted(world: World, content: str) -> None:
         inside = f"/management/v1/role/{made}"
     else:
         inside = warehouses.make(world, headers=header).path
-    assert told(world.admin.delete(PROJECT, headers=header))[:2] == (409, "ProjectNotEmpty")
+    assert error_triple(world.admin.delete(PROJECT, headers=header))[:2] == (409, "ProjectNotEmpty")
     assert world.admin.delete(inside).status_code == 204
     assert world.admin.delete(PROJECT, headers=header).status_code == 204
 
@@ -110,15 +110,15 @@ def test_changing_a_project_needs_modify(
     world.strip(person)
     body = body and {"new-name": unique("p")}
 
-    def ask() -> tuple[int, str]:
-        answer = person.ask(method, path, json=body, headers={"x-project-id": id})
-        return (answer.status_code, "") if answer.is_success else told(answer)[:2]
+    def send() -> tuple[int, str]:
+        answer = person.send(method, path, json=body, headers={"x-project-id": id})
+        return (answer.status_code, "") if answer.is_success else error_triple(answer)[:2]
 
-    assert ask() == (404, "ProjectNotFound")
+    assert send() == (404, "ProjectNotFound")
     world.grant(less, person, "project", id)
-    assert ask() == (403, "ProjectActionForbidden")
+    assert send() == (403, "ProjectActionForbidden")
     world.grant(needed, person, "project", id)
-    assert ask()[0] in (200, 204)
+    assert send()[0] in (200, 204)
     world.strip(person)
 
 
@@ -128,15 +128,15 @@ def test_older_project_paths_are_equivalent(world: World) -> None:
     assert world.admin.get(f"{PROJECT}/{id}").json() == {"project-id": id, "project-name": name}
     # The path determines the project: a console's header does not change it.
     assert world.admin.get(f"{PROJECT}/{id}", headers={"x-project-id": world.project}).json()["project-id"] == id
-    assert told(world.carol.delete(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
+    assert error_triple(world.carol.delete(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
     assert world.admin.delete(f"{PROJECT}/{id}").status_code == 204
-    assert told(world.admin.get(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
+    assert error_triple(world.admin.get(f"{PROJECT}/{id}"))[:2] == (404, "ProjectNotFound")
     default = world.admin.get("/management/v1/default-project").json()
     assert default["project-id"] == world.project
     same = world.admin.post("/management/v1/default-project/rename", {"new-name": default["project-name"]})
     assert same.status_code == 200
     # Not empty: the door admitted the request.
-    assert told(world.admin.delete("/management/v1/default-project"))[:2] == (409, "ProjectNotEmpty")
+    assert error_triple(world.admin.delete("/management/v1/default-project"))[:2] == (409, "ProjectNotEmpty")
 
 
 def test_a_request_that_names_two_projects_is_refused(world: World) -> None:
@@ -148,7 +148,7 @@ def test_a_request_that_names_two_projects_is_refused(world: World) -> None:
     header = {"x-project-id": world.project}
     for params, body in (({"projectId": id}, {}), ({}, {"project-id": id})):
         made = world.admin.post("/management/v1/role", {"name": unique("r"), **body}, params=params, headers=header)
-        assert told(made)[:2] == (400, "BadRequestException")
+        assert error_triple(made)[:2] == (400, "BadRequestException")
 
 
 def test_project_list_holds_all_visible_projects(world: World) -> None:

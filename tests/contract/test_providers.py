@@ -19,7 +19,7 @@ from gateway.identity.errors import IdentityProviderUnavailable
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
 from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 USER = "/management/v1/user"
@@ -38,7 +38,7 @@ class Two:
         token = self.partner.token(subject, **claims)
         return Person(subject, f"partner~{subject}", token, self.base)
 
-    def who(self, token: str) -> httpx.Response:
+    def whoami(self, token: str) -> httpx.Response:
         """Return the principal that the gateway reports for the caller."""
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.post(f"{self.base}{USER}", json={}, headers=headers, timeout=60, trust_env=False)
@@ -69,13 +69,13 @@ def test_same_subject_of_two_providers_is_two_users(world: World, two: Two, ns: 
     subject = unique("erin")
     ours = f"oidc~{subject}"
     assert world.admin.post(USER, {"id": ours, "name": "Erin"}).status_code == 201
-    theirs = two.who(two.partner.token(subject))
+    theirs = two.whoami(two.partner.token(subject))
     assert (theirs.status_code, theirs.json()["id"]) == (201, f"partner~{subject}")
     table = world.table(ns)
     given = {"writes": [{"type": "select", "user": ours}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     erin = two.person(subject)
-    assert told(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
+    assert error_triple(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
     given = {"writes": [{"type": "select", "user": erin.id}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     assert erin.get(table.path).status_code == 200
@@ -84,41 +84,41 @@ def test_same_subject_of_two_providers_is_two_users(world: World, two: Two, ns: 
 
 def test_one_issuer_with_two_audiences_is_two_providers(two: Two) -> None:
     subject = unique("robot")
-    as_robot = two.who(two.partner.token(subject, aud="robots", scope="read lake"))
+    as_robot = two.whoami(two.partner.token(subject, aud="robots", scope="read lake"))
     assert as_robot.json()["id"] == f"partner-robots~{subject}"
-    assert two.who(two.partner.token(subject)).json()["id"] == f"partner~{subject}"
+    assert two.whoami(two.partner.token(subject)).json()["id"] == f"partner~{subject}"
     for claims, message in (
         ({"aud": "robots"}, "lacks the scope"),
         ({"aud": ["robots", AUDIENCE], "scope": "lake"}, "several providers"),
         ({"aud": "else"}, "another audience"),
         ({"aud": ...}, "another audience"),
     ):
-        refused = two.who(two.partner.token(subject, **claims))
+        refused = two.whoami(two.partner.token(subject, **claims))
         assert refused.status_code == 401 and message in refused.json()["error"]["message"], claims
 
 
 def test_configured_claims_determine_user_id_and_name(two: Two) -> None:
     number = unique("e")
     token = two.partner.token("changeable", employee=number, team="Ingest", site={"name": "Ghent"})
-    made = two.who(token).json()
+    made = two.whoami(token).json()
     assert (made["id"], made["name"], made["user-type"]) == (f"partner~{number}", "Ingest of Ghent", "application")
     claims = {"name": "Pia", "email": "pia@example.com"}
-    person = two.who(two.partner.token(unique("p"), **claims, email_verified=True)).json()
+    person = two.whoami(two.partner.token(unique("p"), **claims, email_verified=True)).json()
     assert (person["name"], person["email"], person["user-type"]) == ("Pia", "pia@example.com", "human")
-    assert "email" not in two.who(two.partner.token(unique("p"), **claims)).json(), "nobody verified it"
+    assert "email" not in two.whoami(two.partner.token(unique("p"), **claims)).json(), "nobody verified it"
 
 
 def test_opaque_token_error_names_the_expected_form(two: Two) -> None:
-    refused = two.who("2YotnFZFEjr1zCsicMWpAA")
+    refused = two.whoami("2YotnFZFEjr1zCsicMWpAA")
     assert refused.status_code == 401 and "opaque tokens are looked up nowhere" in refused.json()["error"]["message"]
 
 
 def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> None:
-    answer = two.who(two.gone.token(unique("late")))
-    assert told(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
+    answer = two.whoami(two.gone.token(unique("late")))
+    assert error_triple(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
     assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
-    assert two.who(world.carol.token).status_code == 200
-    assert two.who(two.partner.token(unique("p"))).status_code == 201
+    assert two.whoami(world.carol.token).status_code == 200
+    assert two.whoami(two.partner.token(unique("p"))).status_code == 201
     health = httpx.get(f"{two.base}/health", timeout=60, trust_env=False)
     assert health.status_code == 200, "a gateway that still serves somebody is not taken out of service"
     shown = {each["name"]: each["status"] for each in health.json()["services"]["identity"]}
@@ -126,19 +126,19 @@ def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> N
 
 
 def test_unknown_key_ids_cause_few_provider_requests(world: World, two: Two) -> None:
-    asked, began = len(two.partner.asked), time.monotonic()
+    requested, began = len(two.partner.calls), time.monotonic()
     for number in range(40):
-        assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
-    turns = 1 + (time.monotonic() - began) // 10
-    assert len(two.partner.asked) - asked <= 12 * turns, "each process and link at most once in ten seconds"
-    assert two.who(world.carol.token).status_code == 200
+        assert two.whoami(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
+    intervals = 1 + (time.monotonic() - began) // 10
+    assert len(two.partner.calls) - requested <= 12 * intervals, "each process and link at most once in ten seconds"
+    assert two.whoami(world.carol.token).status_code == 200
 
 
 def test_a_gateway_that_needs_a_provider_does_not_start_without_its_keys() -> None:
     async def opened(provider: StubProvider) -> int:
         prefix = "LAKEGATE__OPENID_PROVIDERS__NEEDED__"
-        told = {"URI": provider.issuer, "AUDIENCE": AUDIENCE, "REQUIRE_CONNECTED_ON_STARTUP": "true"}
-        read = settings.load({prefix + name: value for name, value in told.items()})
+        error_triple = {"URI": provider.issuer, "AUDIENCE": AUDIENCE, "REQUIRE_CONNECTED_ON_STARTUP": "true"}
+        read = settings.load({prefix + name: value for name, value in error_triple.items()})
         async with AsyncExitStack() as stack:
             return len((await open_identity(read, trusted(None, None), Metrics(), stack)).checks)
 

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 
-def _until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def _until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.2)
 
 
@@ -134,11 +134,11 @@ def test_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) 
     )
     # The keys of the dropped table also block the location (`test_retired_locations.py`): here they have expired.
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", location)
-    for place in (location, f"{location}/inside"):
+    for lake_location in (location, f"{location}/inside"):
         made = world.admin.post(
-            f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "location": place}
+            f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "location": lake_location}
         )
-        assert told(made)[:2] == (409, "LocationAlreadyTaken")
+        assert error_triple(made)[:2] == (409, "LocationAlreadyTaken")
     world.sql("update tasks set scheduled_for = now() where entity_id = $1", table.uuid)
     _purged(world, table)
     assert world.table(ns, location=location).location == location

@@ -17,7 +17,7 @@ import pytest
 
 from tests.contract.lifecycle import until
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Loop, Person, Table, World, told, unique
+from tests.contract.world import SCHEMA, Loop, Person, Table, World, error_triple, unique
 
 ADOPT = {"X-Lakegate-Adopt": "true"}
 
@@ -81,7 +81,7 @@ def test_unregistered_table_is_gone_and_its_files_remain(world: World, ns: str) 
     assert world.objects(table.location.removeprefix(f"s3://{world.bucket}/")) == files
     world.delivered()
     assert world.tuples(f"table:{id}") == set()
-    assert told(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
+    assert error_triple(world.admin.post(f"{table.path}/unregister"))[:2] == (404, "NoSuchTableException")
 
 
 def test_registered_table_keeps_its_metadata_under_a_new_row(world: World, ns: str) -> None:
@@ -138,19 +138,19 @@ def test_registering_needs_the_right_to_create(world: World, ns: str) -> None:
     file = table.answer["metadata-location"]
     assert register(world.carol, world, ns, table.name, file).status_code == 404
     world.grant("select", world.carol, "namespace", world.namespace_id(ns))
-    assert told(register(world.carol, world, ns, table.name, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(register(world.carol, world, ns, table.name, file))[:2] == (403, "NamespaceActionForbidden")
 
 
 def test_taken_name_error_names_the_existing_kind(world: World, ns: str) -> None:
     gone, table, view = released(world, ns), world.table(ns), create_view(world, ns)
     file = gone.answer["metadata-location"]
-    assert told(register(world.admin, world, ns, table.name, file)) == (
+    assert error_triple(register(world.admin, world, ns, table.name, file)) == (
         409,
         "AlreadyExistsException",
         f"Table already exists: {ns}.{table.name}",
     )
     for overwrite in (False, True):
-        assert told(register(world.admin, world, ns, view["name"], file, overwrite=overwrite)) == (
+        assert error_triple(register(world.admin, world, ns, view["name"], file, overwrite=overwrite)) == (
             409,
             "AlreadyExistsException",
             f"View with same name already exists: {ns}.{view['name']}",
@@ -164,7 +164,7 @@ def test_a_protected_table_is_not_overwritten(world: World, ns: str) -> None:
     path = f"/management/v1/warehouse/{world.warehouse}/table/{row['id']}/protection"
     assert world.admin.post(path, {"protected": True}).status_code == 200
     refused = register(world.admin, world, ns, table.name, file, overwrite=True)
-    assert told(refused)[:2] == (409, "ProtectedTabularDeletionWithoutForce")
+    assert error_triple(refused)[:2] == (409, "ProtectedTabularDeletionWithoutForce")
     assert world.admin.post(path, {"protected": False}).status_code == 200
     assert register(world.admin, world, ns, table.name, file, overwrite=True).status_code == 200
 
@@ -175,13 +175,13 @@ def test_a_missing_namespace_does_not_exist(world: World, ns: str) -> None:
         register(world.admin, world, "no_such_ns", "t", table.answer["metadata-location"]),
         register_view(world.admin, world, "no_such_ns", "t", table.answer["metadata-location"]),
     ):
-        assert told(answer) == (404, "NoSuchNamespaceException", "Namespace does not exist: no_such_ns")
+        assert error_triple(answer) == (404, "NoSuchNamespaceException", "Namespace does not exist: no_such_ns")
 
 
 def test_a_missing_file_is_not_found(world: World, ns: str) -> None:
     location, _ = foreign(world, ns)
     file = f"{location}/metadata/00000-x.metadata.json"
-    assert told(adopt(world.admin, world, ns, "t", file)) == (
+    assert error_triple(adopt(world.admin, world, ns, "t", file)) == (
         404,
         "NotFoundException",
         f"Failed to open input stream for file: {file}",
@@ -202,17 +202,17 @@ def test_gzip_bomb_is_refused_without_decompression(world: World, ns: str) -> No
     file = f"{location}/metadata/00000-x.metadata.json"
     bomb = gzip.compress(b" " * (200 * 1024 * 1024))
     world.s3.put_object(Bucket=world.bucket, Key=file.removeprefix(f"s3://{world.bucket}/"), Body=bomb)
-    status, _, message = told(adopt(world.admin, world, ns, "t", file))
+    status, _, message = error_triple(adopt(world.admin, world, ns, "t", file))
     assert status == 400
     assert "unpacks to more than" in message
 
 
 @pytest.mark.threat("LG-LOC-08", "LG-LOC-09")
 @pytest.mark.parametrize(
-    "place",
+    "lake_location",
     ["metadata-log", "manifest-list", "statistics", "partition-statistics", "write.data.path", "write.metadata.path"],
 )
-def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: str, place: str) -> None:
+def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: str, lake_location: str) -> None:
     victim = world.table(ns)
     location, metadata = foreign(world, ns)
     snapshot = {
@@ -225,7 +225,7 @@ def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: s
     }
     there = f"{victim.location}/metadata/x"
     document = {**metadata, "last-sequence-number": 1, "snapshots": [snapshot]}
-    match place:
+    match lake_location:
         case "metadata-log":
             document["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": there}]
         case "manifest-list":
@@ -243,9 +243,9 @@ def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: s
         case "partition-statistics":
             document["partition-statistics"] = [{"snapshot-id": 1, "statistics-path": there, "file-size-in-bytes": 1}]
         case _:
-            document["properties"] = {place: there}
+            document["properties"] = {lake_location: there}
     file = put(world, f"{location}/metadata/00000-x.metadata.json", document)
-    status, kind, message = told(adopt(world.admin, world, ns, unique("t"), file))
+    status, kind, message = error_triple(adopt(world.admin, world, ns, unique("t"), file))
     assert (status, kind) == (400, "InvalidLocation"), message
     put(
         world,
@@ -260,8 +260,8 @@ def test_metadata_file_referring_to_another_table_is_refused(world: World, ns: s
 def test_a_file_in_the_directory_of_another_table_is_refused_unread(world: World, ns: str) -> None:
     victim = world.table(ns)
     for file in (victim.answer["metadata-location"], f"{victim.location}/metadata/there-is-none.json"):
-        assert told(adopt(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
-        assert told(adopt_view(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+        assert error_triple(adopt(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
+        assert error_triple(adopt_view(world.admin, world, ns, unique("t"), file))[:2] == (409, "LocationAlreadyTaken")
 
 
 @pytest.mark.threat("LG-LOC-09")
@@ -270,7 +270,7 @@ def test_a_file_that_names_the_location_of_another_table_is_refused(world: World
     location, metadata = foreign(world, ns)
     for wrong in (victim.location, f"s3://{world.bucket}", location.rsplit("/", 1)[0], "s3://elsewhere/x", "file:///x"):
         file = put(world, f"{location}/metadata/00000-x.metadata.json", {**metadata, "location": wrong})
-        status, _, message = told(adopt(world.admin, world, ns, unique("t"), file))
+        status, _, message = error_triple(adopt(world.admin, world, ns, unique("t"), file))
         assert status in (400, 409), (wrong, message)
 
 
@@ -281,16 +281,16 @@ def test_a_file_outside_of_the_warehouse_is_refused(world: World, ns: str) -> No
         "http://127.0.0.1/x",
         f"s3://{world.bucket}/x",
     ):
-        assert told(register(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
-        assert told(adopt(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
+        assert error_triple(register(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
+        assert error_triple(adopt(world.admin, world, ns, "t", file))[:2] == (400, "InvalidLocation")
 
 
 def test_one_file_cannot_be_registered_twice(world: World, ns: str) -> None:
     table = released(world, ns)
     assert register(world.admin, world, ns, "first", table.answer["metadata-location"]).status_code == 200
     second = table.answer["metadata-location"]
-    assert told(register(world.admin, world, ns, "second", second))[:2] == (403, "NamespaceActionForbidden")
-    assert told(adopt(world.admin, world, ns, "second", second))[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(register(world.admin, world, ns, "second", second))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(adopt(world.admin, world, ns, "second", second))[:2] == (409, "LocationAlreadyTaken")
 
 
 def test_overwriting_registration_replaces_the_table_without_a_purge(world: World, ns: str) -> None:
@@ -319,7 +319,7 @@ def test_overwriting_needs_the_right_to_drop(world: World, ns: str) -> None:
     gone, table = released(world, ns), world.table(ns)
     file = gone.answer["metadata-location"]
     world.grant("create", world.steward, "namespace", world.namespace_id(ns))
-    assert told(register(world.steward, world, ns, table.name, file, overwrite=True))[:2] == (
+    assert error_triple(register(world.steward, world, ns, table.name, file, overwrite=True))[:2] == (
         403,
         "TableActionForbidden",
     )
@@ -360,7 +360,7 @@ def test_location_too_long_for_a_credential_is_refused_at_creation(world: World,
         world.admin.post(tables, {**body, "stage-create": True}, headers=managed),
         world.admin.post(f"{tables}/{unique('t')}", commit),
     ):
-        status, type, message = told(answer)
+        status, type, message = error_triple(answer)
         assert (status, type) == (400, "PolicyTooLarge"), message
         assert "shorten the location's path" in message
     assert world.objects() == before
@@ -372,8 +372,8 @@ def test_metadata_file_in_the_warehouse_base_is_refused_unread(world: World, ns:
     """Its folder would be the whole warehouse, for the table and for the credential that reads it."""
     base = world.ready.s3.profile.get("key-prefix", "demo")
     answer = register(world.admin, world, ns, unique("t"), f"s3://{world.bucket}/{base}/00000-a.metadata.json")
-    assert told(answer)[:2] == (400, "InvalidLocation")
-    assert "folder below the warehouse's base" in told(answer)[2]
+    assert error_triple(answer)[:2] == (400, "InvalidLocation")
+    assert "folder below the warehouse's base" in error_triple(answer)[2]
 
 
 def _note(world: World, file: str, age: str) -> None:
@@ -392,7 +392,7 @@ def test_metadata_file_removed_from_a_log_cannot_be_registered(world: World, ns:
     now = world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "1"}}).json()
     _note(world, first, "1 second")
     refused = register(world.admin, world, ns, table.name, first, overwrite=True)
-    assert told(refused)[:2] == (404, "NotFoundException")
+    assert error_triple(refused)[:2] == (404, "NotFoundException")
     assert world.admin.get(table.path).json()["metadata-location"] == now["metadata-location"]
     world.sql("delete from pending_files where location = $1", first)
     assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
@@ -403,14 +403,14 @@ def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) 
     table = world.table(ns)
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
-        asking = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
+        request = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
         until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
         change = {"action": "set-properties", "updates": {"a": "1"}}
         body = {"requirements": [], "updates": [change]}
         headers = {"Authorization": f"Bearer {world.admin.token}"}
         committed = httpx.post(world.base + table.path, json=body, headers=headers, timeout=60, trust_env=False)
     assert committed.status_code == 200, committed.text
-    assert told(asking.result())[:2] == (409, "CommitFailedException")
+    assert error_triple(request.result())[:2] == (409, "CommitFailedException")
     assert world.admin.get(table.path).json()["metadata-location"] == committed.json()["metadata-location"]
     assert register(world.admin, world, ns, table.name, first, overwrite=True).status_code == 200
 
@@ -455,11 +455,11 @@ def _noted(world: World, file: str) -> list[Any]:
 def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, ns: str) -> None:
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
-        asking = pool.submit(register_view, world.admin, world, ns, name, file)
+        request = pool.submit(register_view, world.admin, world, ns, name, file)
         until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
         [noted] = _noted(world, file)
     assert noted["lately"]
-    assert asking.result().status_code == 200
+    assert request.result().status_code == 200
     assert _noted(world, file) == []
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, asked_again, told, unique
+from tests.contract.world import Person, World, error_triple, send_until_decided, unique
 
 
 def rename(
@@ -126,23 +126,23 @@ def test_rename_needs_the_right_on_the_source_and_create_at_the_destination(worl
     forbidden = "TableActionForbidden" if kind == "tables" else "ViewActionForbidden"
     assert rename(world.steward, world, kind, here, there).status_code == 404
     world.grant("select", world.steward, _type(kind), made["id"])
-    assert told(rename(world.steward, world, kind, here, (old, "x")))[:2] == (403, forbidden)
+    assert error_triple(rename(world.steward, world, kind, here, (old, "x")))[:2] == (403, forbidden)
     world.grant("modify", world.steward, _type(kind), made["id"])
-    assert told(rename(world.steward, world, kind, here, there)) == (
+    assert error_triple(rename(world.steward, world, kind, here, there)) == (
         404,
         "NoSuchNamespaceException",
         f"Namespace does not exist: {new}",
     )
     world.grant("describe", world.steward, "namespace", world.namespace_id(new))
-    assert told(rename(world.steward, world, kind, here, there))[:2] == (403, forbidden)
+    assert error_triple(rename(world.steward, world, kind, here, there))[:2] == (403, forbidden)
     world.grant("manage_grants", world.steward, _type(kind), made["id"])
-    assert told(rename(world.steward, world, kind, here, there))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(rename(world.steward, world, kind, here, there))[:2] == (403, "NamespaceActionForbidden")
     world.revoke("manage_grants", world.steward, _type(kind), made["id"])
     assert world.admin.head(path(world, kind, old, made["name"])).status_code == 204
     name = unique("within")
     assert rename(world.steward, world, kind, here, (old, name)).status_code == 204
     world.grant("create", world.steward, "namespace", world.namespace_id(new))
-    assert told(rename(world.steward, world, kind, (old, name), there))[:2] == (403, forbidden)
+    assert error_triple(rename(world.steward, world, kind, (old, name), there))[:2] == (403, forbidden)
     world.grant("manage_grants", world.steward, _type(kind), made["id"])
     assert rename(world.steward, world, kind, (old, name), there).status_code == 204
 
@@ -152,7 +152,7 @@ def test_rename_of_a_table_does_not_accept_a_view_and_vice_versa(world: World, n
     other = "views" if kind == "tables" else "tables"
     made = make(world, other, ns)
     noun = _type(kind).capitalize()
-    assert told(rename(world.admin, world, kind, (ns, made["name"]), (ns, "x")))[1] == f"NoSuch{noun}Exception"
+    assert error_triple(rename(world.admin, world, kind, (ns, made["name"]), (ns, "x")))[1] == f"NoSuch{noun}Exception"
 
 
 def test_invalid_name_is_no_rename_destination(world: World, ns: str) -> None:
@@ -190,13 +190,13 @@ def test_rename_audit_has_both_names(world: World, ns: str) -> None:
 
 
 def _sent(
-    together: ThreadPoolExecutor, ask: Callable[..., httpx.Response], *arguments: object
+    together: ThreadPoolExecutor, send: Callable[..., httpx.Response], *arguments: object
 ) -> Future[httpx.Response]:
     """Send the request concurrently with others, and again after 429 or 503.
 
     A rename revokes visibility, which may outdate concurrent decisions.
     """
-    return together.submit(asked_again, partial(ask, *arguments))
+    return together.submit(send_until_decided, partial(send, *arguments))
 
 
 def test_grant_racing_with_a_rename_makes_the_current_path_visible(world: World) -> None:
@@ -214,17 +214,17 @@ def test_grant_racing_with_a_rename_makes_the_current_path_visible(world: World)
 
 
 def test_commit_racing_with_a_rename_applies_to_its_table_or_fails(world: World) -> None:
-    for turn in range(6):
+    for attempt in range(6):
         old, new = world.namespace(), world.namespace()
         table = world.table(old)
-        update = {"action": "set-properties", "updates": {"turn": str(turn)}}
+        update = {"action": "set-properties", "updates": {"turn": str(attempt)}}
         with ThreadPoolExecutor(2) as together:
             committing = _sent(together, world.commit, world.admin, table.path, update)
             moving = _sent(together, rename, world.admin, world, "tables", (old, table.name), (new, table.name))
         assert moving.result().status_code == 204
         assert committing.result().status_code in (200, 404)
         now = world.admin.get(path(world, "tables", new, table.name)).json()["metadata"]
-        assert now["properties"].get("turn") == (str(turn) if committing.result().status_code == 200 else None)
+        assert now["properties"].get("turn") == (str(attempt) if committing.result().status_code == 200 else None)
 
 
 def test_one_of_two_renames_onto_one_name_succeeds(world: World, ns: str) -> None:

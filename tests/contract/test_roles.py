@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.world import Person, World, asked_again, told, unique
+from tests.contract.world import Person, World, error_triple, send_until_decided, unique
 
 ROLE = "/management/v1/role"
 
@@ -16,7 +16,7 @@ ROLE = "/management/v1/role"
 def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
     """Create a role in the default project."""
     body = {"name": unique("role"), **more}
-    made = asked_again(lambda: (by or world.admin).post(ROLE, body))
+    made = send_until_decided(lambda: (by or world.admin).post(ROLE, body))
     assert made.status_code == 201, made.text
     role: dict[str, Any] = made.json()
     return role
@@ -24,7 +24,7 @@ def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
 
 def add(world: World, role: dict[str, Any], type: str, id: str, by: Person | None = None) -> Any:
     body = {"members": [{"type": type, "id": id}]}
-    return asked_again(lambda: (by or world.admin).post(f"{ROLE}/{role['id']}/members", body))
+    return send_until_decided(lambda: (by or world.admin).post(f"{ROLE}/{role['id']}/members", body))
 
 
 def test_a_role_is_created_read_changed_and_found(world: World) -> None:
@@ -44,7 +44,7 @@ def test_a_role_is_created_read_changed_and_found(world: World) -> None:
     assert (changed.json()["name"], "description" in changed.json()) == (name + "s", False)
     assert changed.json()["updated-at"]
     source = unique("cn=")
-    moved = world.admin.ask("PUT", f"{ROLE}/{id}/source-system", json={"provider-id": "ldap", "source-id": source})
+    moved = world.admin.send("PUT", f"{ROLE}/{id}/source-system", json={"provider-id": "ldap", "source-id": source})
     assert moved.json()["ident"] == f"ldap~{source}"
     for query in ({"roleIds": id}, {"sourceIds": source}, {"providerIds": "ldap", "sourceIds": source}):
         assert [each["id"] for each in world.admin.get(ROLE, params=query).json()["roles"]] == [id]
@@ -76,11 +76,11 @@ def test_role_pages_list_every_role_once(world: World) -> None:
 def test_role_names_and_sources_are_unique_in_a_project(world: World) -> None:
     role = make(world)
     twin = {"name": role["name"].upper()}
-    assert told(world.admin.post(ROLE, twin))[:2] == (409, "RoleNameAlreadyExists")
-    assert told(world.admin.post(f"{ROLE}/{make(world)['id']}", twin))[:2] == (409, "RoleNameAlreadyExists")
+    assert error_triple(world.admin.post(ROLE, twin))[:2] == (409, "RoleNameAlreadyExists")
+    assert error_triple(world.admin.post(f"{ROLE}/{make(world)['id']}", twin))[:2] == (409, "RoleNameAlreadyExists")
     same = {"name": unique("r"), "source-id": role["id"]}
-    assert told(world.admin.post(ROLE, same))[:2] == (409, "RoleSourceIdConflict")
-    assert told(world.admin.post(ROLE, {"name": unique("r"), "provider-id": "system"}))[:2] == (
+    assert error_triple(world.admin.post(ROLE, same))[:2] == (409, "RoleSourceIdConflict")
+    assert error_triple(world.admin.post(ROLE, {"name": unique("r"), "provider-id": "system"}))[:2] == (
         400,
         "ReservedRoleProvider",
     )
@@ -99,9 +99,9 @@ def test_strangers_see_no_role_and_members_only_its_name(world: World) -> None:
     role = make(world)
     path = f"{ROLE}/{role['id']}"
     for gone in (path, f"{path}/metadata", f"{path}/members", f"{path}/member-of"):
-        assert told(world.carol.get(gone))[:2] == (404, "RoleIdNotFound")
+        assert error_triple(world.carol.get(gone))[:2] == (404, "RoleIdNotFound")
         absent = gone.replace(role["id"], str(uuid4()))
-        assert told(world.admin.get(absent))[:2] == (404, "RoleIdNotFound")
+        assert error_triple(world.admin.get(absent))[:2] == (404, "RoleIdNotFound")
     assert world.carol.delete(path).status_code == 404
     assert world.carol.post(ROLE, {"name": unique("mine")}).status_code in (403, 404)
     assert world.carol.get(ROLE).status_code in (403, 404)
@@ -125,7 +125,7 @@ def test_role_creator_owns_and_assigns_it(world: World) -> None:
         for _ in range(2):
             assert world.steward.delete(f"{members}/user/{world.carol.id}").status_code == 204
         assert world.steward.get(members).json() == {"members": []}
-        assert told(add(world, role, "user", "oidc~nobody-knows"))[:2] == (404, "GrantTargetNotFound")
+        assert error_triple(add(world, role, "user", "oidc~nobody-knows"))[:2] == (404, "GrantTargetNotFound")
         assert world.steward.delete(f"{ROLE}/{role['id']}").status_code == 204
     finally:
         world.revoke("role_creator", world.steward, "project", world.project)
@@ -135,8 +135,8 @@ def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) ->
     table = world.table(ns)
     outer, inner = make(world), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
-    assert told(add(world, inner, "role", outer["id"]))[:2] == (409, "RoleMembershipCycle")
-    assert told(add(world, inner, "role", inner["id"]))[:2] == (400, "SelfAssignment")
+    assert error_triple(add(world, inner, "role", outer["id"]))[:2] == (409, "RoleMembershipCycle")
+    assert error_triple(add(world, inner, "role", inner["id"]))[:2] == (400, "SelfAssignment")
     of = world.admin.get(f"{ROLE}/{inner['id']}/member-of").json()
     assert of == {"roles": [{k: outer[k] for k in ("id", "ident", "name")}]}
     given = world.admin.post(
@@ -153,14 +153,14 @@ def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) ->
 def test_members_of_provider_roles_cannot_be_assigned_manually(world: World) -> None:
     more: dict[str, Any] = {"provider-id": "ldap", "source-id": unique("cn=")}
     role = make(world, **more)
-    assert told(add(world, role, "user", world.carol.id))[:2] == (400, "RoleNotManuallyAssignable")
+    assert error_triple(add(world, role, "user", world.carol.id))[:2] == (400, "RoleNotManuallyAssignable")
     given = {"writes": [{"type": "assignee", "user": world.carol.id}]}
-    assert told(world.admin.post(world.grants_path("role", role["id"]), given))[:2] == (
+    assert error_triple(world.admin.post(world.grants_path("role", role["id"]), given))[:2] == (
         400,
         "RoleNotManuallyAssignable",
     )
     own = {"provider-id": "lakekeeper", "source-id": role["id"]}
-    assert world.admin.ask("PUT", f"{ROLE}/{role['id']}/source-system", json=own).status_code == 200
+    assert world.admin.send("PUT", f"{ROLE}/{role['id']}/source-system", json=own).status_code == 200
     assert add(world, role, "user", world.carol.id).status_code == 204
 
 
@@ -183,6 +183,6 @@ def test_role_deletion_removes_its_grants_tuples_and_members_rights(world: World
         assert world.tuples_of(f"role:{id}#assignee", type) == set()
     left = "select 1 from grants where principal_id = $1 or object_id = $1"
     assert world.sql(left, id) == []
-    assert told(world.admin.get(f"{ROLE}/{id}"))[:2] == (404, "RoleIdNotFound")
+    assert error_triple(world.admin.get(f"{ROLE}/{id}"))[:2] == (404, "RoleIdNotFound")
     assert world.admin.get(f"{ROLE}/{outer['id']}/members").json() == {"members": []}
-    assert told(add(world, role, "user", world.carol.id))[:2] == (404, "RoleIdNotFound")
+    assert error_triple(add(world, role, "user", world.carol.id))[:2] == (404, "RoleIdNotFound")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import Person, Table, World, error_triple, unique
 
 Found = list[dict[str, Any]]
 
@@ -50,7 +50,7 @@ def many(world: World, like: Table, stem: str, count: int) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_keeps_anything(world: World) -> Iterator[None]:
+def _revoke_after_test(world: World) -> Iterator[None]:
     """Revoke carol's grants afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
@@ -222,8 +222,8 @@ def test_search_in_an_invisible_warehouse_is_not_found(world: World) -> None:
     hidden = world.carol.post(path(world), {"search": "x"})
     other = str(uuid4())
     absent = world.carol.post(path(world, other), {"search": "x"})
-    assert told(hidden)[:2] == told(absent)[:2] == (404, "NoSuchWarehouseException")
-    assert told(hidden)[2].replace(world.warehouse, other) == told(absent)[2]
+    assert error_triple(hidden)[:2] == error_triple(absent)[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(hidden)[2].replace(world.warehouse, other) == error_triple(absent)[2]
     assert world.admin.post(path(world), {"search": "x" * 65}).status_code == 400
     assert world.admin.post(path(world), {"search": "a\x00"}).status_code == 400
     assert world.admin.post(path(world), {}).status_code == 400

@@ -17,20 +17,20 @@ from gateway.db.engine import Database
 from gateway.db.statistics import Counted, add_calls
 from gateway.tasks.statistics import StatisticsKeeper
 from gateway.telemetry.calls import Call, Calls
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 
 CALLS = "/management/v1/endpoint-statistics"
 ALL = {"type": "all"}
 
 
 @pytest.fixture(autouse=True)
-def _nobody_keeps_anything(world: World) -> Iterator[None]:
+def _revoke_after_test(world: World) -> Iterator[None]:
     """Revoke carol's grants afterwards: other tests rely on a user without grants."""
     yield
     world.strip(world.carol)
 
 
-def ask(person: Person, warehouse: dict[str, Any], **more: Any) -> httpx.Response:
+def send(person: Person, warehouse: dict[str, Any], **more: Any) -> httpx.Response:
     return person.post(CALLS, {"warehouse": warehouse, **more})
 
 
@@ -96,12 +96,12 @@ def test_counts_of_several_processes_are_summed(world: World) -> None:
     asyncio.run(together())
     for status in (200, 403, 404):
         one = {"type": "warehouse-id", "id": world.warehouse}
-        assert counted(ask(world.admin, one), http_route=route, status_code=status) == 60
-        assert counted(ask(world.admin, {"type": "unmapped"}), http_route=route, status_code=status) == 60
-        assert counted(ask(world.admin, ALL), http_route=route, status_code=status) == 120
-    picked = ask(world.admin, ALL, **{"status-codes": [404]})
+        assert counted(send(world.admin, one), http_route=route, status_code=status) == 60
+        assert counted(send(world.admin, {"type": "unmapped"}), http_route=route, status_code=status) == 60
+        assert counted(send(world.admin, ALL), http_route=route, status_code=status) == 120
+    picked = send(world.admin, ALL, **{"status-codes": [404]})
     assert (counted(picked, http_route=route), counted(picked, status_code=200)) == (120, 0)
-    named = ask(world.admin, {"type": "warehouse-id", "id": world.warehouse}).json()["called-endpoints"][-1][0]
+    named = send(world.admin, {"type": "warehouse-id", "id": world.warehouse}).json()["called-endpoints"][-1][0]
     assert named["warehouse-id"] == world.warehouse
     assert named["warehouse-name"] == world.ready.warehouse
 
@@ -130,18 +130,18 @@ def test_windows_follow_each_other_without_gap_or_overlap(world: World) -> None:
         )
     end = datetime.now(UTC).replace(minute=30, second=0, microsecond=0)
     window = {"type": "window", "end": end.isoformat(), "interval": "P1D"}
-    answer = ask(world.admin, ALL, **{"range-specifier": window})
+    answer = send(world.admin, ALL, **{"range-specifier": window})
     seen = [counted(answer, http_route=route)]
     first = answer.json()
     for _ in range(2):
         token = {"type": "page-token", "token": answer.json()["previous-page-token"]}
-        answer = ask(world.admin, ALL, **{"range-specifier": token})
+        answer = send(world.admin, ALL, **{"range-specifier": token})
         seen.append(counted(answer, http_route=route))
     assert sum(seen) == 1 + 2 + 25 + 26 + 49
     assert seen[0] >= 3 and seen[1] >= 25 and seen[2] >= 26
     for _ in range(2):
         token = {"type": "page-token", "token": answer.json()["next-page-token"]}
-        answer = ask(world.admin, ALL, **{"range-specifier": token})
+        answer = send(world.admin, ALL, **{"range-specifier": token})
     assert answer.json()["timestamps"][:-1] == first["timestamps"][:-1]
     assert counted(answer, http_route=route) == seen[0]
     world.sql("delete from endpoint_statistics where route = $1", route)
@@ -171,16 +171,16 @@ def test_malformed_statistics_request_is_400(world: World, body: dict[str, Any])
 def test_statistics_need_their_privilege(world: World) -> None:
     world.strip(world.carol)
     one = {"type": "warehouse-id", "id": world.warehouse}
-    assert told(ask(world.carol, ALL))[:2] == (404, "ProjectNotFound")
-    hidden, absent = ask(world.carol, one), ask(world.carol, {**one, "id": str(uuid4())})
-    assert told(hidden)[:2] == told(absent)[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(send(world.carol, ALL))[:2] == (404, "ProjectNotFound")
+    hidden, absent = send(world.carol, one), send(world.carol, {**one, "id": str(uuid4())})
+    assert error_triple(hidden)[:2] == error_triple(absent)[:2] == (404, "NoSuchWarehouseException")
     ns = world.namespace()
     world.grant("select", world.carol, "namespace", world.namespace_id(ns))
-    assert told(ask(world.carol, ALL))[:2] == (403, "ProjectActionForbidden")
-    assert told(ask(world.carol, one))[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(send(world.carol, ALL))[:2] == (403, "ProjectActionForbidden")
+    assert error_triple(send(world.carol, one))[:2] == (403, "WarehouseActionForbidden")
     world.grant("describe", world.carol, "warehouse", world.warehouse)
-    assert ask(world.carol, one).status_code == 200
-    assert told(ask(world.carol, ALL))[0] == 403
+    assert send(world.carol, one).status_code == 200
+    assert error_triple(send(world.carol, ALL))[0] == 403
     world.strip(world.carol)
 
 
@@ -250,23 +250,23 @@ def test_statistics_history_is_paged_latest_first_and_aggregated_once(world: Wor
 
         asyncio.run(sum_up())
         expected = [(7, 2), (3, 3), (4, 1)]
-        assert _told(_stats(world.admin, warehouse)) == expected
+        assert _counts(_stats(world.admin, warehouse)) == expected
         # A late commit of a row for an hour that is already aggregated: it counts in the newest aggregated hour.
         world.sql(changes, warehouse, 1, 0, now - timedelta(hours=4))
         expected[0] = (8, 2)
-        assert _told(_stats(world.admin, warehouse)) == expected, "also before it is summed up"
+        assert _counts(_stats(world.admin, warehouse)) == expected, "also before it is summed up"
         asyncio.run(sum_up())
-        assert _told(_stats(world.admin, warehouse)) == expected
+        assert _counts(_stats(world.admin, warehouse)) == expected
         seen: list[tuple[int, int]] = []
         page: dict[str, str] = {}
         while True:
             answer = _stats(world.admin, warehouse, page_size="2", **page)
-            seen += _told(answer)
+            seen += _counts(answer)
             if "next-page-token" not in answer.json():
                 break
             page = {"page_token": answer.json()["next-page-token"]}
         assert seen == expected
-        assert told(_stats(world.admin, warehouse, page_token="x"))[:2] == (400, "InvalidPaginationToken")
+        assert error_triple(_stats(world.admin, warehouse, page_token="x"))[:2] == (400, "InvalidPaginationToken")
         assert _stats(world.admin, warehouse, page_size="0").status_code == 400
     finally:
         world.sql("delete from warehouses where id = $1::text::uuid", warehouse)
@@ -274,14 +274,14 @@ def test_statistics_history_is_paged_latest_first_and_aggregated_once(world: Wor
     assert world.sql("select 1 from warehouse_statistics where warehouse_id = $1::text::uuid", warehouse) == []
 
 
-def _told(answer: httpx.Response) -> list[tuple[int, int]]:
+def _counts(answer: httpx.Response) -> list[tuple[int, int]]:
     return [(each["number-of-tables"], each["number-of-views"]) for each in answer.json()["stats"]]
 
 
 def test_statistics_of_an_invisible_warehouse_are_not_found(world: World) -> None:
     world.strip(world.carol)
-    assert told(_stats(world.carol, world.warehouse))[:2] == (404, "NoSuchWarehouseException")
-    assert told(_stats(world.admin, str(uuid4())))[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(_stats(world.carol, world.warehouse))[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(_stats(world.admin, str(uuid4())))[:2] == (404, "NoSuchWarehouseException")
 
 
 def test_calls_are_counted_for_the_warehouse_of_their_object(world: World) -> None:
@@ -291,7 +291,7 @@ def test_calls_are_counted_for_the_warehouse_of_their_object(world: World) -> No
     one = {"type": "warehouse-id", "id": world.warehouse}
 
     def so_far() -> int:
-        return counted(ask(world.admin, one), http_route=route, status_code=404)
+        return counted(send(world.admin, one), http_route=route, status_code=404)
 
     before = so_far()
     for _ in range(7):

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, World, error_triple, unique
 
 _SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
@@ -67,7 +67,7 @@ def test_describe_privilege_gives_metadata_without_credentials(world: World, ns:
     assert loaded.json()["metadata"]["table-uuid"] == table.uuid
     assert not loaded.json().get("config")
     assert not loaded.json().get("storage-credentials")
-    assert told(world.analyst.get(f"{table.path}/credentials"))[0] == 403
+    assert error_triple(world.analyst.get(f"{table.path}/credentials"))[0] == 403
 
 
 def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(world: World, ns: str) -> None:
@@ -85,7 +85,7 @@ def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(
 def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: str) -> None:
     table = world.table(ns)
     odd = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credential"})
-    assert told(odd)[:2] == (400, "BadRequestException")
+    assert error_triple(odd)[:2] == (400, "BadRequestException")
 
 
 @pytest.mark.threat("LG-DIS-09")
@@ -107,10 +107,12 @@ def test_head_and_list_find_a_table(world: World, ns: str) -> None:
 def test_missing_table_error_has_the_text_clients_expect(world: World, ns: str) -> None:
     path = f"{world.root}/namespaces/{ns}/tables/nope"
     expected = (404, "NoSuchTableException", f"Table does not exist: {ns}.nope")
-    assert told(world.admin.get(path)) == expected
-    assert told(world.admin.get(f"{path}/credentials")) == expected
-    assert told(world.admin.delete(path)) == expected
-    assert told(world.commit(world.admin, path, {"action": "set-properties", "updates": {"a": "b"}})) == expected
+    assert error_triple(world.admin.get(path)) == expected
+    assert error_triple(world.admin.get(f"{path}/credentials")) == expected
+    assert error_triple(world.admin.delete(path)) == expected
+    assert (
+        error_triple(world.commit(world.admin, path, {"action": "set-properties", "updates": {"a": "b"}})) == expected
+    )
     assert world.admin.head(path).status_code == 404
 
 
@@ -167,10 +169,10 @@ def test_explicit_location_below_the_base_is_used_unchanged(world: World, ns: st
 @pytest.mark.threat("LG-LOC-18")
 def test_one_of_fifty_creations_at_overlapping_locations_succeeds(world: World, ns: str) -> None:
     base = f"s3://{world.bucket}/demo/{unique('race')}"
-    places = [base, f"{base}/a", f"{base}/a/b"]
+    overlapping = [base, f"{base}/a", f"{base}/a/b"]
 
     def create(i: int) -> int:
-        body = {"name": f"r{i}", "schema": SCHEMA, "location": places[i % 3]}
+        body = {"name": f"r{i}", "schema": SCHEMA, "location": overlapping[i % 3]}
         return (world.admin, world.bob)[i % 2].post(f"{world.root}/namespaces/{ns}/tables", body).status_code
 
     with ThreadPoolExecutor(16) as pool:
@@ -243,10 +245,10 @@ def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda body: world.bob.post(path, body), creations))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
-    assert {told(a)[1] for a in answers if a.status_code == 409} == {"CommitFailedException"}
+    assert {error_triple(a)[1] for a in answers if a.status_code == 409} == {"CommitFailedException"}
 
 
 def test_staged_table_cannot_be_committed_by_another_user(world: World, ns: str) -> None:
     staged = _stage(world, ns, "stolen")
     theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))
-    assert told(theft)[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(theft)[:2] == (409, "LocationAlreadyTaken")

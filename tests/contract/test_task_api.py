@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
-from tests.contract.world import Person, World, told
+from tests.contract.world import Person, World, error_triple
 
 MANAGEMENT = "/management/v1"
 PROJECT = f"{MANAGEMENT}/project"
@@ -69,8 +69,8 @@ def make(world: World, about: str | None = None, *, kind: str = "table", **colum
     return str(row["id"])
 
 
-def listed(person: Person, root: str, **asked: Any) -> list[dict[str, Any]]:
-    answer = person.post(f"{root}/task/list", asked)
+def listed(person: Person, root: str, **requested: Any) -> list[dict[str, Any]]:
+    answer = person.post(f"{root}/task/list", requested)
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["tasks"]
     return found
@@ -161,7 +161,7 @@ def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         {"status": ["succeeded"]},
         {"entities": [{"type": "namespace", "namespace-id": str(uuid4())}]},
@@ -174,8 +174,8 @@ def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None
         {"pageSize": 10},
     ],
 )
-def test_invalid_task_filter_is_refused(world: World, root: str, asked: dict[str, Any]) -> None:
-    assert world.admin.post(f"{root}/task/list", asked).status_code == 400
+def test_invalid_task_filter_is_refused(world: World, root: str, requested: dict[str, Any]) -> None:
+    assert world.admin.post(f"{root}/task/list", requested).status_code == 400
 
 
 def test_task_pages_are_full_and_complete_for_their_reader(world: World, root: str, ns: str) -> None:
@@ -214,14 +214,16 @@ def test_tasks_are_visible_exactly_to_viewers_of_the_warehouse(world: World, roo
             control(person, root, "cancel", id),
         ):
             assert (
-                told(answer)[1] == "NoSuchWarehouseException" if person is world.analyst else answer.status_code == 401
+                error_triple(answer)[1] == "NoSuchWarehouseException"
+                if person is world.analyst
+                else answer.status_code == 401
             )
     absent = f"{MANAGEMENT}/warehouse/{uuid4()}"
     assert world.admin.post(f"{absent}/task/list", {}).status_code == 404
     world.grant("describe", world.analyst, "warehouse", world.warehouse)
     assert id in ids(listed(world.analyst, root))
     assert world.analyst.get(f"{root}/task/by-id/{id}").status_code == 200
-    assert told(control(world.analyst, root, "cancel", id))[:2] == (403, "WarehouseActionForbidden"), (
+    assert error_triple(control(world.analyst, root, "cancel", id))[:2] == (403, "WarehouseActionForbidden"), (
         "what it is about is gone, so that it takes the right to all tasks of the warehouse"
     )
     assert status(world, id) == "scheduled"
@@ -235,15 +237,15 @@ def test_task_action_fails_for_all_if_one_is_forbidden(world: World, root: str, 
     world.grant("modify", world.analyst, "table", steered.uuid)
     world.grant("describe", world.analyst, "table", seen.uuid)
     mine, visible, unseen = (make(world, table.uuid) for table in (steered, seen, hidden))
-    assert told(control(world.analyst, root, "cancel", mine, visible))[:2] == (403, "TableActionForbidden")
+    assert error_triple(control(world.analyst, root, "cancel", mine, visible))[:2] == (403, "TableActionForbidden")
     for absent in (unseen, str(uuid4())):
-        assert told(control(world.analyst, root, "cancel", mine, absent)) == (
+        assert error_triple(control(world.analyst, root, "cancel", mine, absent)) == (
             404,
             "TaskNotFound",
             f"Task does not exist: {absent}",
         )
-        assert told(world.analyst.get(f"{root}/task/by-id/{absent}"))[:2] == (404, "TaskNotFound")
-    assert told(control(world.admin, root, "cancel", mine, str(uuid4())))[:2] == (404, "TaskNotFound")
+        assert error_triple(world.analyst.get(f"{root}/task/by-id/{absent}"))[:2] == (404, "TaskNotFound")
+    assert error_triple(control(world.admin, root, "cancel", mine, str(uuid4())))[:2] == (404, "TaskNotFound")
     assert {status(world, id) for id in (mine, visible, unseen)} == {"scheduled"}
     assert control(world.analyst, root, "cancel", mine, mine).status_code == 204
     assert status(world, mine) == "cancelled"
@@ -277,7 +279,7 @@ def test_task_action_fails_for_all_if_one_state_is_unsuitable(world: World, root
                     assert row["scheduled_for"] == later
                     assert state != "failed" or row["interruptions"] == row["attempt"], "all tries anew"
             else:
-                assert told(answer)[:2] == (409, "TaskStateConflict"), (action, state)
+                assert error_triple(answer)[:2] == (409, "TaskStateConflict"), (action, state)
                 assert status(world, id) == state
                 assert status(world, beside) == next(iter(becomes)), "none of them"
 
@@ -317,7 +319,7 @@ def test_failed_task_is_restarted_but_never_beside_an_active_one(world: World, r
     id = make(world, table.uuid, queue="tabular_purge", status="failed", attempt=5)
     world.sql("update tasks set payload = $2::jsonb where id = $1", id, payload)
     active = make(world, table.uuid, queue="tabular_purge")
-    assert told(control(world.admin, root, "run-now", id))[:2] == (409, "TaskAlreadyActive")
+    assert error_triple(control(world.admin, root, "run-now", id))[:2] == (409, "TaskAlreadyActive")
     assert control(world.admin, root, "cancel", active).status_code == 204
     assert control(world.admin, root, "run-now", id).status_code == 204
     until(lambda: status(world, id) == "succeeded")
@@ -379,24 +381,24 @@ def test_unknown_queue_is_not_found_and_tasks_cannot_be_scheduled_by_request(wor
             world.admin.post(f"{path}/config", {"queue-config": {}}),
             world.admin.post(f"{path}/schedule", {}),
         ):
-            assert told(answer)[:2] == (404, "QueueNotFound")
+            assert error_triple(answer)[:2] == (404, "QueueNotFound")
     for queue in ("soft_deletion", "tabular_purge", "expire_staged_table"):
         refused = world.admin.post(f"{root}/task-queue/{queue}/schedule", {"entity": about(str(uuid4()))})
-        assert told(refused)[:2] == (400, "TaskNotSchedulable")
+        assert error_triple(refused)[:2] == (400, "TaskNotSchedulable")
 
 
 def test_queue_reads_need_visibility_and_changes_need_modify(world: World, root: str) -> None:
     path = f"{root}/task-queue/soft_deletion"
-    asked: list[Callable[[], httpx.Response]] = [
+    requested: list[Callable[[], httpx.Response]] = [
         lambda: world.analyst.get(f"{path}/config"),
         lambda: world.analyst.post(f"{path}/config", {"queue-config": {}}),
         lambda: world.analyst.post(f"{path}/schedule", {}),
     ]
-    assert [told(ask())[:2] for ask in asked] == [(404, "NoSuchWarehouseException")] * 3
+    assert [error_triple(send())[:2] for send in requested] == [(404, "NoSuchWarehouseException")] * 3
     world.grant("describe", world.analyst, "warehouse", world.warehouse)
-    assert [ask().status_code for ask in asked] == [200, 403, 403]
+    assert [send().status_code for send in requested] == [200, 403, 403]
     world.grant("modify", world.analyst, "warehouse", world.warehouse)
-    assert [ask().status_code for ask in asked] == [200, 204, 400]
+    assert [send().status_code for send in requested] == [200, 204, 400]
 
 
 def _cleanup(world: World) -> dict[str, Any]:
@@ -425,8 +427,8 @@ def test_project_removes_ended_tasks_by_its_configuration(world: World, root: st
     try:
         given = {"queue-config": {"cleanup-period": "PT3H", "retention-period": "P2D"}}
         assert world.admin.post(path, given).status_code == 204
-        told_now = world.admin.get(path).json()["queue-config"]
-        assert (told_now["cleanup-period"], told_now["retention-period"]) == ("PT10800S", "P2D")
+        current = world.admin.get(path).json()["queue-config"]
+        assert (current["cleanup-period"], current["retention-period"]) == ("PT10800S", "P2D")
         assert control(world.admin, PROJECT, "run-now", waiting["task-id"]).status_code == 204
         until(lambda: status(world, waiting["task-id"]) == "succeeded")
     finally:
@@ -446,10 +448,10 @@ def test_project_and_warehouse_tasks_are_separate(world: World, root: str) -> No
     of_warehouse, of_project = make(world), _cleanup(world)["task-id"]
     assert of_warehouse not in ids(world.admin.post(f"{PROJECT}/task/list", {}).json()["tasks"])
     assert of_project not in ids(listed(world.admin, root, **{"page-size": 1000}))
-    assert told(world.admin.get(f"{PROJECT}/task/by-id/{of_warehouse}"))[:2] == (404, "TaskNotFound")
-    assert told(world.admin.get(f"{root}/task/by-id/{of_project}"))[:2] == (404, "TaskNotFound")
-    assert told(control(world.admin, PROJECT, "cancel", of_warehouse))[:2] == (404, "TaskNotFound")
-    assert told(control(world.admin, root, "cancel", of_project))[:2] == (404, "TaskNotFound")
+    assert error_triple(world.admin.get(f"{PROJECT}/task/by-id/{of_warehouse}"))[:2] == (404, "TaskNotFound")
+    assert error_triple(world.admin.get(f"{root}/task/by-id/{of_project}"))[:2] == (404, "TaskNotFound")
+    assert error_triple(control(world.admin, PROJECT, "cancel", of_warehouse))[:2] == (404, "TaskNotFound")
+    assert error_triple(control(world.admin, root, "cancel", of_project))[:2] == (404, "TaskNotFound")
     refused = world.admin.post(f"{PROJECT}/task/list", {"entities": []})
     assert refused.status_code == 400, "a project's own tasks are about nothing in it"
 
@@ -458,18 +460,18 @@ def test_project_tasks_need_describe_or_modify_on_the_project(world: World, root
     id = _cleanup(world)["task-id"]
     config = f"{PROJECT}/task-queue/task_log_cleanup/config"
     later = {"action-type": "run-at", "scheduled-for": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
-    asked: list[Callable[[], httpx.Response]] = [
+    requested: list[Callable[[], httpx.Response]] = [
         lambda: world.analyst.post(f"{PROJECT}/task/list", {}),
         lambda: world.analyst.get(f"{PROJECT}/task/by-id/{id}"),
         lambda: world.analyst.get(config),
         lambda: control(world.analyst, PROJECT, later, id),
         lambda: world.analyst.post(config, {"queue-config": {}}),
     ]
-    assert {told(ask())[:2] for ask in asked} == {(404, "ProjectNotFound")}
+    assert {error_triple(send())[:2] for send in requested} == {(404, "ProjectNotFound")}
     world.grant("describe", world.analyst, "project", world.ready.project_id)
-    first = [ask().status_code for ask in asked]
+    first = [send().status_code for send in requested]
     world.grant("project_admin", world.analyst, "project", world.ready.project_id)
-    assert [ask().status_code for ask in asked] == [200, 200, 200, 204, 204]
+    assert [send().status_code for send in requested] == [200, 200, 200, 204, 204]
     assert first[3:] == [403, 403] and set(first[:3]) <= {200, 403}
     unknown = {"x-project-id": str(uuid4())}
     assert world.admin.post(f"{PROJECT}/task/list", {}, headers=unknown).status_code == 404

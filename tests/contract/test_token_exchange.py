@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.contract.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, ask, delegating, unsigned
+from tests.contract.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, delegating, send, unsigned
 from tests.contract.test_roles import make
-from tests.contract.world import Person, Table, World, error_of, told, unique
+from tests.contract.world import Person, Table, World, error_of, error_triple, unique
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ def last_record(world: World, operation: str) -> str:
 def test_an_engine_acts_for_a_user_with_the_users_rights(
     world: World, engine: Person, table: Table, proven: bool
 ) -> None:
-    assert told(engine.get(table.path))[0] == 404, "the engine itself has nothing"
+    assert error_triple(engine.get(table.path))[0] == 404, "the engine itself has nothing"
     person = acting(world, engine, world.carol, proven=proven)
     assert person.get(table.path).status_code == 200
     assert person.get(f"{table.path}/credentials").status_code == 200
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
-    assert told(person.post(table.path, write))[0] == 403, "what carol may not do, nobody may do for her"
+    assert error_triple(person.post(table.path, write))[0] == 403, "what carol may not do, nobody may do for her"
 
 
 def test_token_response_follows_rfc_8693(world: World, engine: Person) -> None:
-    answer = ask(world, engine.token, subject_token=world.carol.token, subject_token_type=ACCESS_TOKEN)
+    answer = send(world, engine.token, subject_token=world.carol.token, subject_token_type=ACCESS_TOKEN)
     body = answer.json()
     assert set(body) == {"access_token", "issued_token_type", "token_type", "expires_in", "scope"}
     assert (body["issued_token_type"], body["token_type"], body["scope"]) == (ACCESS_TOKEN, "Bearer", "catalog")
@@ -69,8 +69,8 @@ def test_token_response_follows_rfc_8693(world: World, engine: Person) -> None:
 
 def test_the_engines_token_may_be_the_actor_token(world: World, engine: Person) -> None:
     subject = unsigned("carol")
-    both = ask(world, engine.token, subject_token=subject, actor_token=engine.token, actor_token_type=ACCESS_TOKEN)
-    alone = ask(world, None, subject_token=subject, actor_token=engine.token, actor_token_type=JWT)
+    both = send(world, engine.token, subject_token=subject, actor_token=engine.token, actor_token_type=ACCESS_TOKEN)
+    alone = send(world, None, subject_token=subject, actor_token=engine.token, actor_token_type=JWT)
     assert (both.status_code, alone.status_code) == (200, 200)
 
 
@@ -103,9 +103,9 @@ def test_delegate_relation_is_checked_on_each_use(world: World, engine: Person, 
     for _ in range(3):
         assert person.get(table.path).status_code == 200
     world.revoke("delegate", engine, "warehouse", world.warehouse)
-    assert told(person.get(table.path))[:2] == (404, "NoSuchTableException"), "as if the warehouse had nothing"
+    assert error_triple(person.get(table.path))[:2] == (404, "NoSuchTableException"), "as if the warehouse had nothing"
     assert world.carol.get(table.path).status_code == 200
-    assert refused(ask(world, engine.token, subject_token=world.carol.token)) == (400, "unauthorized_client")
+    assert refused(send(world, engine.token, subject_token=world.carol.token)) == (400, "unauthorized_client")
     world.grant("delegate", engine, "warehouse", world.warehouse)
     assert person.get(table.path).status_code == 200
 
@@ -117,7 +117,7 @@ def test_project_delegate_applies_to_its_warehouses_and_to_roles(world: World, t
     path = world.grants_path("project", world.project)
     assert world.admin.post(path, {"writes": [{"type": "delegate", "role": role["id"]}]}).status_code == 204
     try:
-        assert refused(ask(world, engine.token, subject_token=world.carol.token)) == (400, "unauthorized_client")
+        assert refused(send(world, engine.token, subject_token=world.carol.token)) == (400, "unauthorized_client")
         member = world.admin.post(
             f"/management/v1/permissions/role/{role['id']}/assignments",
             {"writes": [{"type": "assignee", "user": engine.id}]},
@@ -132,35 +132,35 @@ def test_delegate_can_be_granted_on_projects_and_warehouses_alone(world: World, 
     entry = {"writes": [{"type": "delegate", "user": world.etl.id}]}
     assert world.admin.post(world.grants_path("namespace", world.namespace_id(ns)), entry).status_code == 400
     assert world.admin.post(world.grants_path("server", ""), entry).status_code == 400
-    assert told(world.bob.post(world.grants_path("warehouse", world.warehouse), entry))[0] in (403, 404)
+    assert error_triple(world.bob.post(world.grants_path("warehouse", world.warehouse), entry))[0] in (403, 404)
 
 
 @pytest.mark.threat("LG-DEC-21")
 def test_exchanged_token_is_refused_on_the_management_api(world: World, engine: Person) -> None:
     person = acting(world, engine, world.admin)
     for path in ("/management/v1/whoami", "/management/v1/warehouse", "/management/v1/user"):
-        assert told(person.get(path))[:2] == (403, "DelegationForbidden"), path
+        assert error_triple(person.get(path))[:2] == (403, "DelegationForbidden"), path
     granting = person.post(
         world.grants_path("warehouse", world.warehouse), {"writes": [{"type": "ownership", "user": engine.id}]}
     )
-    assert told(granting)[:2] == (403, "DelegationForbidden")
+    assert error_triple(granting)[:2] == (403, "DelegationForbidden")
     assert person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").status_code == 200
 
 
 def test_token_exchange_creates_no_user_record(world: World, engine: Person) -> None:
     stranger = Person("stranger", f"oidc~{unique('stranger')}", "", world.base)
     person = acting(world, engine, stranger, proven=False)
-    assert told(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
+    assert error_triple(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
     assert world.sql("select 1 from users where id = $1", stranger.id) == []
 
 
 def test_self_renewal_error_names_the_identity_provider(world: World, engine: Person) -> None:
-    renewal = ask(world, engine.token, subject_token=engine.token, subject_token_type=ACCESS_TOKEN)
+    renewal = send(world, engine.token, subject_token=engine.token, subject_token_type=ACCESS_TOKEN)
     assert refused(renewal) == (400, "invalid_request")
     assert "oauth2-server-uri" in renewal.json()["error_description"]
-    ordinary = ask(world, world.alice.token, subject_token=world.alice.token, subject_token_type=ACCESS_TOKEN)
+    ordinary = send(world, world.alice.token, subject_token=world.alice.token, subject_token_type=ACCESS_TOKEN)
     assert refused(ordinary) == (400, "invalid_request")
-    credentials = ask(world, None, grant_type="client_credentials", client_id="a", client_secret="b")
+    credentials = send(world, None, grant_type="client_credentials", client_id="a", client_secret="b")
     assert refused(credentials) == (400, "unsupported_grant_type")
 
 
@@ -182,7 +182,7 @@ def test_self_renewal_error_names_the_identity_provider(world: World, engine: Pe
 def test_malformed_token_exchange_is_refused_with_the_reason(
     world: World, engine: Person, form: dict[str, str], expected: tuple[int, str]
 ) -> None:
-    assert refused(ask(world, engine.token, **{"subject_token": unsigned("carol"), **form})) == expected
+    assert refused(send(world, engine.token, **{"subject_token": unsigned("carol"), **form})) == expected
 
 
 def test_only_a_form_with_each_parameter_once_is_read(world: World, engine: Person) -> None:
@@ -198,7 +198,7 @@ def test_only_a_form_with_each_parameter_once_is_read(world: World, engine: Pers
 
 
 def test_unauthenticated_exchange_is_401_in_oauth_form(world: World) -> None:
-    answer = ask(world, None, subject_token=unsigned("carol"))
+    answer = send(world, None, subject_token=unsigned("carol"))
     assert refused(answer) == (401, "invalid_client")
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert error_of(httpx.get(f"{world.base}{world.root}/namespaces", trust_env=False, timeout=60))["code"] == 401

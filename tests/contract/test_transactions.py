@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, Table, World, told, unique
+from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
 
 
 def put(name: str, value: str) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def test_one_failed_requirement_fails_all_and_leaves_no_file(world: World, ns: s
     wrong = {"type": "assert-current-schema-id", "current-schema-id": 7}
     parts = [change(each, put("a", "b")) for each in tables[:2]]
     answer = commit(world.admin, world, *parts, change(tables[2], put("a", "b"), requirements=(wrong,)))
-    assert told(answer)[:2] == (409, "CommitFailedException")
-    assert "Requirement failed: current schema changed" in told(answer)[2]
+    assert error_triple(answer)[:2] == (409, "CommitFailedException")
+    assert "Requirement failed: current schema changed" in error_triple(answer)[2]
     assert world.snapshot() == before
 
 
@@ -87,7 +87,7 @@ def test_one_illegal_update_fails_all(world: World, ns: str) -> None:
     before = world.snapshot()
     elsewhere = {"action": "set-location", "location": first.location}
     answer = commit(world.admin, world, change(first, put("a", "b")), change(second, elsewhere))
-    assert told(answer)[:2] == (400, "SetLocationNotAllowed")
+    assert error_triple(answer)[:2] == (400, "SetLocationNotAllowed")
     assert world.snapshot() == before
 
 
@@ -97,7 +97,7 @@ def test_one_path_property_outside_its_table_fails_all(world: World, ns: str) ->
     before = world.snapshot()
     out = put("write.data.path", f"{first.location}/data")
     answer = commit(world.admin, world, change(first, put("a", "b")), change(second, out))
-    assert told(answer)[:2] == (400, "InvalidLocation")
+    assert error_triple(answer)[:2] == (400, "InvalidLocation")
     assert world.snapshot() == before
 
 
@@ -110,7 +110,7 @@ def test_one_forbidden_table_fails_the_whole_transaction(world: World, ns: str) 
     world.grant("select", world.steward, "table", ids[tables[-1].name])
     before = world.snapshot()
     parts = [change(each, put("a", "b")) for each in tables]
-    assert told(commit(world.steward, world, *parts))[:2] == (403, "TableActionForbidden")
+    assert error_triple(commit(world.steward, world, *parts))[:2] == (403, "TableActionForbidden")
     assert world.snapshot() == before
     assert commit(world.steward, world, *parts[:-1]).status_code == 204
     assert "a" not in properties(world, tables[-1])
@@ -121,26 +121,29 @@ def test_invisible_table_equals_a_missing_one_in_a_transaction(world: World, ns:
     id = str(world.sql("select id from tables where name = $1", mine.name)[0]["id"])
     world.grant("modify", world.contractor, "table", id)
     answer = commit(world.contractor, world, change(mine, put("a", "b")), change(hidden, put("a", "b")))
-    assert told(answer) == (404, "NoSuchTableException", f"Table does not exist: {ns}.{hidden.name}")
+    assert error_triple(answer) == (404, "NoSuchTableException", f"Table does not exist: {ns}.{hidden.name}")
     absent = {**change(hidden, put("a", "b")), "identifier": {"namespace": [ns], "name": "nothing"}}
     answer = commit(world.contractor, world, change(mine, put("a", "b")), absent)
-    assert told(answer) == (404, "NoSuchTableException", f"Table does not exist: {ns}.nothing")
+    assert error_triple(answer) == (404, "NoSuchTableException", f"Table does not exist: {ns}.nothing")
     assert "a" not in properties(world, mine)
 
 
 def test_a_view_is_no_table_of_a_transaction(world: World, ns: str) -> None:
     table, view = world.table(ns), create_view(world, ns)
     part = {"identifier": {"namespace": [ns], "name": view["name"]}, "requirements": [], "updates": [put("a", "b")]}
-    assert told(commit(world.admin, world, change(table, put("a", "b")), part))[1] == "NoSuchTableException"
+    assert error_triple(commit(world.admin, world, change(table, put("a", "b")), part))[1] == "NoSuchTableException"
 
 
 def test_each_change_names_a_distinct_table(world: World, ns: str) -> None:
     table = world.table(ns)
     nameless = {key: value for key, value in change(table, put("a", "b")).items() if key != "identifier"}
-    assert told(commit(world.admin, world, nameless))[:2] == (400, "TableIdentifierRequiredForCommitTransaction")
+    assert error_triple(commit(world.admin, world, nameless))[:2] == (
+        400,
+        "TableIdentifierRequiredForCommitTransaction",
+    )
     shouting = {**change(table, put("a", "c")), "identifier": {"namespace": [ns], "name": table.name.upper()}}
     answer = commit(world.admin, world, change(table, put("a", "b")), shouting)
-    assert told(answer)[:2] == (400, "TableIdentifiersNotUnique")
+    assert error_triple(answer)[:2] == (400, "TableIdentifiersNotUnique")
     assert commit(world.admin, world).status_code == 400
     assert "a" not in properties(world, table)
 
@@ -157,9 +160,9 @@ def test_a_taken_name_in_a_transaction_fails_all(world: World, ns: str) -> None:
     table, taken, view = world.table(ns), world.table(ns), create_view(world, ns)
     before = world.snapshot()
     answer = commit(world.admin, world, change(table, put("a", "b")), creation(ns, taken.name))
-    assert told(answer) == (409, "CommitFailedException", "Requirement failed: table already exists")
+    assert error_triple(answer) == (409, "CommitFailedException", "Requirement failed: table already exists")
     answer = commit(world.admin, world, change(table, put("a", "b")), creation(ns, view["name"]))
-    assert told(answer)[2] == f"View with same name already exists: {ns}.{view['name']}"
+    assert error_triple(answer)[2] == f"View with same name already exists: {ns}.{view['name']}"
     assert world.snapshot() == before
 
 
@@ -167,7 +170,7 @@ def test_two_new_tables_at_one_location_are_refused_together(world: World, ns: s
     at = f"{world.table(ns).location.rsplit('/', 1)[0]}/{unique('place')}"
     before = world.snapshot()
     parts = [creation(ns, unique("t"), {"action": "set-location", "location": at}) for _ in range(2)]
-    assert told(commit(world.admin, world, *parts))[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(commit(world.admin, world, *parts))[:2] == (409, "LocationAlreadyTaken")
     assert world.snapshot() == before
 
 
@@ -176,7 +179,7 @@ def test_creating_in_a_transaction_needs_the_right_to_create(world: World, ns: s
     id = str(world.sql("select id from tables where name = $1", table.name)[0]["id"])
     world.grant("modify", world.steward, "table", id)
     answer = commit(world.steward, world, change(table, put("a", "b")), creation(ns, unique("t")))
-    assert told(answer)[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(answer)[:2] == (403, "NamespaceActionForbidden")
     assert "a" not in properties(world, table)
 
 
@@ -198,8 +201,8 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
 
     def write(number: int) -> None:
         ordered = tables if number % 2 else list(reversed(tables))
-        for turn in range(rounds):
-            key = f"w{number}-{turn}"
+        for attempt in range(rounds):
+            key = f"w{number}-{attempt}"
             status = commit(world.admin, world, *(change(each, put(key, "x")) for each in ordered)).status_code
             answers.append((key, status))
 
@@ -226,4 +229,4 @@ def test_racing_transactions_over_the_same_tables_lose_nothing(world: World, ns:
 
 @pytest.mark.parametrize("verb", ["GET", "PUT"])
 def test_transaction_endpoint_accepts_only_post(world: World, verb: str) -> None:
-    assert world.admin.ask(verb, f"{world.root}/transactions/commit").status_code == 405
+    assert world.admin.send(verb, f"{world.root}/transactions/commit").status_code == 405

@@ -136,10 +136,10 @@ NEVER = {
 
 
 def test_each_recorded_request_has_its_expected_outcome_for_every_user(bridge: Bridge, site: Site) -> None:
-    asked = [each for each in recorded() if each.endpoint == "allow"]
-    assert {each.operation for each in asked} == set(OUTCOMES) | FREE | NEVER
+    requested = [each for each in recorded() if each.endpoint == "allow"]
+    assert {each.operation for each in requested} == set(OUTCOMES) | FREE | NEVER
     found, expected = {}, {}
-    for each in asked:
+    for each in requested:
         outcome = OUTCOMES.get(each.operation, (each.operation in FREE,) * 2)
         if "location" in json.dumps(each.action):
             outcome = (False, False)
@@ -155,33 +155,33 @@ def test_lists_filters_and_masks_match_each_reader(bridge: Bridge, site: Site) -
         if each.endpoint == "allow":
             continue
         action = site.rename(each.action)
-        said = [bridge.result(ENTRY[each.endpoint], person, action) for person in site.people()]
+        results = [bridge.result(ENTRY[each.endpoint], person, action) for person in site.people()]
         if each.operation == "FilterColumns":
-            assert said == [[0, 1, 2, 3, 4, 5, 6]] * 2 + [[]]
+            assert results == [[0, 1, 2, 3, 4, 5, 6]] * 2 + [[]]
         elif each.operation == "FilterTables":
             seen = [
-                place
-                for place, thing in enumerate(action["filterResources"])
+                location
+                for location, thing in enumerate(action["filterResources"])
                 if thing["table"]["tableName"] in ("orders", "t2", "v1", "v2")
             ]
-            assert said == [seen, seen, []], each.statement
+            assert results == [seen, seen, []], each.statement
         elif each.operation == "FilterSchemas":
             # `system` lists a catalog's tables without a check, so only users that see the whole warehouse may use it.
-            assert said == [[0, 1, 2], [0, 2], []]
+            assert results == [[0, 1, 2], [0, 2], []]
         elif each.operation == "FilterCatalogs":
-            assert said == [[0], [0], []]
+            assert results == [[0], [0], []]
         elif each.operation == "GetRowFilters":
-            assert said == [[], [], [{"expression": "false"}]]
+            assert results == [[], [], [{"expression": "false"}]]
         elif each.operation == "GetColumnMask":
-            assert said[:2] == [[], []]
-            assert [mask["viewExpression"]["expression"] for mask in said[2]][0] == "CAST(NULL AS bigint)"
-            assert len(said[2]) == 7
+            assert results[:2] == [[], []]
+            assert [mask["viewExpression"]["expression"] for mask in results[2]][0] == "CAST(NULL AS bigint)"
+            assert len(results[2]) == 7
         else:
             assert each.operation in ("FilterFunctions", "FilterViewQueryOwnedBy")
-            assert said == [[], [], []]
+            assert results == [[], [], []]
 
 
-def _told(answer: httpx.Response) -> bool:
+def _is_allowed(answer: httpx.Response) -> bool:
     assert answer.status_code in (200, 204, 403, 404), answer.text
     return answer.status_code < 300
 
@@ -267,27 +267,27 @@ DONE: dict[str, Doing] = {
 def test_bridge_decisions_equal_the_gateways_for_every_user(
     world: World, bridge: Bridge, site: Site, operation: str
 ) -> None:
-    told = {}
+    answers = {}
     for person in site.people():
         # The gateway's request may remove the object, so the bridge gets a check of an equal object.
         resource, answer = DONE[operation](world, site, person)
         twin = resource
         if operation in ("DropTable", "DropView", "DropSchema") and answer.status_code < 300:
-            twin, _ = DONE[operation](world, site, world.nobody)
-        told[person.name] = (_told(answer), bridge.may(person, operation, **twin))
-    assert all(gateway == trino for gateway, trino in told.values()), told
-    assert told[site.owner.name] == (True, True)
-    assert told[site.stranger.name] == (False, False)
+            twin, _ = DONE[operation](world, site, world.without_certificate)
+        answers[person.name] = (_is_allowed(answer), bridge.may(person, operation, **twin))
+    assert all(gateway == trino for gateway, trino in answers.values()), answers
+    assert answers[site.owner.name] == (True, True)
+    assert answers[site.stranger.name] == (False, False)
 
 
 def test_bridge_denies_a_revoked_right_at_the_next_request(world: World, bridge: Bridge, site: Site) -> None:
     table = world.table(site.tmp)
-    asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": []}}
-    assert not bridge.may(site.reader, "SelectFromColumns", **asked)
+    requested = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": []}}
+    assert not bridge.may(site.reader, "SelectFromColumns", **requested)
     world.grant("select", site.reader, "table", table.uuid)
-    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    assert bridge.may(site.reader, "SelectFromColumns", **requested)
     world.revoke("select", site.reader, "table", table.uuid)
-    assert not bridge.may(site.reader, "SelectFromColumns", **asked)
+    assert not bridge.may(site.reader, "SelectFromColumns", **requested)
 
 
 def test_an_ownerless_view_is_not_read_with_the_rights_of_an_outer_views_owner(
@@ -297,21 +297,23 @@ def test_an_ownerless_view_is_not_read_with_the_rights_of_an_outer_views_owner(
     owner = {"action": "set-properties", "updates": {"trino.run-as-owner": site.owner.id.removeprefix("oidc~")}}
     changed = site.owner.post(lent["path"], {"updates": [owner]})
     assert changed.status_code == 200, changed.text
-    asked = {made["name"]: _table(site, made["name"], columns=["one"]) for made in (plain, lent)}
-    for resource in asked.values():
+    requested = {made["name"]: _table(site, made["name"], columns=["one"]) for made in (plain, lent)}
+    for resource in requested.values():
         assert bridge.may(site.owner, "SelectFromColumns", **resource)
-    within = {name: bridge.may(site.owner, "CreateViewWithSelectFromColumns", **each) for name, each in asked.items()}
+    within = {
+        name: bridge.may(site.owner, "CreateViewWithSelectFromColumns", **each) for name, each in requested.items()
+    }
     assert within == {plain["name"]: False, lent["name"]: True}
 
 
 def test_guardrail_applies_in_trino(world: World, bridge: Bridge, site: Site) -> None:
     role = make_role(world)
     put_in(world, role, "user", site.reader.id)
-    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
-    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    requested = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
+    assert bridge.may(site.reader, "SelectFromColumns", **requested)
     with contractors(world, role):
-        assert not bridge.may(site.reader, "SelectFromColumns", **asked)
-        assert bridge.may(site.owner, "SelectFromColumns", **asked)
+        assert not bridge.may(site.reader, "SelectFromColumns", **requested)
+        assert bridge.may(site.owner, "SelectFromColumns", **requested)
 
 
 def _columns_of(person: Person, bridge: Bridge, site: Site, *names: str) -> bool:
@@ -331,8 +333,8 @@ def some(world: World, site: Site) -> Iterator[Person]:
 def test_column_restrictions_are_applied_to_every_bridge_request(
     world: World, bridge: Bridge, site: Site, some: Person
 ) -> None:
-    told = [_columns_of(some, bridge, site, *names) for names in (["id"], ["word"], ["id", "word"], [])]
-    assert told == [True, False, False, True]
+    answers = [_columns_of(some, bridge, site, *names) for names in (["id"], ["word"], ["id", "word"], [])]
+    assert answers == [True, False, False, True]
     listed = {
         "operation": "FilterColumns",
         "filterResources": [_table(site, "orders", columns=["word", "id", "$path"])],
@@ -350,14 +352,14 @@ def test_column_restrictions_are_applied_to_every_bridge_request(
     }
     null = {"expression": "CAST(NULL AS bigint)"}
     masks = bridge.result("batch_column_masks", some, masked)
-    assert masks == [{"index": place, "viewExpression": null} for place in (1, 2)]
+    assert masks == [{"index": location, "viewExpression": null} for location in (1, 2)]
     for name, filters in (
         ("orders", []),
         ("orders$files", [{"expression": "false"}]),
         ("t1", [{"expression": "false"}]),
     ):
-        asked = {"operation": "GetRowFilters", "resource": _table(site, name)}
-        assert bridge.result("row_filters", some, asked) == filters, name
+        requested = {"operation": "GetRowFilters", "resource": _table(site, name)}
+        assert bridge.result("row_filters", some, requested) == filters, name
 
 
 def test_column_grantee_has_no_other_right_in_trino(bridge: Bridge, site: Site, some: Person) -> None:
@@ -389,28 +391,28 @@ def test_former_name_of_another_column_is_not_readable(world: World, bridge: Bri
         {"action": "set-current-schema", "schema-id": -1},
     )
     assert changed.status_code == 200, changed.text
-    asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": ["word"]}}
+    requested = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": ["word"]}}
     assert give(world, table, "WORD", world.carol).status_code == 204
-    assert not bridge.may(world.carol, "SelectFromColumns", **asked), "what was called so once is not granted"
+    assert not bridge.may(world.carol, "SelectFromColumns", **requested), "what was called so once is not granted"
     assert give(world, table, "other", world.carol).status_code == 204
-    assert bridge.may(world.carol, "SelectFromColumns", **asked), "now that all of that name is granted"
+    assert bridge.may(world.carol, "SelectFromColumns", **requested), "now that all of that name is granted"
     world.strip(world.carol)
 
 
 @pytest.mark.threat("LG-DEC-20")
 def test_bridge_answers_only_the_engine_and_only_decision_paths(bridge: Bridge, site: Site) -> None:
     action = {"operation": "ExecuteQuery"}
-    assert bridge.ask("allow", site.owner, action).json()["result"] is True
+    assert bridge.send("allow", site.owner, action).json()["result"] is True
     for key in (None, "other", ""):
-        assert bridge.ask("allow", site.owner, action, key=key).status_code == 401
+        assert bridge.send("allow", site.owner, action, key=key).status_code == 401
     for entry in ("settings/token", "settings", "gateway", "operations/table"):
-        answer = bridge.ask(entry, site.owner, action)
+        answer = bridge.send(entry, site.owner, action)
         assert answer.status_code == 401, entry
 
 
 def test_decision_log_has_the_audit_id_and_no_secret(world: World, bridge: Bridge, site: Site) -> None:
-    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
-    assert bridge.may(site.reader, "SelectFromColumns", **asked)
+    requested = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": ["id"]}}
+    assert bridge.may(site.reader, "SelectFromColumns", **requested)
     deadline = time.monotonic() + 60
     ids: list[str] = []
     while not ids and time.monotonic() < deadline:
@@ -425,27 +427,27 @@ def test_decision_log_has_the_audit_id_and_no_secret(world: World, bridge: Bridg
 
 
 def test_bridge_without_inspector_rights_denies(world: World, bridge: Bridge, site: Site) -> None:
-    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    requested = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     world.revoke("inspector", world.etl, "warehouse", world.warehouse)
     try:
-        assert not bridge.may(site.owner, "SelectFromColumns", **asked)
+        assert not bridge.may(site.owner, "SelectFromColumns", **requested)
     finally:
         world.grant("inspector", world.etl, "warehouse", world.warehouse)
-    assert bridge.may(site.owner, "SelectFromColumns", **asked)
+    assert bridge.may(site.owner, "SelectFromColumns", **requested)
 
 
 def test_bridge_denies_while_the_gateway_is_down(world: World, site: Site, tmp_path: Path) -> None:
-    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    requested = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with bridged(world, tmp_path, LAKEGATE_BRIDGE_URL=address, LAKEGATE_BRIDGE_TIMEOUT="300ms") as bridge:
-            assert not bridge.may(site.owner, "SelectFromColumns", **asked)
-            assert bridge.result("row_filters", site.owner, {"operation": "GetRowFilters", "resource": asked}) == [
+            assert not bridge.may(site.owner, "SelectFromColumns", **requested)
+            assert bridge.result("row_filters", site.owner, {"operation": "GetRowFilters", "resource": requested}) == [
                 {"expression": "false"}
             ]
-            tables = {"operation": "FilterTables", "filterResources": [asked]}
+            tables = {"operation": "FilterTables", "filterResources": [requested]}
             assert bridge.result("batch", site.owner, tables) == []
 
 
@@ -471,17 +473,19 @@ def test_engine_is_authenticated_by_its_certificate(world: World, bridge: Bridge
         LAKEGATE_BRIDGE_ENGINE_SUBJECT="CN=trino",
         LAKEGATE_BRIDGE_ENGINE_KEY="",
     ) as by_certificate:
-        assert by_certificate.ask("allow", site.owner, action, key=None).json()["result"] is True
-        somebody = Bridge(by_certificate.url, by_certificate.log, known_as("somebody"))
-        assert somebody.ask("allow", site.owner, action, key=None).status_code == 401
-        nobody = Bridge(by_certificate.url, by_certificate.log, ssl.create_default_context(cafile=str(trusted.file)))
+        assert by_certificate.send("allow", site.owner, action, key=None).json()["result"] is True
+        unknown = Bridge(by_certificate.url, by_certificate.log, known_as("somebody"))
+        assert unknown.send("allow", site.owner, action, key=None).status_code == 401
+        without_certificate = Bridge(
+            by_certificate.url, by_certificate.log, ssl.create_default_context(cafile=str(trusted.file))
+        )
         with pytest.raises(httpx.TransportError):
-            nobody.ask("allow", site.owner, action, key=None)
+            without_certificate.send("allow", site.owner, action, key=None)
 
 
 def test_bridge_obtains_its_own_token(world: World, bridge: Bridge, site: Site, tmp_path: Path) -> None:
     user = world.ready.users["etl"]
-    asked = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
+    requested = {"table": {"catalogName": "ice", "schemaName": site.sales, "tableName": "orders", "columns": []}}
     own: dict[str, Any] = {
         "LAKEGATE_BRIDGE_TOKEN": "",
         "LAKEGATE_BRIDGE_TOKEN_ENDPOINT": world.ready.token_endpoint,
@@ -489,7 +493,7 @@ def test_bridge_obtains_its_own_token(world: World, bridge: Bridge, site: Site, 
         "LAKEGATE_BRIDGE_CLIENT_SECRET": user.client_secret,
     }
     with bridged(world, tmp_path, **own) as fetching:
-        assert fetching.may(site.reader, "SelectFromColumns", **asked)
-        assert not fetching.may(site.stranger, "SelectFromColumns", **asked)
+        assert fetching.may(site.reader, "SelectFromColumns", **requested)
+        assert not fetching.may(site.stranger, "SelectFromColumns", **requested)
     with bridged(world, tmp_path, **{**own, "LAKEGATE_BRIDGE_CLIENT_SECRET": "wrong"}) as refused:
-        assert not refused.may(site.reader, "SelectFromColumns", **asked)
+        assert not refused.may(site.reader, "SelectFromColumns", **requested)

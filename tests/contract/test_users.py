@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import World, told, unique
+from tests.contract.world import World, error_triple, unique
 
 USER = "/management/v1/user"
 
@@ -39,8 +39,8 @@ def test_users_are_found_by_parts_of_their_name_and_id(world: World) -> None:
     mistyped = world.carol.post("/management/v1/search/user", {"search": name.replace("Zoe", "Zeo")}).json()["users"]
     assert id in [each["id"] for each in mistyped], "a mistake is forgiven"
     for text in ("%", "_", "qqqqxxxxqqqq"):
-        nobody = world.carol.post("/management/v1/search/user", {"search": text}).json()
-        assert nobody == {"users": []}, "what is searched for is no pattern"
+        unmatched = world.carol.post("/management/v1/search/user", {"search": text}).json()
+        assert unmatched == {"users": []}, "what is searched for is no pattern"
     many = world.carol.post("/management/v1/search/user", {"search": ""}).json()["users"]
     assert len(many) <= 10
     assert world.carol.post("/management/v1/search/user", {"search": "x" * 65}).status_code == 400
@@ -49,8 +49,8 @@ def test_users_are_found_by_parts_of_their_name_and_id(world: World) -> None:
 def test_users_change_their_own_record_and_administrators_any(world: World) -> None:
     id = provision(world, unique("zoe"))
     body = {"name": "Zoe", "user-type": "application"}
-    assert told(world.carol.ask("PUT", f"{USER}/{id}", json=body))[0] == 403
-    changed = world.admin.ask("PUT", f"{USER}/{id}", json=body)
+    assert error_triple(world.carol.send("PUT", f"{USER}/{id}", json=body))[0] == 403
+    changed = world.admin.send("PUT", f"{USER}/{id}", json=body)
     assert changed.status_code == 200
     assert (changed.json()["name"], changed.json()["user-type"], "email" in changed.json()) == (
         "Zoe",
@@ -58,10 +58,10 @@ def test_users_change_their_own_record_and_administrators_any(world: World) -> N
         False,
     )
     assert changed.json()["last-updated-with"] == "update-endpoint"
-    own = world.carol.ask("PUT", f"{USER}/{world.carol.id}", json={"name": "carol", "user-type": "human"})
+    own = world.carol.send("PUT", f"{USER}/{world.carol.id}", json={"name": "carol", "user-type": "human"})
     assert own.status_code == 200
-    assert told(world.admin.ask("PUT", f"{USER}/oidc~ghost", json=body))[:2] == (404, "UserNotFound")
-    assert world.admin.ask("PUT", f"{USER}/{id}", json={"name": "no kind"}).status_code == 400
+    assert error_triple(world.admin.send("PUT", f"{USER}/oidc~ghost", json=body))[:2] == (404, "UserNotFound")
+    assert world.admin.send("PUT", f"{USER}/{id}", json={"name": "no kind"}).status_code == 400
 
 
 def test_users_list_their_own_roles_and_administrators_any(world: World) -> None:
@@ -71,9 +71,9 @@ def test_users_list_their_own_roles_and_administrators_any(world: World) -> None
     named = {key: role[key] for key in ("id", "ident", "name")}
     for person in (world.carol, world.admin):
         assert named in person.get(path).json()["roles"]
-    assert told(world.alice.get(path))[0] == 403
+    assert error_triple(world.alice.get(path))[0] == 403
     acting = {"x-assume-role": role["id"]}
-    assert told(world.carol.get(path, headers=acting))[0] == 403, "the role is not carol"
+    assert error_triple(world.carol.get(path, headers=acting))[0] == 403, "the role is not carol"
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert named not in world.carol.get(path).json()["roles"]
 
@@ -87,11 +87,11 @@ def test_deleted_user_leaves_no_grants_or_tuples_to_a_namesake(world: World, ns:
     assert add(world, role, "user", id).status_code == 204
     held = tuples(world, id)
     assert {relation for relation, _ in held} >= {"select", "traverse", "assignee"}
-    assert told(world.carol.delete(f"{USER}/{id}"))[0] == 403
+    assert error_triple(world.carol.delete(f"{USER}/{id}"))[0] == 403
     assert world.admin.delete(f"{USER}/{id}").status_code == 204
     assert tuples(world, id) == set()
     assert world.sql("select 1 from grants where principal_id = $1", id) == []
-    assert told(world.admin.delete(f"{USER}/{id}"))[:2] == (404, "UserNotFound")
+    assert error_triple(world.admin.delete(f"{USER}/{id}"))[:2] == (404, "UserNotFound")
     assert world.admin.get(f"{ROLE}/{role['id']}/members").json() == {"members": []}
     assert world.admin.post(USER, {"id": id, "name": "Namesake"}).status_code == 201
     assert tuples(world, id) == set()
@@ -110,11 +110,11 @@ def tuples(world: World, id: str) -> set[Any]:
 def test_self_deletion_removes_all_rights(world: World) -> None:
     id = provision(world, unique("zoe"))
     assert world.admin.get(f"{USER}/{id}").status_code == 200
-    assert told(world.carol.delete(f"{USER}/{id}"))[0] == 403
+    assert error_triple(world.carol.delete(f"{USER}/{id}"))[0] == 403
     before = world.carol.get("/management/v1/whoami").json()
     try:
         assert world.carol.delete(f"{USER}/{world.carol.id}").status_code == 204
-        assert told(world.carol.get("/management/v1/whoami"))[:2] == (404, "UserNotFound")
+        assert error_triple(world.carol.get("/management/v1/whoami"))[:2] == (404, "UserNotFound")
     finally:
         again = world.carol.post(USER, {"name": before["name"], "user-type": before["user-type"]})
     assert again.status_code == 201

@@ -13,10 +13,10 @@ from tests.contract.test_views import create, replace
 from tests.contract.world import SCHEMA, World, unique
 
 
-def _until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def _until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.3)
 
 
@@ -56,23 +56,23 @@ def test_view_drop_deletes_its_own_files_only(world: World, ns: str, query: str)
     """They are deleted at once on request, else after the cleanup window; until then they can be registered again."""
     gone, neighbour, table = create(world, ns), create(world, ns), world.table(ns)
     _replaced(world, gone)
-    place = gone["metadata"]["location"]
-    assert len(_keys(world, place)) == 2
+    location = gone["metadata"]["location"]
+    assert len(_keys(world, location)) == 2
     assert world.admin.delete(f"{gone['path']}{query}").status_code == 204
     if not query:
-        assert len(_keys(world, place)) == 2
-        _grow_old(world, place)
-    _until(lambda: not _keys(world, place), "the files of the view stayed")
+        assert len(_keys(world, location)) == 2
+        _grow_old(world, location)
+    _until(lambda: not _keys(world, location), "the files of the view stayed")
     assert _keys(world, neighbour["metadata"]["location"]) == {neighbour["metadata-location"]}
     assert _keys(world, table.location) == {table.answer["metadata-location"]}
 
 
 def test_dropped_view_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) -> None:
-    place = f"s3://{world.bucket}/demo/{unique('view_place')}"
-    gone = create(world, ns, location=place)
+    location = f"s3://{world.bucket}/demo/{unique('view_place')}"
+    gone = create(world, ns, location=location)
     assert world.admin.delete(f"{gone['path']}?purgeRequested=true").status_code == 204
-    _until(lambda: not _keys(world, place), "the files of the view stayed")
-    body = {"name": unique("t"), "schema": SCHEMA, "location": place}
+    _until(lambda: not _keys(world, location), "the files of the view stayed")
+    body = {"name": unique("t"), "schema": SCHEMA, "location": location}
     _until(
         lambda: world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200,
         "the place did not become free",
@@ -88,12 +88,14 @@ def test_a_view_dropped_without_purge_keeps_its_files(world: World, ns: str) -> 
 
 def test_replaced_view_file_is_deleted_after_the_cleanup_window(world: World, ns: str) -> None:
     made = create(world, ns)
-    place = made["metadata"]["location"]
+    location = made["metadata"]["location"]
     later = _replaced(world, made)
-    assert _noted(world, place) == {made["metadata-location"]}
-    assert _keys(world, place) == {made["metadata-location"], later["metadata-location"]}, "whoever reads it may finish"
-    _grow_old(world, place)
-    _until(lambda: _keys(world, place) == {later["metadata-location"]}, "the old file stayed")
+    assert _noted(world, location) == {made["metadata-location"]}
+    assert _keys(world, location) == {made["metadata-location"], later["metadata-location"]}, (
+        "whoever reads it may finish"
+    )
+    _grow_old(world, location)
+    _until(lambda: _keys(world, location) == {later["metadata-location"]}, "the old file stayed")
     assert world.admin.get(made["path"]).json()["metadata-location"] == later["metadata-location"]
 
 
@@ -119,27 +121,27 @@ def test_renamed_view_keeps_its_files_and_drops_are_independent(world: World, ns
         return table.location, table.answer["metadata-location"]
 
     first, moved = unique("first"), unique("moved")
-    place, file = make(first)
+    location, file = make(first)
     _rename(world, ns, kind, first, moved)
-    assert _keys(world, place) == {file}
+    assert _keys(world, location) == {file}
     other_place, other_file = make(first)
-    assert other_place != place
+    assert other_place != location
     dropped = world.admin.delete(f"{world.root}/namespaces/{ns}/{kind}s/{moved}?purgeRequested=true")
     assert dropped.status_code == 204
-    _until(lambda: not _keys(world, place), "the files of the dropped one stayed")
+    _until(lambda: not _keys(world, location), "the files of the dropped one stayed")
     assert _keys(world, other_place) == {other_file}
     assert world.admin.get(f"{world.root}/namespaces/{ns}/{kind}s/{first}").status_code == 200
 
 
 def test_registered_file_is_kept_after_an_earlier_replacement(world: World, ns: str) -> None:
     made, name = create(world, ns), unique("back")
-    place = made["metadata"]["location"]
+    location = made["metadata"]["location"]
     _replaced(world, made)
     assert world.admin.delete(f"{made['path']}?purgeRequested=false").status_code == 204
     body = {"name": name, "metadata-location": made["metadata-location"]}
     back = world.admin.post(f"{world.root}/namespaces/{ns}/register-view", body)
     assert back.status_code == 200, back.text
-    assert _noted(world, place) == set()
+    assert _noted(world, location) == set()
 
 
 def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World, ns: str) -> None:

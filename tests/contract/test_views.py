@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Person, World, asked_again, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
 
 _VIEW_SCHEMA = {"schema-id": 0, **SCHEMA}
 
@@ -35,7 +35,7 @@ def body(name: str, sql: str = "select 1", **more: Any) -> dict[str, Any]:
 def create(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
     """Create a view; return the response with the view's name and path."""
     name = name or unique("v")
-    made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more)))
+    made = send_until_decided(lambda: world.admin.post(f"{world.root}/namespaces/{ns}/views", body(name, **more)))
     assert made.status_code == 200, made.text
     return {**made.json(), "name": name, "path": f"{world.root}/namespaces/{ns}/views/{name}"}
 
@@ -98,8 +98,8 @@ def test_view_metadata_files_are_written_and_numbered(world: World, ns: str) -> 
 @pytest.mark.parametrize("verb", ["get", "delete", "commit"])
 def test_a_missing_view_does_not_exist_whatever_is_asked_of_it(world: World, ns: str, verb: str) -> None:
     path = f"{world.root}/namespaces/{ns}/views/nothing"
-    answer = world.admin.post(path, {"updates": []}) if verb == "commit" else world.admin.ask(verb.upper(), path)
-    assert told(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")
+    answer = world.admin.post(path, {"updates": []}) if verb == "commit" else world.admin.send(verb.upper(), path)
+    assert error_triple(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")
 
 
 def test_racing_view_replacements_are_all_kept_and_numbered(world: World, ns: str) -> None:
@@ -108,7 +108,7 @@ def test_racing_view_replacements_are_all_kept_and_numbered(world: World, ns: st
     answers: list[int] = []
 
     def write(number: int) -> None:
-        answer = asked_again(lambda: world.admin.post(made["path"], replace(uuid, f"select {number} + 10")))
+        answer = send_until_decided(lambda: world.admin.post(made["path"], replace(uuid, f"select {number} + 10")))
         answers.append(answer.status_code)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
@@ -139,21 +139,21 @@ def test_a_view_may_move_to_a_free_place_below_the_base(world: World, ns: str) -
     taken = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA, "location": f"{to}/inside"}
     )
-    assert told(taken)[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(taken)[:2] == (409, "LocationAlreadyTaken")
 
 
 @pytest.mark.threat("LG-LOC-08")
 def test_view_move_onto_a_table_or_out_of_the_warehouse_is_refused(world: World, ns: str) -> None:
     made, table = create(world, ns), world.table(ns)
-    for place, status in (
+    for location, status in (
         (table.location, 409),
         (f"{table.location}/metadata", 409),
         (f"s3://{world.bucket}", 400),
         ("s3://another-bucket/x", 400),
         ("file:///etc", 400),
     ):
-        answer = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": place}]})
-        assert answer.status_code == status, (place, answer.text)
+        answer = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": location}]})
+        assert answer.status_code == status, (location, answer.text)
     assert world.admin.get(made["path"]).json()["metadata"]["location"] == made["metadata"]["location"]
 
 
@@ -167,12 +167,12 @@ def test_the_metadata_path_property_is_honoured_inside_the_view_only(world: Worl
         f"{world.root}/namespaces/{ns}/views",
         body(unique("v"), properties={"write.metadata.path": f"{base}/not_mine"}),
     )
-    assert told(outside)[:2] == (400, "InvalidLocation")
+    assert error_triple(outside)[:2] == (400, "InvalidLocation")
     later = world.admin.post(
         made["path"],
         {"updates": [{"action": "set-properties", "updates": {"write.metadata.path": f"{base}/not_mine"}}]},
     )
-    assert told(later)[:2] == (400, "InvalidLocation")
+    assert error_triple(later)[:2] == (400, "InvalidLocation")
 
 
 def test_dropped_view_is_gone_and_its_name_is_free(world: World, ns: str) -> None:
@@ -186,9 +186,9 @@ def test_dropped_view_is_gone_and_its_name_is_free(world: World, ns: str) -> Non
 
 def test_view_is_invisible_without_rights(world: World, ns: str) -> None:
     made = create(world, ns)
-    hidden = told(world.carol.get(made["path"]))
+    hidden = error_triple(world.carol.get(made["path"]))
     assert hidden == (404, "NoSuchViewException", f"View does not exist: {ns}.{made['name']}")
-    assert told(world.carol.delete(made["path"])) == hidden
+    assert error_triple(world.carol.delete(made["path"])) == hidden
     assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
 
 
@@ -202,8 +202,8 @@ def test_view_reader_sees_its_path_and_no_other_view(world: World, ns: str) -> N
     assert world.carol.get(other["path"]).status_code == 404
     listed = world.carol.get(f"{world.root}/namespaces/{ns}/views").json()["identifiers"]
     assert [each["name"] for each in listed] == [seen["name"]]
-    assert told(world.carol.delete(seen["path"]))[:2] == (403, "ViewActionForbidden")
-    assert told(world.carol.post(seen["path"], {"updates": []}))[:2] == (403, "ViewActionForbidden")
+    assert error_triple(world.carol.delete(seen["path"]))[:2] == (403, "ViewActionForbidden")
+    assert error_triple(world.carol.post(seen["path"], {"updates": []}))[:2] == (403, "ViewActionForbidden")
     world.revoke("select", world.carol, "view", view_id)
     assert world.carol.get(seen["path"]).status_code == 404
     assert world.carol.get(f"{world.root}/namespaces/{ns}/views").status_code == 404
@@ -229,7 +229,7 @@ def test_view_with_another_users_owner_property_is_refused(world: World, ns: str
     path = f"{world.root}/namespaces/{ns}/views"
     for name in (subject, world.admin.id):
         forged = world.carol.post(path, body(unique("v"), properties={"trino.run-as-owner": name}))
-        assert told(forged)[:2] == (403, "ViewActionForbidden"), forged.text
+        assert error_triple(forged)[:2] == (403, "ViewActionForbidden"), forged.text
     assert world.carol.get(path).json()["identifiers"] == []
     own = {"trino.run-as-owner": world.carol.id.partition("~")[2]}
     assert world.carol.post(path, body(unique("v"), properties=own)).status_code == 200
@@ -242,7 +242,10 @@ def test_redefinition_or_registration_of_another_users_definer_view_is_refused(w
     id = str(world.sql("select id from tables where name = $1", made["name"])[0]["id"])
     world.grant("modify", world.carol, "view", id)
     world.grant("create", world.carol, "namespace", world.namespace_id(ns))
-    assert told(world.carol.post(made["path"], replace(uuid, "select secret")))[:2] == (403, "ViewActionForbidden")
+    assert error_triple(world.carol.post(made["path"], replace(uuid, "select secret")))[:2] == (
+        403,
+        "ViewActionForbidden",
+    )
     plain = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"comment": "x"}}]}
     assert world.carol.post(made["path"], plain).status_code == 200
     assert sql_of(world.carol.get(made["path"]).json()["metadata"]) == "select 1"
@@ -250,7 +253,7 @@ def test_redefinition_or_registration_of_another_users_definer_view_is_refused(w
     world.grant("ownership", world.carol, "view", id)
     assert world.carol.delete(f"{made['path']}?purgeRequested=false").status_code == 204
     again = {"name": made["name"], "metadata-location": last}
-    assert told(world.carol.post(f"{world.root}/namespaces/{ns}/register-view", again))[:2] == (
+    assert error_triple(world.carol.post(f"{world.root}/namespaces/{ns}/register-view", again))[:2] == (
         403,
         "ViewActionForbidden",
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.warehouses import Made
-from tests.contract.world import World, told, unique
+from tests.contract.world import World, error_triple, unique
 
 RULES = [
     "profile-well-formed",
@@ -34,15 +34,15 @@ STORE = [
 
 
 @pytest.fixture(scope="module")
-def place() -> str:
+def location() -> str:
     """Return the key prefix of the module's warehouse."""
     return unique("stored")
 
 
 @pytest.fixture(scope="module")
-def made(world: World, place: str) -> Made:
+def made(world: World, location: str) -> Made:
     """Create a warehouse whose storage the tests read and replace."""
-    return warehouses.make(world, **warehouses.stored_at(world, place))
+    return warehouses.make(world, **warehouses.stored_at(world, location))
 
 
 def _stored_as(world: World, profile: dict[str, Any]) -> Made:
@@ -109,38 +109,38 @@ def test_creation_is_refused_for_a_failed_check_of_its_report(world: World) -> N
     refused = world.admin.post(
         "/management/v1/warehouse", warehouses.creation(world, **{"managed-by": "instance-admin"})
     )
-    assert told(refused)[:2] == (403, "InstanceAdminRequired")
+    assert error_triple(refused)[:2] == (403, "InstanceAdminRequired")
     none = world.admin.post("/management/v1/warehouse", warehouses.creation(world, **{"storage-credential": None}))
-    assert told(none)[:2] == (400, "StorageValidationFailed")
+    assert error_triple(none)[:2] == (400, "StorageValidationFailed")
     assert any("storage-client-initialized" in line for line in none.json()["error"]["stack"])
 
 
-def test_warehouse_location_cannot_be_changed(world: World, made: Made, place: str) -> None:
+def test_warehouse_location_cannot_be_changed(world: World, made: Made, location: str) -> None:
     before = world.admin.get(made.path).json()
     for change in (
         {"bucket": "another-bucket"},
-        {"key-prefix": f"{place}/deeper"},
-        {"key-prefix": place.upper()},
+        {"key-prefix": f"{location}/deeper"},
+        {"key-prefix": location.upper()},
         {"key-prefix": None},
     ):
         body = {
-            "storage-profile": {**warehouses.profile(world, place), **change},
+            "storage-profile": {**warehouses.profile(world, location), **change},
             "storage-credential": warehouses.credential(world),
         }
         refused = world.admin.post(f"{made.path}/storage", body)
-        assert told(refused)[:2] == (400, "UpdateError"), change
-        assert next(iter(change)) in told(refused)[2]
+        assert error_triple(refused)[:2] == (400, "UpdateError"), change
+        assert next(iter(change)) in error_triple(refused)[2]
         valid, checks = report(world, f"{made.path}/storage/validate-profile", body)
         assert (valid, checks["profile-compatible"]["error"]["type"]) == (False, "UpdateError")
         assert statuses(checks, STORE) == {"skipped"}
     assert world.admin.get(made.path).json() == before
 
 
-def test_replaced_profile_applies_at_once(world: World, made: Made, place: str) -> None:
+def test_replaced_profile_applies_at_once(world: World, made: Made, location: str) -> None:
     path = made.table(world.admin)
     assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
     body = {
-        "storage-profile": warehouses.profile(world, place, **{"sts-enabled": False}),
+        "storage-profile": warehouses.profile(world, location, **{"sts-enabled": False}),
         "storage-credential": warehouses.credential(world),
     }
     valid, checks = report(world, f"{made.path}/storage/validate-profile", body)
@@ -152,17 +152,19 @@ def test_replaced_profile_applies_at_once(world: World, made: Made, place: str) 
     assert done.json()["storage-profile"]["sts-enabled"] is False
     assert world.ready.s3.secret_key not in done.text
     for _ in range(4):
-        assert told(world.admin.get(f"{path}/credentials"))[0] == 403, "keys that were remembered are not handed out"
-    back = world.admin.post(f"{made.path}/storage", {**body, "storage-profile": warehouses.profile(world, place)})
+        assert error_triple(world.admin.get(f"{path}/credentials"))[0] == 403, (
+            "keys that were remembered are not handed out"
+        )
+    back = world.admin.post(f"{made.path}/storage", {**body, "storage-profile": warehouses.profile(world, location)})
     assert back.status_code == 200
     assert "s3.session-token" in world.admin.get(f"{path}/credentials").text
 
 
 def test_location_is_blocked_until_keys_of_earlier_profiles_expire(world: World) -> None:
-    place = unique("stored")
+    location = unique("stored")
 
     def storage(seconds: int) -> dict[str, Any]:
-        return warehouses.profile(world, place, **{"sts-token-validity-seconds": seconds})
+        return warehouses.profile(world, location, **{"sts-token-validity-seconds": seconds})
 
     longer: dict[str, Any] = {"storage-profile": storage(7200)}
     made = warehouses.make(world, **longer)
@@ -178,13 +180,13 @@ def test_location_is_blocked_until_keys_of_earlier_profiles_expire(world: World)
 
 
 def test_key_lifetime_is_recorded_with_each_profile(world: World) -> None:
-    place = unique("stored")
+    location = unique("stored")
     recorded = "select key_seconds from warehouses where id = $1::text::uuid"
-    made = _stored_as(world, warehouses.profile(world, place))
+    made = _stored_as(world, warehouses.profile(world, location))
     assert world.sql(recorded, made.id)[0]["key_seconds"] == 3660
     for changed, seconds in (({"sts-token-validity-seconds": 900}, 960), ({"sts-enabled": False}, 0)):
         body = {
-            "storage-profile": warehouses.profile(world, place, **changed),
+            "storage-profile": warehouses.profile(world, location, **changed),
             "storage-credential": warehouses.credential(world),
         }
         assert world.admin.post(f"{made.path}/storage", body).status_code == 200
@@ -218,11 +220,14 @@ def test_credential_is_validated_before_replacement(world: World, made: Made) ->
     wrong = {"new-storage-credential": {**warehouses.credential(world), "secret-access-key": "not-the-secret-of-this"}}
     [before] = world.sql("select secret_id, profile_version from warehouses where id = $1::text::uuid", made.id)
     for body, failed in ((wrong, "storage-client-initialized"), ({}, "storage-client-initialized")):
-        assert told(world.admin.post(f"{made.path}/storage-credential", body))[:2] == (400, "StorageValidationFailed")
+        assert error_triple(world.admin.post(f"{made.path}/storage-credential", body))[:2] == (
+            400,
+            "StorageValidationFailed",
+        )
         valid, checks = report(world, f"{made.path}/storage/validate-credential", body)
         assert (valid, checks[failed]["status"]) == (False, "failed")
     malformed = world.admin.post(f"{made.path}/storage-credential", {"new-storage-credential": {"type": "s3"}})
-    assert told(malformed)[:2] == (400, "InvalidStorageCredential")
+    assert error_triple(malformed)[:2] == (400, "InvalidStorageCredential")
     query = "select secret_id, profile_version from warehouses where id = $1::text::uuid"
     assert world.sql(query, made.id) == [before]
     assert report(world, f"{made.path}/storage/validate-credential", good)[0]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, World, error_triple, unique
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,11 @@ def test_a_warehouse_is_renamed_and_keeps_its_prefix(world: World, made: Made) -
     assert done.json() == {**made.answer, "name": name, "updated-at": done.json()["updated-at"]}
     found = world.admin.get(f"/catalog/v1/config?warehouse={name.lower()}")
     assert found.json()["defaults"]["prefix"] == made.id
-    assert told(world.admin.get(f"/catalog/v1/config?warehouse={made.name}"))[0] == 404
-    assert told(world.admin.post(f"{made.path}/rename", {"new-name": "DEMO"}))[:2] == (400, "WarehouseNameAlreadyTaken")
+    assert error_triple(world.admin.get(f"/catalog/v1/config?warehouse={made.name}"))[0] == 404
+    assert error_triple(world.admin.post(f"{made.path}/rename", {"new-name": "DEMO"}))[:2] == (
+        400,
+        "WarehouseNameAlreadyTaken",
+    )
     for bad in ("", "a/b", "x" * 129, "a\x00b"):
         assert world.admin.post(f"{made.path}/rename", {"new-name": bad}).status_code == 400, bad
     assert world.admin.post(f"{made.path}/rename", {"new-name": made.name}).status_code == 200
@@ -35,12 +38,12 @@ def test_a_warehouse_is_renamed_and_keeps_its_prefix(world: World, made: Made) -
 
 def test_a_warehouse_named_with_a_slash_is_refused(world: World) -> None:
     body = warehouses.creation(world, **{"warehouse-name": "a/b"})
-    assert told(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")
+    assert error_triple(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")
 
 
 def test_local_warehouse_refusal_names_the_setting_that_allows_it(world: World) -> None:
     body = warehouses.creation(world, **{"storage-profile": {"type": "local", "directory": "/srv/lake/dev"}})
-    status, kind, message = told(world.admin.post(WAREHOUSE, body))
+    status, kind, message = error_triple(world.admin.post(WAREHOUSE, body))
     assert (status, kind) == (400, "StorageTypeNotSupported")
     assert "LAKEGATE__STORAGE_LOCAL_DIRECTORIES" in message
     report = world.admin.post(f"{WAREHOUSE}-creation-validation", body).json()
@@ -63,7 +66,7 @@ def test_warehouses_are_listed_by_their_status(world: World) -> None:
     assert listed("?warehouseStatus=inactive") == {sleeping.id: "inactive"}
     assert listed("?warehouseStatus=active,inactive") == both
     assert listed("?warehouseStatus=active&warehouseStatus=INACTIVE") == both
-    assert told(world.admin.get(f"{WAREHOUSE}?warehouseStatus=gone"))[0] == 400
+    assert error_triple(world.admin.get(f"{WAREHOUSE}?warehouseStatus=gone"))[0] == 400
 
 
 def test_inactive_warehouse_is_absent_in_the_catalog_and_manageable(world: World) -> None:
@@ -90,13 +93,13 @@ def test_inactive_warehouse_is_absent_in_the_catalog_and_manageable(world: World
     assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200
     assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200, "it is so already"
     for method, at, sent in requests:
-        answer = world.admin.ask(method, at, json=sent)
-        shown = told(answer)[:2] if method != "HEAD" else (answer.status_code, "WarehouseNotActive")
+        answer = world.admin.send(method, at, json=sent)
+        shown = error_triple(answer)[:2] if method != "HEAD" else (answer.status_code, "WarehouseNotActive")
         assert shown == (404, "WarehouseNotActive"), (method, at)
-        hidden = world.carol.ask(method, at, json=sent)
+        hidden = world.carol.send(method, at, json=sent)
         assert hidden.status_code == 404
-        assert method == "HEAD" or told(hidden)[1] != "WarehouseNotActive", (method, at)
-    assert told(world.admin.post(f"{warehouse.root}/tables/rename", body))[0] == 404
+        assert method == "HEAD" or error_triple(hidden)[1] != "WarehouseNotActive", (method, at)
+    assert error_triple(world.admin.post(f"{warehouse.root}/tables/rename", body))[0] == 404
     read = world.admin.get(warehouse.path)
     assert (read.status_code, read.json()["status"]) == (200, "inactive")
     grant = world.grants_path("warehouse", warehouse.id)
@@ -104,7 +107,7 @@ def test_inactive_warehouse_is_absent_in_the_catalog_and_manageable(world: World
     assert world.admin.post(f"{warehouse.path}/activate").status_code == 200
     for method, at, sent in requests:
         if method == "GET":
-            assert world.admin.ask(method, at, json=sent).status_code == 200, at
+            assert world.admin.send(method, at, json=sent).status_code == 200, at
 
 
 def test_checks_in_an_inactive_warehouse_are_denied(world: World) -> None:
@@ -119,14 +122,14 @@ def test_checks_in_an_inactive_warehouse_are_denied(world: World) -> None:
         {"operation": {"warehouse": {"warehouse-id": warehouse.id, "action": "activate"}}},
     ]
 
-    def asked() -> list[bool]:
+    def requested() -> list[bool]:
         answer = world.admin.post("/management/v1/action/batch-check", {"checks": checks})
         assert answer.status_code == 200, answer.text
         return [each["allowed"] for each in answer.json()["results"]]
 
-    assert asked() == [True, True, True, True]
+    assert requested() == [True, True, True, True]
     world.admin.post(f"{warehouse.path}/deactivate")
-    assert asked() == [False, True, False, True]
+    assert requested() == [False, True, False, True]
 
 
 def test_empty_warehouse_is_deleted_with_its_grants_but_not_its_files(world: World) -> None:
@@ -134,10 +137,10 @@ def test_empty_warehouse_is_deleted_with_its_grants_but_not_its_files(world: Wor
     warehouse = warehouses.make(world, **warehouses.stored_at(world, prefix))
     path = warehouse.table(world.admin)
     world.grant("describe", world.carol, "warehouse", warehouse.id)
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
+    assert error_triple(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
     kept = f"{path}?purgeRequested=false"
     assert world.admin.delete(kept).status_code == 204
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
+    assert error_triple(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseNotEmpty")
     assert world.admin.delete(path.rsplit("/tables/", 1)[0]).status_code == 204
     files = world.objects(f"{prefix}/")
     assert files
@@ -147,12 +150,12 @@ def test_empty_warehouse_is_deleted_with_its_grants_but_not_its_files(world: Wor
     assert world.tuples(f"warehouse:{warehouse.id}") == set()
     assert world.sql("select 1 from grants where object_id = $1", warehouse.id) == []
     for person in (world.admin, world.carol):
-        assert told(person.get(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
-        assert told(person.get(f"{warehouse.root}/namespaces"))[:2] == (404, "NoSuchWarehouseException")
+        assert error_triple(person.get(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
+        assert error_triple(person.get(f"{warehouse.root}/namespaces"))[:2] == (404, "NoSuchWarehouseException")
     # Its name and its location are free again, and a new warehouse there has no grants.
     named: dict[str, Any] = {"warehouse-name": warehouse.name}
     again = warehouses.make(world, **named, **warehouses.stored_at(world, prefix))
-    assert told(world.carol.get(again.path))[0] == 404
+    assert error_triple(world.carol.get(again.path))[0] == 404
 
 
 def test_warehouse_with_pending_work_is_not_deleted(world: World) -> None:
@@ -162,12 +165,12 @@ def test_warehouse_with_pending_work_is_not_deleted(world: World) -> None:
         "(gen_random_uuid(), 'purge_table', $1::text::uuid, 'table', gen_random_uuid(), '{}', now() + interval '1 h')",
         warehouse.id,
     )
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    assert error_triple(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
     world.sql("update tasks set status = 'cancelled' where warehouse_id = $1::text::uuid", warehouse.id)
     world.sql(
         "insert into pending_files (location, warehouse_id) values ($1, $2::text::uuid)", unique("s3://x"), warehouse.id
     )
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
+    assert error_triple(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseHasUnfinishedTasks")
     world.sql("delete from pending_files where warehouse_id = $1::text::uuid", warehouse.id)
     assert world.admin.delete(warehouse.path).status_code == 204
 
@@ -194,9 +197,9 @@ def test_abandoning_files_deletes_a_warehouse_without_store_audited(world: World
     task = "select status from tasks where warehouse_id = $1::text::uuid and queue = 'tabular_purge'"
     warehouses.until(lambda: world.sql(f"{task} and attempt > 0", warehouse.id) != [])
     for query in ("", "?force=true"):
-        assert told(world.admin.delete(f"{warehouse.path}{query}"))[:2] == (409, "WarehouseHasUnfinishedTasks")
+        assert error_triple(world.admin.delete(f"{warehouse.path}{query}"))[:2] == (409, "WarehouseHasUnfinishedTasks")
     assert world.admin.delete(f"{warehouse.path}?abandon-files=true").status_code == 204
-    assert told(world.admin.get(warehouse.path))[0] == 404
+    assert error_triple(world.admin.get(warehouse.path))[0] == 404
     assert world.sql(task, warehouse.id) == []
     assert world.sql("select 1 from pending_files where location = $1", noted) == []
     [row] = world.sql(
@@ -214,16 +217,16 @@ def test_a_protected_warehouse_is_deleted_by_force_only(world: World) -> None:
     assert (done.status_code, done.json()["protected"]) == (200, True)
     assert set(done.json()) == {"protected", "updated_at"}
     assert world.admin.get(warehouse.path).json()["protected"] is True
-    assert told(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseProtected")
-    assert told(world.admin.delete(f"{warehouse.path}?force=maybe"))[0] == 400
+    assert error_triple(world.admin.delete(warehouse.path))[:2] == (409, "WarehouseProtected")
+    assert error_triple(world.admin.delete(f"{warehouse.path}?force=maybe"))[0] == 400
     assert world.admin.delete(f"{warehouse.path}?force=true").status_code == 204
 
 
 def test_the_delete_profile_is_replaced(world: World, made: Made) -> None:
-    for wished in ({"type": "soft", "expiration-seconds": 3600}, {"type": "hard"}):
-        done = world.admin.post(f"{made.path}/delete-profile", {"delete-profile": wished})
-        assert (done.status_code, done.json()["delete-profile"]) == (200, wished)
-        assert world.admin.get(made.path).json()["delete-profile"] == wished
+    for value in ({"type": "soft", "expiration-seconds": 3600}, {"type": "hard"}):
+        done = world.admin.post(f"{made.path}/delete-profile", {"delete-profile": value})
+        assert (done.status_code, done.json()["delete-profile"]) == (200, value)
+        assert world.admin.get(made.path).json()["delete-profile"] == value
     for bad in ({"type": "soft"}, {"type": "soft", "expiration-seconds": -1}, {"type": "never"}, {}):
         assert world.admin.post(f"{made.path}/delete-profile", {"delete-profile": bad}).status_code == 400
 
@@ -234,7 +237,9 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
     tables = old.rsplit("/", 1)[0]
     file = world.admin.get(old).json()["metadata-location"]
     policy = f"{warehouse.path}/format-version-policy"
-    assert told(world.admin.post(policy, {"allowed-format-versions": [1], "default-format-version": 2}))[:2] == (
+    assert error_triple(world.admin.post(policy, {"allowed-format-versions": [1], "default-format-version": 2}))[
+        :2
+    ] == (
         400,
         "DefaultFormatVersionNotAllowed",
     )
@@ -255,16 +260,16 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
         return world.admin.post(tables, {"name": unique("t"), "schema": SCHEMA, **properties})
 
     assert create(None).json()["metadata"]["format-version"] == 1, "the only one that is allowed"
-    assert told(create("2"))[:2] == (400, "FormatVersionNotAllowed")
+    assert error_triple(create("2"))[:2] == (400, "FormatVersionNotAllowed")
     new = create("1").json()["metadata"]
     upgrade = {"action": "upgrade-format-version", "format-version": 2}
     first = world.admin.get(tables).json()["identifiers"][1]["name"]
     assert new["format-version"] == 1
-    assert told(world.commit(world.admin, f"{tables}/{first}", upgrade))[:2] == (400, "FormatVersionNotAllowed")
+    assert error_triple(world.commit(world.admin, f"{tables}/{first}", upgrade))[:2] == (400, "FormatVersionNotAllowed")
     assert world.admin.post(f"{tables.rsplit('/', 1)[0]}/unregister", {}).status_code in (404, 405)
     assert world.admin.delete(f"{old}?purgeRequested=false").status_code == 204
     again = world.admin.post(f"{tables.rsplit('/', 1)[0]}/register", {"name": unique("t"), "metadata-location": file})
-    assert told(again)[:2] == (400, "FormatVersionNotAllowed")
+    assert error_triple(again)[:2] == (400, "FormatVersionNotAllowed")
     assert world.admin.post(policy, {"allowed-format-versions": [2, 3], "default-format-version": 3}).status_code == 200
     assert create(None).json()["metadata"]["format-version"] == 3
     # A table in a version that is no longer allowed still accepts commits.
@@ -305,31 +310,31 @@ def test_warehouse_change_needs_modify_and_storage_its_own_privilege(world: Worl
     world.strip(person)
     path = f"{warehouse.path}/{change}"
 
-    def ask() -> tuple[int, str]:
+    def send() -> tuple[int, str]:
         answer = person.post(path, body)
-        return (200, "") if answer.status_code == 200 else told(answer)[:2]
+        return (200, "") if answer.status_code == 200 else error_triple(answer)[:2]
 
     def may() -> bool:
         check = {"operation": {"warehouse": {"warehouse-id": warehouse.id, "action": action}}}
         return bool(person.post("/management/v1/permissions/check", check).json()["allowed"])
 
-    assert (ask(), may()) == ((404, "NoSuchWarehouseException"), False)
+    assert (send(), may()) == ((404, "NoSuchWarehouseException"), False)
     world.grant("create", person, "warehouse", warehouse.id)
-    assert (ask(), may()) == ((403, "WarehouseActionForbidden"), False)
+    assert (send(), may()) == ((403, "WarehouseActionForbidden"), False)
     world.grant("modify", person, "warehouse", warehouse.id)
     if action == "can_update_storage":
-        assert (ask(), may()) == ((403, "WarehouseActionForbidden"), False)
+        assert (send(), may()) == ((403, "WarehouseActionForbidden"), False)
         world.grant("manage_storage", person, "warehouse", warehouse.id)
-    assert (ask(), may()) == ((200, ""), True)
+    assert (send(), may()) == ((200, ""), True)
     world.strip(person)
 
 
 def test_deleting_a_warehouse_needs_modify(world: World) -> None:
     warehouse, person = warehouses.make(world), world.contractor
     world.strip(person)
-    assert told(person.delete(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(person.delete(warehouse.path))[:2] == (404, "NoSuchWarehouseException")
     world.grant("create", person, "warehouse", warehouse.id)
-    assert told(person.delete(warehouse.path))[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(person.delete(warehouse.path))[:2] == (403, "WarehouseActionForbidden")
     world.grant("modify", person, "warehouse", warehouse.id)
     assert person.delete(warehouse.path).status_code == 204
     assert world.tuples_of(f"user:{person.id}", "project") == set(), "the way there went with it"

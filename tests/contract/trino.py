@@ -57,7 +57,7 @@ class Bridge:
     log: Path
     verify: ssl.SSLContext | bool = True
 
-    def ask(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
+    def send(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
         """Send a check to the bridge as Trino does for this user."""
         identity = {"user": person.id.removeprefix("oidc~"), "groups": []}
         input = {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
@@ -67,7 +67,7 @@ class Bridge:
 
     def result(self, entry: str, person: Person, action: object) -> Any:
         """Return the result of a check."""
-        answer = self.ask(entry, person, action)
+        answer = self.send(entry, person, action)
         assert answer.status_code == 200, answer.text
         return answer.json()["result"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.world import SCHEMA, Person, World, asked_again, unique
+from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
 
 WAREHOUSE = "/management/v1/warehouse"
 
@@ -67,8 +67,8 @@ class Made:
         """Create a table in a new namespace; return its path."""
         namespace, name = unique("ns"), unique("t")
         space, body = {"namespace": [namespace]}, {"name": name, "schema": SCHEMA}
-        assert asked_again(lambda: by.post(f"{self.root}/namespaces", space)).status_code == 200
-        made = asked_again(lambda: by.post(f"{self.root}/namespaces/{namespace}/tables", body))
+        assert send_until_decided(lambda: by.post(f"{self.root}/namespaces", space)).status_code == 200
+        made = send_until_decided(lambda: by.post(f"{self.root}/namespaces/{namespace}/tables", body))
         assert made.status_code == 200, made.text
         return f"{self.root}/namespaces/{namespace}/tables/{name}"
 
@@ -86,7 +86,7 @@ class Made:
 def make(world: World, by: Person | None = None, *, headers: dict[str, str] | None = None, **more: Any) -> Made:
     """Create a warehouse."""
     body = creation(world, **more)
-    made = asked_again(lambda: (by or world.admin).post(WAREHOUSE, body, headers=headers))
+    made = send_until_decided(lambda: (by or world.admin).post(WAREHOUSE, body, headers=headers))
     assert made.status_code == 201, made.text
     return Made(made.json()["warehouse-id"], body["warehouse-name"], made.json())
 
@@ -94,7 +94,7 @@ def make(world: World, by: Person | None = None, *, headers: dict[str, str] | No
 def project(world: World) -> str:
     """Create a project of the administrator; return its id."""
     body = {"project-name": unique("project")}
-    made = asked_again(lambda: world.admin.post("/management/v1/project", body))
+    made = send_until_decided(lambda: world.admin.post("/management/v1/project", body))
     assert made.status_code == 201, made.text
     return str(made.json()["project-id"])
 

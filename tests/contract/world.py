@@ -78,25 +78,25 @@ class Person:
     def __repr__(self) -> str:
         return self.name
 
-    def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+    def send(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Send a request; `path` begins with `/catalog` or `/management`."""
         return self.http.request(method, path, **more)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         """Send a GET request."""
-        return self.ask("GET", path, **more)
+        return self.send("GET", path, **more)
 
     def post(self, path: str, body: object = None, **more: Any) -> httpx.Response:
         """Send a POST request with a JSON body."""
-        return self.ask("POST", path, json=body, **more)
+        return self.send("POST", path, json=body, **more)
 
     def delete(self, path: str, **more: Any) -> httpx.Response:
         """Send a DELETE request."""
-        return self.ask("DELETE", path, **more)
+        return self.send("DELETE", path, **more)
 
     def head(self, path: str, **more: Any) -> httpx.Response:
         """Send a HEAD request."""
-        return self.ask("HEAD", path, **more)
+        return self.send("HEAD", path, **more)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class World:
         self.ready = ready
         self.base = ready.catalog_uri.removesuffix("/catalog")
         self.people = {name: Person(name, user.id, user.token, self.base) for name, user in ready.users.items()}
-        self.nobody = Person("nobody", "", "", self.base)
+        self.powerless = Person("nobody", "", "", self.base)
         self._met: list[Person] = []
         self._loop = Loop()
         self._connection: asyncpg.Connection | None = None
@@ -172,7 +172,7 @@ class World:
             self._loop.run(self._connection.close())
         self._loop.close()
         self._openfga.close()
-        for person in (*self.people.values(), *self._met, self.nobody):
+        for person in (*self.people.values(), *self._met, self.powerless):
             person.http.close()
 
     def __getattr__(self, name: str) -> Person:
@@ -186,7 +186,7 @@ class World:
         """Create a user that has a record and no grants, for one test alone."""
         person = self.person_with(subject := unique(stem))
         user = {"name": subject, "user-type": "human", "update-if-exists": True}
-        made = asked_again(lambda: person.post("/management/v1/user", user))
+        made = send_until_decided(lambda: person.post("/management/v1/user", user))
         assert made.status_code in (200, 201), made.text
         return person
 
@@ -222,11 +222,11 @@ class World:
 
     def _made(self, by: Person | None, path: str, body: Any) -> httpx.Response:
         """Create an object; retry after 429 and 503, as clients do."""
-        return asked_again(lambda: (by or self.admin).post(path, body))
+        return send_until_decided(lambda: (by or self.admin).post(path, body))
 
     def namespace_id(self, name: str, *, by: Person | None = None) -> str:
         """Return the id of a namespace."""
-        found = asked_again(lambda: (by or self.admin).get(f"{self.root}/namespaces/{name}"))
+        found = send_until_decided(lambda: (by or self.admin).get(f"{self.root}/namespaces/{name}"))
         assert found.status_code == 200, found.text
         return str(found.json()["properties"]["namespace_id"])
 
@@ -258,7 +258,7 @@ class World:
     ) -> httpx.Response:
         """Grant `privilege` on an object."""
         path, entry = self.grants_path(kind, id), {"type": privilege, "user": to.id}
-        answer = asked_again(lambda: (by or self.admin).post(path, {"writes": [entry]}), unless=expect)
+        answer = send_until_decided(lambda: (by or self.admin).post(path, {"writes": [entry]}), unless=expect)
         assert answer.status_code == expect, answer.text
         return answer
 
@@ -279,11 +279,11 @@ class World:
         """
         answers: list[httpx.Response] = []
 
-        def ask() -> httpx.Response:
+        def send() -> httpx.Response:
             answers.append(by.post(path, {"deletes": [entry]}))
             return answers[-1]
 
-        answer = asked_again(ask, unless=unless)
+        answer = send_until_decided(send, unless=unless)
         if answer.status_code == 404 and len(answers) > 1:
             self.delivered()
             answer.status_code = 204
@@ -335,7 +335,7 @@ class World:
         # The field id identifies the column: the column may be dropped, and another may have its name.
         grants = f"/management/v1/warehouse/{warehouse}/table/{table}/columns/field-id:{field}/grants"
         select = {"privilege": "select", "principal": {"user": person.id}}
-        gone = asked_again(lambda: self.admin.post(grants, {"deletes": [select]}))
+        gone = send_until_decided(lambda: self.admin.post(grants, {"deletes": [select]}))
         assert gone.status_code in (204, 404), gone.text
 
     def commit(self, by: Person, path: str, *updates: object, requirements: tuple[object, ...] = ()) -> httpx.Response:
@@ -457,9 +457,11 @@ class World:
             assert time.monotonic() < deadline, "the background work does not end"
             time.sleep(0.2)
         # Expired grants are removed about every ten seconds, unless a test blocks the removal.
-        ending = "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
+        revocations_left = (
+            "select (select count(*) from grants where expires_at < now()) + (select count(*) from outbox) as n"
+        )
         patience = time.monotonic() + 30
-        while self.sql(ending)[0]["n"] and time.monotonic() < patience:
+        while self.sql(revocations_left)[0]["n"] and time.monotonic() < patience:
             time.sleep(0.2)
 
     def snapshot(self) -> Snapshot:
@@ -468,28 +470,28 @@ class World:
         return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
 
 
-def asked_again(ask: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.Response:
+def send_until_decided(send: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.Response:
     """Send a request that a test needs but does not check; retry after 429 and 503, unless `unless` is that status.
 
     Such responses occur if no decision was possible in time, or if a concurrent revocation outdated the decision.
     """
-    return sent_again(ask, unless=unless, seconds=30)
+    return send_with_retries(send, unless=unless, seconds=30)
 
 
-def sent_again(
-    ask: Callable[[], httpx.Response], *, unless: int = 0, seconds: float, pause: float = 0.2
+def send_with_retries(
+    send: Callable[[], httpx.Response], *, unless: int = 0, seconds: float, pause: float = 0.2
 ) -> httpx.Response:
     """Send a request until its status is neither 429 nor 503, for at most `seconds`; the run counts retried
     requests.
     """
-    answer = ask()
+    answer = send()
     if answer.status_code not in {429, 503} - {unless}:
         return answer
     RETRIES.note()
     deadline = time.monotonic() + seconds
     while answer.status_code in {429, 503} - {unless} and time.monotonic() < deadline:
         time.sleep(pause)
-        answer = ask()
+        answer = send()
     return answer
 
 
@@ -507,7 +509,7 @@ def error_of(answer: httpx.Response) -> dict[str, Any]:
     return error
 
 
-def told(answer: httpx.Response) -> tuple[int, str, str]:
+def error_triple(answer: httpx.Response) -> tuple[int, str, str]:
     """Return (status, type, message) of an error: all of it except the id, which differs between responses."""
     error = error_of(answer)
     return answer.status_code, error["type"], error["message"]

@@ -42,7 +42,7 @@ class Browser:
         self._http = http
         self._session = f"/session/{session}"
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = self._http.request(method, f"{self._session}{path}", json=body)
         value = answer.json()["value"]
         assert answer.status_code == 200, value
@@ -50,26 +50,26 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Navigate to a URL."""
-        self._ask("POST", "/url", {"url": url})
+        self._send("POST", "/url", {"url": url})
 
     def reload(self) -> None:
         """Reload the page."""
-        self._ask("POST", "/refresh", {})
+        self._send("POST", "/refresh", {})
 
     @property
     def url(self) -> str:
         """Return the URL of the current page."""
-        return str(self._ask("GET", "/url"))
+        return str(self._send("GET", "/url"))
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a script of the test in the page and return its result."""
-        return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        return self._send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, css: str, text: str | None = None) -> str:
         """Wait for a displayed element that matches and contains `text`, if given; return its id."""
 
         def shown() -> str | None:
-            for found in self._ask("POST", "/elements", {"using": "css selector", "value": css}):
+            for found in self._send("POST", "/elements", {"using": "css selector", "value": css}):
                 id = str(found[_ELEMENT])
                 # The element may have been removed from the page since it was found.
                 answer = self._http.get(f"{self._session}/element/{id}/displayed")
@@ -86,11 +86,11 @@ class Browser:
 
     def type(self, css: str, text: str) -> None:
         """Type into a field."""
-        self._ask("POST", f"/element/{self.find(css)}/value", {"text": text})
+        self._send("POST", f"/element/{self.find(css)}/value", {"text": text})
 
     def click(self, css: str, text: str | None = None) -> None:
         """Click the element that `find` returns for these arguments."""
-        self._ask("POST", f"/element/{self.find(css, text)}/click", {})
+        self._send("POST", f"/element/{self.find(css, text)}/click", {})
 
     def wait(self, look: Callable[[], Found | None], otherwise: str) -> Found:
         """Call `look` until it returns a value, and return that value; fail with the message `otherwise` at the
@@ -106,29 +106,29 @@ class Browser:
 
     def windows(self) -> list[str]:
         """Return the handles of all open windows."""
-        return list(self._ask("GET", "/window/handles"))
+        return list(self._send("GET", "/window/handles"))
 
     def to_window(self, handle: str) -> None:
         """Switch to another window."""
-        self._ask("POST", "/window", {"handle": handle})
+        self._send("POST", "/window", {"handle": handle})
 
     def console(self) -> list[str]:
         """Return the page's console messages since the last call, which include Content-Security-Policy violations."""
-        return [each["message"] for each in self._ask("POST", "/se/log", {"type": "browser"})]
+        return [each["message"] for each in self._send("POST", "/se/log", {"type": "browser"})]
 
     def resize(self, width: int, height: int) -> None:
         """Resize the window."""
-        self._ask("POST", "/window/rect", {"width": width, "height": height})
+        self._send("POST", "/window/rect", {"width": width, "height": height})
 
     def dark(self, dark: bool) -> None:
         """Emulate the system's preference for a dark or light color scheme."""
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}}
-        self._ask("POST", "/goog/cdp/execute", command)
+        self._send("POST", "/goog/cdp/execute", command)
 
     def picture(self, path: Path) -> None:
         """Save a screenshot as PNG."""
-        path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
+        path.write_bytes(base64.b64decode(self._send("GET", "/screenshot")))
 
 
 @contextmanager
@@ -151,9 +151,9 @@ def browsing(folder: Path) -> Iterator[Browser]:
                 f"--user-data-dir={folder}/me",
             ],
         }
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        expected = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         with httpx.Client(base_url=base, timeout=90, trust_env=False) as http:
-            made = http.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
+            made = http.post("/session", json={"capabilities": {"alwaysMatch": expected}}).json()["value"]
             assert "sessionId" in made, made
             try:
                 yield Browser(http, made["sessionId"])
@@ -168,8 +168,8 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
     """Return the port that the driver chose, read from its output."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        _, told, rest = log.read_text().partition("started successfully on port ")
-        if told and (digits := rest.split(".")[0]).isdigit():
+        _, port, rest = log.read_text().partition("started successfully on port ")
+        if port and (digits := rest.split(".")[0]).isdigit():
             return int(digits)
         assert process.poll() is None and time.monotonic() < deadline, log.read_text()
         time.sleep(0.1)

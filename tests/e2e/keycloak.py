@@ -86,20 +86,20 @@ class Keycloak:
 
     def endpoint(self, name: str) -> str:
         """Return an endpoint URL by its name in the discovery document."""
-        told = httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60)
-        return str(told.raise_for_status().json()[name])
+        discovery = httpx.get(f"{self.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60)
+        return str(discovery.raise_for_status().json()[name])
 
     def token_of_client(self, client_id: str) -> str:
         """Return an access token from the client credentials grant."""
-        asked = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": self.password}
-        answer = httpx.post(self.endpoint("token_endpoint"), data=asked, trust_env=False, timeout=60)
+        requested = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": self.password}
+        answer = httpx.post(self.endpoint("token_endpoint"), data=requested, trust_env=False, timeout=60)
         return str(answer.raise_for_status().json()["access_token"])
 
     def administered(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Send a request to the realm's admin API as the administrator."""
-        asked = {"grant_type": "password", "client_id": "admin-cli", "username": "root", "password": self.password}
+        requested = {"grant_type": "password", "client_id": "admin-cli", "username": "root", "password": self.password}
         token = httpx.post(
-            f"{self.url}/realms/master/protocol/openid-connect/token", data=asked, trust_env=False, timeout=60
+            f"{self.url}/realms/master/protocol/openid-connect/token", data=requested, trust_env=False, timeout=60
         )
         headers = {"Authorization": f"Bearer {token.raise_for_status().json()['access_token']}"}
         answer = httpx.request(

@@ -35,7 +35,7 @@ class Spark:
         self._process = process
         self._log = log
 
-    def told(self, message: dict[str, Any]) -> list[list[Any]]:
+    def send_message(self, message: dict[str, Any]) -> list[list[Any]]:
         """Send one JSON line and return the rows of its answer; raises `SparkRefused`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -60,15 +60,15 @@ class Session:
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; raises `SparkRefused`."""
-        return self._ask({"statement": statement})
+        return self._send({"statement": statement})
 
     def remove_orphans(self, table: str) -> set[str]:
         """Remove orphan files and return their locations: files below the table that no snapshot of it references."""
-        return {location for (location,) in self._ask({"orphans": table})}
+        return {location for (location,) in self._send({"orphans": table})}
 
-    def _ask(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
+    def _send(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
         whole = {"session": self._label, "token": self._person.token, **question}
-        return [tuple(row) for row in self._spark.told(whole)]
+        return [tuple(row) for row in self._spark.send_message(whole)]
 
     def value(self, statement: str) -> Any:
         """Return the single value that a statement selects."""
@@ -99,7 +99,7 @@ def started(ready: Ready, home: Path) -> Iterator[Spark]:
     ):
         try:
             spark = Spark(process, log)
-            spark.told({"uri": ready.catalog_uri, "warehouse": ready.warehouse, **tools.engine()})
+            spark.send_message({"uri": ready.catalog_uri, "warehouse": ready.warehouse, **tools.engine()})
             yield spark
         finally:
             assert process.stdin is not None

@@ -74,11 +74,11 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     picture("ui-welcome")
     browser.click("#sign-in")
     browser.wait(lambda: True if "/authorize" in browser.url else None, "it goes nowhere")
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(browser.url).query).items()}
-    if asked:  # a provider may keep the request and show its page at another address
-        assert asked["response_type"] == "code" and asked["code_challenge_method"] == "S256"
-        assert len(asked["code_challenge"]) == 43 and len(asked["state"]) == len(asked["nonce"]) == 43
-        assert "client_secret" not in asked
+    requested = {name: values[0] for name, values in parse_qs(urlsplit(browser.url).query).items()}
+    if requested:  # a provider may keep the request and show its page at another address
+        assert requested["response_type"] == "code" and requested["code_challenge_method"] == "S256"
+        assert len(requested["code_challenge"]) == 43 and len(requested["state"]) == len(requested["nonce"]) == 43
+        assert "client_secret" not in requested
     picture("provider")
     _sign_in(browser, world, "admin")
     browser.find("#status", "Signed in as")
@@ -150,10 +150,10 @@ def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser:
     browser.click("button.authorize")
     browser.find(".modal-ux", "authorizationCode")
     picture("swagger-authorize")
-    asks = (
+    questions = (
         "return [...document.querySelectorAll('[data-name=clientSecret]')].some((each) => each.offsetParent !== null)"
     )
-    assert browser.run(asks) is False, "nobody is asked for a client secret"
+    assert browser.run(questions) is False, "nobody is asked for a client secret"
     first = browser.windows()
     browser.click(".modal-ux .auth-container:last-child button.authorize")
     (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window is opened")

@@ -34,7 +34,7 @@ from gateway.embedded.ready import Ready
 from gateway.pipeline.schemas import DELIVERED
 from gateway.pipeline.sources import default_directory, discover, readable
 from gateway.settings import java_home, load, search_path
-from tests.processes import command_line, family, told
+from tests.processes import command_line, family, values_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -121,7 +121,7 @@ def as_user(stack: Ready, user: str) -> Any:
     return load_catalog("lake", type="rest", uri=stack.catalog_uri, warehouse=stack.warehouse, token=token)
 
 
-def ask(stack: Ready, user: str, ident: str, question: str, **others: str) -> list[tuple[Any, ...]]:
+def send(stack: Ready, user: str, ident: str, question: str, **others: str) -> list[tuple[Any, ...]]:
     """Load tables through the gateway as ``user`` with PyIceberg, and query them with DuckDB.
 
     In ``question`` the table is named `lake`; further tables are named by their keyword.
@@ -155,7 +155,7 @@ def test_the_demonstration_shows_no_token_and_no_secret(stack: Ready, first: Sho
 
 def test_no_spark_process_remains(stack: Ready, first: Shown, before: set[int]) -> None:
     since = [process for process in family(psutil.Process()) if process.pid not in before]
-    assert not [line for line in told(command_line, since) if "gateway.pipeline" in line or "java" in line]
+    assert not [line for line in values_of(command_line, since) if "gateway.pipeline" in line or "java" in line]
 
 
 def test_pipeline_loses_no_real_data(stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection) -> None:
@@ -173,7 +173,7 @@ def test_routes_have_the_counts_and_delays_of_another_engine(
         "count(*) FILTER (arr_delay < 15), round(avg(dep_delay), 6), round(avg(arr_delay), 6), "
         "quantile_cont(arr_delay, 0.5), quantile_cont(arr_delay, 0.9) FROM flights GROUP BY 1, 2 ORDER BY 1, 2"
     ).fetchall()
-    found = ask(
+    found = send(
         stack,
         "analyst",
         "gold.route_punctuality",
@@ -194,7 +194,7 @@ def test_carriers_have_the_weather_delays_of_another_engine(
         "FROM flights f JOIN airlines a USING (carrier) "
         "LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour GROUP BY ALL ORDER BY 1, 2"
     ).fetchall()
-    found = ask(
+    found = send(
         stack,
         "contractor",
         "gold.carrier_delays_by_weather",
@@ -212,7 +212,7 @@ def test_aircraft_have_the_hours_and_miles_of_another_engine(
         "sum(distance)::BIGINT FROM flights f LEFT JOIN planes p USING (tailnum) "
         "WHERE arr_delay IS NOT NULL AND f.tailnum IS NOT NULL GROUP BY ALL ORDER BY 1, 2"
     ).fetchall()
-    found = ask(
+    found = send(
         stack,
         "etl",
         "gold.aircraft_utilisation",
@@ -230,7 +230,7 @@ def test_departures_are_the_instants_of_another_engine(
         "SELECT carrier, sum(epoch(time_hour)::BIGINT + minute * 60 + coalesce(dep_delay, 0) * 60)::BIGINT "
         "FROM flights GROUP BY 1 ORDER BY 1"
     ).fetchall()
-    found = ask(
+    found = send(
         stack,
         "etl",
         "silver.flights",
@@ -241,7 +241,7 @@ def test_departures_are_the_instants_of_another_engine(
 
 
 def test_clocks_at_the_destination_show_the_delivered_arrival(stack: Ready, first: Shown) -> None:
-    found = ask(
+    found = send(
         stack,
         "etl",
         "silver.flights",

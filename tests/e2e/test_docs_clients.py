@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.contract.world import World, asked_again
+from tests.contract.world import World, send_until_decided
 from tests.docs_commands import block, run_python
 from tests.e2e.lake import catalog_of
 from tests.e2e.test_duckdb import _extension
@@ -23,7 +23,7 @@ _DOWNLOAD = "INSTALL {name}; LOAD {name}"
 @pytest.fixture(scope="module")
 def rows(world: World) -> Iterator[pa.Table]:
     """Return the rows of the table of the examples."""
-    asked_again(lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": ["gold"]}))
+    send_until_decided(lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": ["gold"]}))
     found = pa.table({"origin": ["EWR", "JFK"], "destination": ["ORD", "LAX"], "on_time_share": [0.5, 0.75]})
     catalog = catalog_of(world, world.admin)
     catalog.create_table("gold.route_punctuality", schema=found.schema).append(found)

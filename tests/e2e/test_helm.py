@@ -86,10 +86,10 @@ def validate() -> Callable[[Path, str], str]:
     program = locked_environment(cache(settings.load()), "helm", lambda _: None) / "bin" / "kubernetes-validate"
 
     def run(file: Path, version: str) -> str:
-        said = subprocess.run(
+        output = subprocess.run(
             [str(program), "--strict", "--quiet", "-k", version, str(file)], capture_output=True, text=True, timeout=60
         )
-        return "" if said.returncode == 0 else said.stdout + said.stderr
+        return "" if output.returncode == 0 else output.stdout + output.stderr
 
     return run
 
@@ -106,8 +106,8 @@ def _of_kind(text: str, kind: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
 def test_helm_lint_reports_no_fault(helm: Run, values: dict[str, Any]) -> None:
-    said = helm("lint", str(CHART), "--strict", "--quiet", "--kube-version", KUBERNETES[0], values=values)
-    assert said.returncode == 0, said.stdout + said.stderr
+    output = helm("lint", str(CHART), "--strict", "--quiet", "--kube-version", KUBERNETES[0], values=values)
+    assert output.returncode == 0, output.stdout + output.stderr
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
@@ -162,8 +162,8 @@ def test_token_review_permission_is_granted_only_if_configured(helm: Run) -> Non
 
 
 def test_missing_or_misspelt_value_fails_with_its_name(helm: Run) -> None:
-    for values, told in (({}, "oidc.issuer must be set"), (LEAST | {"replica": 2}, "replica")):
+    for values, error in (({}, "oidc.issuer must be set"), (LEAST | {"replica": 2}, "replica")):
         made = helm("template", "lake", str(CHART), "--kube-version", KUBERNETES[1], values=values)
         assert made.returncode != 0
-        assert told in made.stderr
+        assert error in made.stderr
         assert made.stdout == ""

@@ -25,9 +25,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.signing_in import Attempt, browser, came_back, claims_of, fill_in, form_with
+from tests.contract.signing_in import Attempt, browser, callback_parameters, claims_of, fill_in, form_with
 from tests.contract.test_roles import make
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 from tests.e2e.keycloak import Keycloak, Missing, keycloak_server
 from tests.integration.toxic import second_gateway
 
@@ -67,9 +67,9 @@ class Company:
 
 @pytest.fixture(scope="module")
 def company(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
-    place = tmp_path_factory.mktemp("company")
+    directory = tmp_path_factory.mktemp("company")
     try:
-        with keycloak_server(place / "keycloak") as keycloak:
+        with keycloak_server(directory / "keycloak") as keycloak:
             settings = {
                 "OPENID_PROVIDERS__KEYCLOAK__URI": keycloak.issuer,
                 "OPENID_PROVIDERS__KEYCLOAK__AUDIENCE": "lakegate",
@@ -78,34 +78,38 @@ def company(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 "UI__OPENID_PROVIDER_URI": keycloak.issuer,
                 "UI__OPENID_CLIENT_ID": CLIENT,
             }
-            with second_gateway(world.ready, place / "gateway.log", **settings) as (base, _):
+            with second_gateway(world.ready, directory / "gateway.log", **settings) as (base, _):
                 yield Company(keycloak, base)
     except Missing as missing:
         pytest.fail(str(missing), pytrace=False)
-    assert not (place / "keycloak").exists(), "nothing is left of it"
+    assert not (directory / "keycloak").exists(), "nothing is left of it"
 
 
 def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
     """Return the tokens of a user who signed in with a browser."""
     attempt = Attempt()
     with browser() as http:
-        page = http.get(keycloak.endpoint("authorization_endpoint"), params=attempt.asked(CLIENT, BACK, SCOPE))
-        given = came_back(fill_in(http, page, name, keycloak.password), BACK)
+        page = http.get(
+            keycloak.endpoint("authorization_endpoint"), params=attempt.authorization_request(CLIENT, BACK, SCOPE)
+        )
+        given = callback_parameters(fill_in(http, page, name, keycloak.password), BACK)
         assert given["state"] == attempt.state
         assert given["iss"] == keycloak.issuer, "RFC 9207, which the page looks at"
-        asked = {
+        requested = {
             "grant_type": "authorization_code",
             "code": given["code"],
             "redirect_uri": BACK,
             "client_id": CLIENT,
             "code_verifier": attempt.verifier,
         }
-        unproven = http.post(keycloak.endpoint("token_endpoint"), data=asked | {"code_verifier": "x" * 43})
+        unproven = http.post(keycloak.endpoint("token_endpoint"), data=requested | {"code_verifier": "x" * 43})
         assert unproven.status_code == 400
         # A failed exchange uses up the code, so request another one; the session needs no password this time.
-        page = http.get(keycloak.endpoint("authorization_endpoint"), params=attempt.asked(CLIENT, BACK, SCOPE))
-        asked["code"] = came_back(page, BACK)["code"]
-        answer = http.post(keycloak.endpoint("token_endpoint"), data=asked)
+        page = http.get(
+            keycloak.endpoint("authorization_endpoint"), params=attempt.authorization_request(CLIENT, BACK, SCOPE)
+        )
+        requested["code"] = callback_parameters(page, BACK)["code"]
+        answer = http.post(keycloak.endpoint("token_endpoint"), data=requested)
     tokens: dict[str, Any] = answer.raise_for_status().json()
     assert claims_of(tokens["id_token"])["nonce"] == attempt.nonce
     return tokens
@@ -136,14 +140,14 @@ def test_browser_sign_in_gives_a_human_user_with_a_name(company: Company) -> Non
 
 
 def test_sign_in_without_pkce_or_to_a_foreign_redirect_is_refused(company: Company) -> None:
-    asked = Attempt().asked(CLIENT, BACK, SCOPE)
+    requested = Attempt().authorization_request(CLIENT, BACK, SCOPE)
     for change in (
         {"code_challenge": "", "code_challenge_method": ""},
         {"code_challenge_method": "plain"},
         {"response_type": "token"},
         {"redirect_uri": "https://attacker.example/ui"},
     ):
-        fields = {name: value for name, value in (asked | change).items() if value}
+        fields = {name: value for name, value in (requested | change).items() if value}
         answer = httpx.get(
             company.keycloak.endpoint("authorization_endpoint"), params=fields, trust_env=False, timeout=60
         )
@@ -159,8 +163,8 @@ def test_gateway_page_redirects_to_keycloak_and_its_policy_allows_no_other(compa
     assert sign_in["authorizationEndpoint"] == company.keycloak.endpoint("authorization_endpoint")
     assert f"connect-src 'self' {company.keycloak.url};" in page.headers["content-security-policy"]
     origin = BACK.removesuffix("/ui")
-    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-    allowed = httpx.options(company.keycloak.endpoint("token_endpoint"), headers=asked, trust_env=False, timeout=60)
+    requested = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    allowed = httpx.options(company.keycloak.endpoint("token_endpoint"), headers=requested, trust_env=False, timeout=60)
     assert allowed.headers.get("access-control-allow-origin") == origin, "the realm's web origins"
 
 
@@ -175,7 +179,7 @@ def test_a_group_of_the_realm_is_a_role_of_the_project(world: World, company: Co
     with closing(anna.http), closing(bert.http):
         assert claims_of(anna.token)["groups"] == ["analysts"]
         assert anna.get(table.path).status_code == 200
-        assert told(bert.get(table.path))[:2] == (404, "NoSuchTableException")
+        assert error_triple(bert.get(table.path))[:2] == (404, "NoSuchTableException")
         roles = anna.get(f"/management/v1/user/{anna.id}/roles").json()["roles"]
         assert role["id"] in {each["id"] for each in roles}, "the page shows it"
     world.admin.delete(f"/management/v1/role/{role['id']}")
@@ -245,9 +249,9 @@ def _kid(token: str) -> str:
     return str(json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])
 
 
-def _until(company: Company, token: str, wanted: set[int]) -> None:
+def _until(company: Company, token: str, expected: set[int]) -> None:
     """Wait for one of the wanted statuses, until the gateway must have read the provider's new keys."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while (status := company.status(token)) not in wanted:
+    while (status := company.status(token)) not in expected:
         assert time.monotonic() < deadline, status
         time.sleep(0.5)

@@ -181,11 +181,11 @@ def test_contradictory_departure_is_counted(spark: SparkSession) -> None:
 
 def test_rows_and_keys_are_counted_in_the_order_of_the_rules(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, 1), (1, 5), (2, None)], "k int, v int")
-    asked = (
+    requested = (
         UniqueKey(name="key", description="", severity=Severity.FAIL, columns=("k",)),
         Expectation(name="small", description="", severity=Severity.WARN, violated_by="v > 3"),
     )
-    assert [(result.expectation, result.violations) for result in evaluate("d", frame, asked)] == [
+    assert [(result.expectation, result.violations) for result in evaluate("d", frame, requested)] == [
         ("key", 1),
         ("small", 1),
     ]

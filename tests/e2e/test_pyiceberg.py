@@ -193,8 +193,8 @@ def test_namespaces_nest_have_properties_and_are_dropped_when_empty(catalog: Any
     catalog.create_namespace_if_not_exists(inner)
     assert catalog.list_namespaces(ns) == [inner]
     assert (ns,) in catalog.list_namespaces()
-    told = catalog.update_namespace_properties(inner, removals={"x", "absent"}, updates={"team": "ships"})
-    assert (told.removed, told.updated, told.missing) == (["x"], ["team"], ["absent"])
+    result = catalog.update_namespace_properties(inner, removals={"x", "absent"}, updates={"team": "ships"})
+    assert (result.removed, result.updated, result.missing) == (["x"], ["team"], ["absent"])
     properties = catalog.load_namespace_properties(inner)
     assert (properties["team"], "x" in properties) == ("ships", False)
     catalog.create_table((*inner, "t"), schema=SCHEMA)

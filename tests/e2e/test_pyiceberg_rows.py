@@ -51,8 +51,8 @@ def test_rows_are_appended_found_overwritten_and_deleted(catalog: Any, ns: str) 
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     table.append(rows((1, "a"), (2, "b"), (3, "c")))
     table.append(rows((4, None)))
-    wanted = PREDICATES.And(PREDICATES.GreaterThanOrEqual("id", 2), PREDICATES.In("word", ["b", "c"]))
-    assert pairs(table, row_filter=wanted) == [(2, "b"), (3, "c")]
+    expected = PREDICATES.And(PREDICATES.GreaterThanOrEqual("id", 2), PREDICATES.In("word", ["b", "c"]))
+    assert pairs(table, row_filter=expected) == [(2, "b"), (3, "c")]
     assert table.scan(selected_fields=("word",), row_filter="id = 1").to_arrow().to_pydict() == {"word": ["a"]}
     assert table.scan(limit=2).to_arrow().num_rows == 2
     table.delete("id = 2")
@@ -68,8 +68,8 @@ def test_rows_are_appended_found_overwritten_and_deleted(catalog: Any, ns: str) 
 def test_upsert_updates_existing_and_inserts_new_rows(catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     table.append(rows((1, "a"), (2, "b"), (3, "c")))
-    told = table.upsert(rows((2, "B"), (3, "c"), (4, "d")))
-    assert (told.rows_updated, told.rows_inserted) == (1, 1)
+    result = table.upsert(rows((2, "B"), (3, "c"), (4, "d")))
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
     assert pairs(catalog.load_table((ns, "t"))) == [(1, "a"), (2, "B"), (3, "c"), (4, "d")]
 
 

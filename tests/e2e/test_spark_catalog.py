@@ -17,9 +17,9 @@ def test_namespaces_nest_have_properties_and_are_dropped_when_empty(ns: str, adm
     admin.sql(f"ALTER NAMESPACE lake.{ns}.sub UNSET PROPERTIES ('y')")
     admin.sql(f"COMMENT ON NAMESPACE lake.{ns}.sub IS 'below'")
     assert admin.sql(f"SHOW NAMESPACES IN lake.{ns}") == [(f"{ns}.sub",)]
-    told = dict(admin.sql(f"DESCRIBE NAMESPACE EXTENDED lake.{ns}.sub"))
-    assert told["Comment"] == "below"
-    assert "(team,flights), (x,2))" in told["Properties"]
+    properties = dict(admin.sql(f"DESCRIBE NAMESPACE EXTENDED lake.{ns}.sub"))
+    assert properties["Comment"] == "below"
+    assert "(team,flights), (x,2))" in properties["Properties"]
     admin.sql(f"CREATE TABLE lake.{ns}.sub.t (id INT)")
     with pytest.raises(SparkRefused, match="NamespaceNotEmptyException"):
         admin.sql(f"DROP NAMESPACE lake.{ns}.sub")

@@ -98,6 +98,6 @@ def test_changelog_between_snapshots_has_its_rows(ns: str, admin: Session) -> No
     admin.sql(f"DELETE FROM lake.{ns}.t WHERE id = 1")
     view = f"changes_of_{ns}"
     admin.sql(f"CALL lake.system.create_changelog_view(table => '{ns}.t', changelog_view => '{view}')")
-    told = admin.sql(f"SELECT id, _change_type, _change_ordinal FROM {view} ORDER BY _change_ordinal")
-    assert told == [(1, "INSERT", 0), (2, "INSERT", 1), (1, "DELETE", 2)]
+    result = admin.sql(f"SELECT id, _change_type, _change_ordinal FROM {view} ORDER BY _change_ordinal")
+    assert result == [(1, "INSERT", 0), (2, "INSERT", 1), (1, "DELETE", 2)]
     admin.sql(f"DROP VIEW {view}")

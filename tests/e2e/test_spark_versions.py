@@ -45,19 +45,19 @@ def test_format_version_3_rows_keep_their_ids(world: World, ns: str, admin: Sess
     admin.sql(f"DELETE FROM {table} WHERE id = 2")
     admin.sql(f"UPDATE {table} SET v = 'C' WHERE id = 3")
     admin.sql(f"INSERT INTO {table} VALUES (4, 'd')")
-    told = admin.sql(lineage)
-    assert told[:2] == [(1, "a", 0, 1), (3, "C", 2, 3)]
-    assert (told[2][:2], told[2][2] >= 3, told[2][3]) == ((4, "d"), True, 4)
+    result = admin.sql(lineage)
+    assert result[:2] == [(1, "a", 0, 1), (3, "C", 2, 3)]
+    assert (result[2][:2], result[2][2] >= 3, result[2][3]) == ((4, "d"), True, 4)
     vectors = admin.sql(
         f"SELECT file_format, record_count, content_offset > 0, referenced_data_file IS NOT NULL "
         f"FROM {table}.delete_files"
     )
     assert vectors == [("PUFFIN", 2, True, True)]
     admin.sql(f"CALL lake.system.rewrite_data_files(table => '{ns}.t', options => map('rewrite-all', 'true'))")
-    assert admin.sql(lineage) == told
+    assert admin.sql(lineage) == result
     found = metadata(world, ns, "t")
     assert [each["first-row-id"] for each in found["snapshots"][:2]] == [0, 3]
-    assert found["next-row-id"] > told[2][2]
+    assert found["next-row-id"] > result[2][2]
 
 
 def test_types_of_format_version_3_need_that_version(ns: str, admin: Session) -> None:

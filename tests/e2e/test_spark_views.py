@@ -46,7 +46,7 @@ def test_a_view_is_made_described_replaced_renamed_and_dropped(world: World, ns:
 def test_table_and_view_do_not_replace_each_other(ns: str, admin: Session) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t AS SELECT 1 AS id")
     admin.sql(f"CREATE VIEW lake.{ns}.v AS SELECT id FROM lake.{ns}.t")
-    for statement, told in {
+    for statement, expected in {
         f"CREATE TABLE lake.{ns}.v (id INT)": "TableAlreadyExists",
         f"CREATE OR REPLACE TABLE lake.{ns}.v (id INT)": "View with same name already exists",
         f"CREATE OR REPLACE VIEW lake.{ns}.t AS SELECT 2 AS id": "Table with same name already exists",
@@ -55,7 +55,7 @@ def test_table_and_view_do_not_replace_each_other(ns: str, admin: Session) -> No
         f"DROP TABLE lake.{ns}.v": "NoSuchTableException",
         f"DROP VIEW lake.{ns}.t": "NoSuchViewException",
     }.items():
-        with pytest.raises(SparkRefused, match=told):
+        with pytest.raises(SparkRefused, match=expected):
             admin.sql(statement)
     assert admin.sql(f"SELECT * FROM lake.{ns}.v") == [(1,)]
     assert admin.sql(f"SHOW VIEWS IN lake.{ns}") == [(ns, "v", False)]

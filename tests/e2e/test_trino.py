@@ -220,18 +220,18 @@ def _counted(world: World, lake: Lake) -> Iterator[Calls]:
     """Count requests from the bridge's decision log and from the gateway's audit log, which records every request."""
     calls = Calls()
     _settled(world, lake)
-    asked = _decisions(lake)
+    requested = _decisions(lake)
     (since,) = world.sql("select clock_timestamp() as now")
     yield calls
     _settled(world, lake)
-    calls.bridge = _decisions(lake) - asked
+    calls.bridge = _decisions(lake) - requested
     rows = world.sql(
         "select operation = 'batch_check' as asking, count(distinct request_id) as n from audit_log "
         "where at > $1 group by 1",
         since["now"],
     )
-    told = {row["asking"]: row["n"] for row in rows}
-    calls.gateway, calls.catalog = told.get(True, 0), told.get(False, 0)
+    counts = {row["asking"]: row["n"] for row in rows}
+    calls.gateway, calls.catalog = counts.get(True, 0), counts.get(False, 0)
 
 
 def _settled(world: World, lake: Lake) -> None:

@@ -27,7 +27,7 @@ __all__ = ["pytestmark"]
 _ONE_ID = Schema(NestedField(1, "id", LongType()))
 #: Errors of Spark's Java client for a refusal. A table that the user may not see is "not found". A user with read
 #: access only has keys that cannot write, so the store refuses before the catalog does.
-_SPARK_SAYS = {
+_SPARK_ERRORS = {
     "AccessDeniedException",
     "AnalysisException",
     "ExtendedAnalysisException",
@@ -105,7 +105,7 @@ def _by_spark(spark: Spark, person: Person, statement: str) -> bool:
     try:
         Session(spark, person).sql(statement)
     except SparkRefused as refused:
-        assert refused.kind in _SPARK_SAYS, refused
+        assert refused.kind in _SPARK_ERRORS, refused
         return False
     return True
 

@@ -46,7 +46,7 @@ class Site:
     theirs: str
     own: str
 
-    def asked(self, person: Person, sql: str) -> list[list[Any]] | None:
+    def requested(self, person: Person, sql: str) -> list[list[Any]] | None:
         """Return the rows of a statement, None if Trino or the store refuses it."""
         try:
             return self.trino.run(person, sql)
@@ -137,7 +137,7 @@ def read_by_the_attacker(world: World, at: Site, name: str) -> dict[str, bool]:
         "rows by a manifest": f"select word from {at.own}.manifest_{name}",
         "statistics by a manifest": f'select cast(lower_bounds as json) from {at.own}."manifest_{name}$files"',
     }
-    return {way: f"secret of {name}" in str(at.asked(at.attacker, sql)) for way, sql in ways.items()}
+    return {way: f"secret of {name}" in str(at.requested(at.attacker, sql)) for way, sql in ways.items()}
 
 
 def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, bool]]:
@@ -149,7 +149,7 @@ def tried(world: World, folder: Path, **properties: str) -> dict[str, dict[str, 
         with site(world, folder, **properties) as at:
             for name in ("cold", "warm"):
                 filled(at, at.victim, at.theirs, name, f"secret of {name}")
-            assert at.asked(at.victim, f"select word from {at.theirs}.warm where id = 1") == [["secret of warm"]]
+            assert at.requested(at.victim, f"select word from {at.theirs}.warm where id = 1") == [["secret of warm"]]
             return {name: read_by_the_attacker(world, at, name) for name in ("cold", "warm")}
     except Missing as missing:
         pytest.fail(str(missing))

@@ -59,10 +59,10 @@ def _made(where: Path, lock: str) -> Path:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build sdist and wheel with the locked tools; return their directory. The wheel is built from the sdist."""
-    place = tmp_path_factory.mktemp("build")
-    tools = _made(place / "tools", "requirements-build.lock")
-    _run([tools / "python", "-m", "build", "--no-isolation", "--outdir", place / "dist", ROOT], place)
-    return place / "dist"
+    directory = tmp_path_factory.mktemp("build")
+    tools = _made(directory / "tools", "requirements-build.lock")
+    _run([tools / "python", "-m", "build", "--no-isolation", "--outdir", directory / "dist", ROOT], directory)
+    return directory / "dist"
 
 
 @pytest.fixture(scope="module")

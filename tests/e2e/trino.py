@@ -192,8 +192,8 @@ class Trino:
             "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
         }
         if extra:
-            told = ",".join(f"{name}={quote(value, safe='')}" for name, value in extra.items())
-            headers["X-Trino-Extra-Credential"] = told
+            encoded = ",".join(f"{name}={quote(value, safe='')}" for name, value in extra.items())
+            headers["X-Trino-Extra-Credential"] = encoded
         if session:
             headers["X-Trino-Session"] = ",".join(f"{name}={value}" for name, value in session.items())
         rows: list[list[Any]] = []
@@ -221,11 +221,11 @@ class Trino:
 
 def _reasons(error: Mapping[str, Any]) -> str:
     """Return Trino's message with the messages of its causes, which contain the catalog's own error."""
-    said, cause = [str(error["message"])], error.get("failureInfo")
+    messages, cause = [str(error["message"])], error.get("failureInfo")
     while cause:
-        said.append(str(cause.get("message")))
+        messages.append(str(cause.get("message")))
         cause = cause.get("cause")
-    return "; ".join(dict.fromkeys(said))
+    return "; ".join(dict.fromkeys(messages))
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Cell:
 
 
 #: Marks a statement that is denied to every user, so that no check is needed.
-NOBODY = "nobody"
+NO_USER = "nobody"
 
 READS = f"table orders read_columns {_ALL}"
 WRITES = ("table orders write_data", "table orders commit")
@@ -89,13 +89,13 @@ CELLS = [
     Cell(
         "create table {s}.{n} as select id from {s}.orders", "namespace . create_table", "table orders read_columns id"
     ),
-    Cell("create table {s}.{n} (id bigint) with (location = 's3://elsewhere/placed')", NOBODY),
+    Cell("create table {s}.{n} (id bigint) with (location = 's3://elsewhere/placed')", NO_USER),
     Cell("alter table {t} rename to {s}.{n}", "table {t} rename"),
     Cell("drop table {t}", "table {t} drop"),
     # ---- schemas ----
     Cell('create schema "{s}.{n}"', "namespace . create_namespace"),
     Cell("create schema {n}", "warehouse create_namespace"),
-    Cell("create schema {n} with (location = 's3://elsewhere/schema')", NOBODY),
+    Cell("create schema {n} with (location = 's3://elsewhere/schema')", NO_USER),
     Cell("drop schema {f}", "namespace {f} delete"),
     # ---- views ----
     Cell("create view {s}.{n} security invoker as select 1 a", "namespace . create_view"),
@@ -110,8 +110,8 @@ CELLS = [
     # ---- procedures, and statements that are denied to every user
     Cell("call ice.system.rollback_to_snapshot('{s}', 'orders', {new})", "warehouse delete", "table orders commit"),
     Cell("call ice.system.unregister_table('{s}', '{tn}')", "table {t} drop"),
-    Cell("set session ice.expire_snapshots_min_retention = '0s'", NOBODY),
-    Cell("set session authorization alice", NOBODY),
+    Cell("set session ice.expire_snapshots_min_retention = '0s'", NO_USER),
+    Cell("set session authorization alice", NO_USER),
 ]
 
 
@@ -125,15 +125,15 @@ class Names:
     below: str = ""
 
 
-def allowed(world: World, asker: Person, person: Person, needs: tuple[str, ...], names: Names) -> bool:
-    """Return the gateway's decision about the user, as it answers the engine `asker`."""
-    if NOBODY in needs:
+def allowed(world: World, principal: Person, person: Person, needs: tuple[str, ...], names: Names) -> bool:
+    """Return the gateway's decision about the user, as it answers the engine `principal`."""
+    if NO_USER in needs:
         return False
-    wanted = [
+    expected = [
         [_Question(world, each, names) for each in need.split(" | ")] for need in ("warehouse get_config", *needs)
     ]
-    flat = [question for alternatives in wanted for question in alternatives]
-    answer = asker.post(
+    flat = [question for alternatives in expected for question in alternatives]
+    answer = principal.post(
         "/management/v1/action/batch-check",
         {
             "delegated": True,
@@ -141,8 +141,8 @@ def allowed(world: World, asker: Person, person: Person, needs: tuple[str, ...],
         },
     )
     assert answer.status_code == 200, answer.text
-    said = dict(zip(map(id, flat), answer.json()["results"], strict=True))
-    return all(any(each.holds(said[id(each)]) for each in alternatives) for alternatives in wanted)
+    answers = dict(zip(map(id, flat), answer.json()["results"], strict=True))
+    return all(any(each.holds(answers[id(each)]) for each in alternatives) for alternatives in expected)
 
 
 class _Question:

@@ -16,7 +16,7 @@ from tests.contract.world import Person, World, unique
 from tests.e2e.trino import Refused, Trino, trino_server
 
 #: Messages of a refusal, of Trino or of the catalog: an object that the user may not see is reported as not existing.
-_SAID = (
+_MESSAGES = (
     "Access Denied",
     "does not exist",
     "Cannot access",
@@ -42,7 +42,7 @@ class Lake:
         try:
             self.trino.run(person, sql.format(s=self.schema), extra=extra, source=source)
         except Refused as refused:
-            assert any(each in str(refused) for each in _SAID), refused
+            assert any(each in str(refused) for each in _MESSAGES), refused
             return False
         return True
 

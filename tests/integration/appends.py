@@ -126,7 +126,7 @@ def load(http: httpx.Client, path: str, until: float) -> Body | None:
     return None
 
 
-def goes_on(until: float, done: int, enough: int) -> bool:
+def continues(until: float, done: int, enough: int) -> bool:
     """Return True until the deadline, and for a limited time after it if fewer than `enough` appends succeeded."""
     now = time.monotonic()
     return now < until or (done < enough and now < until + _LONGER_SECONDS)
@@ -135,7 +135,7 @@ def goes_on(until: float, done: int, enough: int) -> bool:
 def append_until(http: httpx.Client, path: str, until: float, ledger: Ledger, *, enough: int = 0) -> None:
     """Append repeatedly. After a lost race, read the table again and append to its current state."""
     metadata = load(http, path, until + _LONGER_SECONDS)
-    while metadata is not None and goes_on(until, len(ledger.acknowledged), enough):
+    while metadata is not None and continues(until, len(ledger.acknowledged), enough):
         snapshot = new_snapshot_id()
         tried = Try(snapshot, path, append(metadata, snapshot), str(uuid.uuid4()))
         answer = send(http, tried)

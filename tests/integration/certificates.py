@@ -112,9 +112,9 @@ async def listening(context: ssl.SSLContext, *, postgres: bool = False) -> Async
                 writer.write(b"S")
                 await writer.drain()
                 await writer.start_tls(context)
-            said = await reader.read(64)
-            if said:
-                listener.trusted_by.append(said)
+            received = await reader.read(64)
+            if received:
+                listener.trusted_by.append(received)
                 writer.write(_NOT_FOUND if not postgres else b"")
                 await writer.drain()
             writer.close()

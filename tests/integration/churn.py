@@ -39,7 +39,7 @@ class Churn:
         while not until.is_set():
             self._random.choice(steps)()
 
-    def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
+    def _send(self, method: str, path: str, body: object = None) -> dict[str, Any] | None:
         """Return the body of a successful answer, `{}` if it is empty; None for any other outcome."""
         try:
             answer = self._http.request(method, self._root + path, json=body)
@@ -66,13 +66,13 @@ class Churn:
         """Rename into the other namespace; return the (name, namespace index) to use next, unchanged after an error."""
         source = {"namespace": [self._namespaces[0]], "name": name}
         there = {"namespace": [self._namespaces[1]], "name": f"{name}_moved"}
-        moved = self._ask("POST", f"/{kind}s/rename", {"source": source, "destination": there})
+        moved = self._send("POST", f"/{kind}s/rename", {"source": source, "destination": there})
         return (name, 0) if moved is None else (f"{name}_moved", 1)
 
     def _table(self) -> None:
         name = unique("t")
         properties = {"write.metadata.previous-versions-max": "1"}
-        made = self._ask(
+        made = self._send(
             "POST",
             f"/namespaces/{self._namespaces[0]}/tables",
             {"name": name, "schema": SCHEMA, "properties": properties},
@@ -81,15 +81,15 @@ class Churn:
             return
         for number in range(3):
             update = {"action": "set-properties", "updates": {"n": str(number)}}
-            self._ask("POST", self._path("table", name), {"requirements": [], "updates": [update]})
+            self._send("POST", self._path("table", name), {"requirements": [], "updates": [update]})
         name, at = self._rename("table", name)
         if self._random.random() < 0.7:
-            self._ask("DELETE", self._path("table", name, at))
+            self._send("DELETE", self._path("table", name, at))
 
     def _transaction(self) -> None:
         """Create a staged table in one transaction with an append to it."""
         name = unique("staged")
-        staged = self._ask(
+        staged = self._send(
             "POST",
             f"/namespaces/{self._namespaces[0]}/tables",
             {"name": name, "schema": SCHEMA, "stage-create": True},
@@ -114,27 +114,27 @@ class Churn:
             "requirements": [{"type": "assert-create"}],
             "updates": creation,
         }
-        self._ask("POST", "/transactions/commit", {"table-changes": [change]})
+        self._send("POST", "/transactions/commit", {"table-changes": [change]})
 
     def _view(self) -> None:
         name = unique("v")
-        made = self._ask("POST", f"/namespaces/{self._namespaces[0]}/views", view_body(name))
+        made = self._send("POST", f"/namespaces/{self._namespaces[0]}/views", view_body(name))
         if made is None:
             return
         for number in range(2):
-            self._ask("POST", self._path("view", name), replace(made["metadata"]["view-uuid"], f"select {number}"))
+            self._send("POST", self._path("view", name), replace(made["metadata"]["view-uuid"], f"select {number}"))
         name, at = self._rename("view", name)
         if self._random.random() < 0.7:
-            self._ask("DELETE", self._path("view", name, at))
+            self._send("DELETE", self._path("view", name, at))
 
     def _registered(self) -> None:
         """Create a table, drop it without its files, and register it again."""
         name = unique("left")
-        made = self._ask("POST", f"/namespaces/{self._namespaces[0]}/tables", {"name": name, "schema": SCHEMA})
+        made = self._send("POST", f"/namespaces/{self._namespaces[0]}/tables", {"name": name, "schema": SCHEMA})
         if made is None:
             return
         with self._lock:
             self.places.add(made["metadata"]["location"])
-        self._ask("DELETE", f"{self._path('table', name)}?{_PURGE}=false")
+        self._send("DELETE", f"{self._path('table', name)}?{_PURGE}=false")
         body = {"name": f"{name}_again", "metadata-location": made["metadata-location"]}
-        self._ask("POST", f"/namespaces/{self._namespaces[1]}/register", body)
+        self._send("POST", f"/namespaces/{self._namespaces[1]}/register", body)

@@ -42,10 +42,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> Iterator[Ready]:
     """Run `lakegate up` as a child with further settings; end it with SIGTERM and require the exit code 0."""
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
-        place = Path(scratch) / "data" if data is None else data
+        directory = Path(scratch) / "data" if data is None else data
         ready_file = Path(scratch) / "ready.json"
         log = Path(scratch) / "up.log"
-        arguments = ["up", "--ready-file", str(ready_file), "--data", str(place), *(["--empty"] if empty else [])]
+        arguments = ["up", "--ready-file", str(ready_file), "--data", str(directory), *(["--empty"] if empty else [])]
         given = {"EMBEDDED__FAST": "true", **settings}
         environment = os.environ | {f"LAKEGATE__{name}": value for name, value in given.items()}
         with log.open("wb") as output:
@@ -59,7 +59,7 @@ def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> It
             )
         failed = FAILURES.count
         try:
-            _wait(process, ready_file, log, place)
+            _wait(process, ready_file, log, directory)
             yield ready.read(ready_file)
         except BaseException:
             failed = -1
@@ -68,9 +68,9 @@ def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> It
             process.send_signal(signal.SIGTERM)
             code = process.wait(_STOP_SECONDS)
             if code or failed != FAILURES.count:
-                keep(log, *place.glob("logs/*.log"))
+                keep(log, *directory.glob("logs/*.log"))
             if data is None:
-                _remove(place)
+                _remove(directory)
         assert code == 0, log.read_text()
 
 

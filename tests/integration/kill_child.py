@@ -32,7 +32,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import delivery as delivery_module
 from gateway.db import grants, namespace_move, outbox, ownership, tables, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, places
+from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database, commit
 from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
@@ -66,7 +66,7 @@ class Child:
         self._write = parts.writing(self.client)
         self.delivery = TupleDelivery(self.database, self._write_or_die, parts.Silent(), settle_seconds=order["settle"])
         delivery_module.commit = self._commit_or_die  # type: ignore[attr-defined]  # a name it imports
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
         self._places = [self.rows.inner, self.rows.outer]
 
     def boundary(self) -> bool:
@@ -132,11 +132,11 @@ class Child:
         return self.chance.choice(rows) if rows else None
 
     async def _keys(
-        self, connection: AsyncConnection, privilege: Privilege, who: Principal, on: ObjectKey
+        self, connection: AsyncConnection, privilege: Privilege, principal: Principal, on: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [on]))[on]
+        place = (await containers_of(connection, [on]))[on]
         above = place.above if privilege in TRAVERSE_REASONS else ()
-        keys = [TupleKey(who, privilege.value, on), *(TupleKey(who, TRAVERSE, each) for each in above)]
+        keys = [TupleKey(principal, privilege.value, on), *(TupleKey(principal, TRAVERSE, each) for each in above)]
         return [(key, place.warehouse_id) for key in keys]
 
     async def _commit_change(self, connection: AsyncConnection) -> None:
@@ -145,24 +145,24 @@ class Child:
             die()
 
     async def _give(self) -> None:
-        who, privilege = self._principal(), self.chance.choice(PRIVILEGES)
+        principal, privilege = self._principal(), self.chance.choice(PRIVILEGES)
         end = self.chance.choice((None, None, 3600.0, 7200.0, 0.2))
         until = None if end is None else datetime.now(UTC) + timedelta(seconds=end)
         by = self.chance.choice(("a", "b"))
         async with self.database.read() as connection:
             on = await self._target(connection)
-        async with self._turn(who, privilege, on):
-            _tell("gives", who, privilege, on)
+        async with self._lock_of(principal, privilege, on):
+            _report("gives", principal, privilege, on)
             async with self.database.transaction() as connection:
                 if not await self._hold_object(connection, on):
                     return
-                if who.type is PrincipalType.USER and not await users.exist(connection, [who.id]):
+                if principal.type is PrincipalType.USER and not await users.exist(connection, [principal.id]):
                     return
-                change = await grants.give(
-                    connection, privilege=privilege, principal=who, on=on, by=by, expires_at=until
+                change = await grants.grant(
+                    connection, privilege=privilege, principal=principal, on=on, by=by, expires_at=until
                 )
                 shortened = change is grants.Change.SHORTENED
-                keys = await self._keys(connection, privilege, who, on)
+                keys = await self._keys(connection, privilege, principal, on)
                 pending = await outbox.enqueue_each(connection, keys, takes_away=shortened)
                 await self._commit_change(connection)
             await self.delivery.deliver(pending)
@@ -174,22 +174,22 @@ class Child:
             return
         row = self.chance.choice(rows)
         key = grants.tuple_of(row)
-        who, privilege, on = key.subject, Privilege(row.privilege), key.object
-        assert isinstance(who, Principal)
+        principal, privilege, on = key.subject, Privilege(row.privilege), key.object
+        assert isinstance(principal, Principal)
         if privilege is Privilege.OWNERSHIP:
             return
-        async with self._turn(who, privilege, on):
+        async with self._lock_of(principal, privilege, on):
             async with self.database.transaction() as connection:
                 if not await self._hold_object(connection, on):
                     return
-                if not await grants.take(connection, privilege=privilege, principal=who, on=on, by="c"):
+                if not await grants.revoke(connection, privilege=privilege, principal=principal, on=on, by="c"):
                     return
                 pending = await outbox.enqueue_each(
-                    connection, await self._keys(connection, privilege, who, on), takes_away=True
+                    connection, await self._keys(connection, privilege, principal, on), takes_away=True
                 )
                 await self._commit_change(connection)
             await self.delivery.deliver(pending)
-            _tell("gone", who, privilege, on)
+            _report("gone", principal, privilege, on)
 
     async def _make_table(self) -> None:
         id, within = uuid4(), self.chance.choice(self._places)
@@ -200,12 +200,12 @@ class Child:
             await self._hold(connection, within)
             await parts.add_table(connection, id, self.rows.warehouses[0], within)
             table, parent = ObjectKey(ObjectType.TABLE, str(id)), ObjectKey(ObjectType.NAMESPACE, str(within))
-            above = (await places(connection, [table]))[table].above
+            above = (await containers_of(connection, [table]))[table].above
             pending = await ownership.record_new(
                 connection, actor, table, parent, above=above, warehouse_id=self.rows.warehouses[0]
             )
             await self._commit_change(connection)
-        await self.delivery.deliver_or_leave(pending)
+        await self.delivery.deliver_or_defer(pending)
 
     async def _drop_table(self) -> None:
         async with self.database.transaction() as connection:
@@ -218,7 +218,7 @@ class Child:
             if gone is None:
                 return
             parent = ObjectKey(ObjectType.NAMESPACE, str(gone.namespace_id))
-            pending = await ownership.record_gone(
+            pending = await ownership.record_deleted(
                 connection, table, parent, above=above, warehouse_id=self.rows.warehouses[0]
             )
             await self._commit_change(connection)
@@ -251,7 +251,7 @@ class Child:
 
     async def _hold_object(self, connection: AsyncConnection, on: ObjectKey) -> bool:
         """Lock the object and its namespace before a grant, as `governance.Grants` does; return False if it is gone."""
-        there = await grants.hold_object(connection, on)
+        there = await grants.lock_object_shared(connection, on)
         if there and on.type in (ObjectType.TABLE, ObjectType.VIEW):
             await tables.containers(connection, UUID(on.id))
         return there
@@ -282,7 +282,7 @@ class Child:
         async with self.database.transaction() as connection:
             if not await users.delete(connection, user):
                 return
-            pending = await ownership.record_principal_gone(connection, Principal(PrincipalType.USER, user), by="c")
+            pending = await ownership.record_principal_deleted(connection, Principal(PrincipalType.USER, user), by="c")
             await self._commit_change(connection)
         await self.delivery.deliver(pending)
         async with self.database.transaction() as connection:
@@ -292,21 +292,21 @@ class Child:
         async with self.database.transaction() as connection:
             pending: list[Pending] = await ownership.record_expired(connection, limit=5)
             await self._commit_change(connection)
-        await self.delivery.deliver_or_leave(pending)
+        await self.delivery.deliver_or_defer(pending)
 
     async def _deliver_due(self) -> None:
         async with self.database.transaction() as connection:
             await connection.execute(text("update outbox set not_before = clock_timestamp() where id % 3 = 0"))
         await self.delivery.deliver_due()
 
-    def _turn(self, who: Principal, privilege: Privilege, on: ObjectKey) -> asyncio.Lock:
+    def _lock_of(self, principal: Principal, privilege: Privilege, on: ObjectKey) -> asyncio.Lock:
         """Return the lock that serializes changes of one grant, so that the lines about it are in order."""
-        return self._turns.setdefault(f"{who}{privilege}{on}", asyncio.Lock())
+        return self._locks.setdefault(f"{principal}{privilege}{on}", asyncio.Lock())
 
 
-def _tell(what: str, who: Principal, privilege: Privilege, on: ObjectKey) -> None:
-    [user, relation, object, _] = parts.seen(to_wire(TupleKey(who, privilege.value, on)))
-    os.write(1, (json.dumps([what, user, relation, object]) + "\n").encode())
+def _report(action: str, principal: Principal, privilege: Privilege, on: ObjectKey) -> None:
+    [user, relation, object, _] = parts.seen(to_wire(TupleKey(principal, privilege.value, on)))
+    os.write(1, (json.dumps([action, user, relation, object]) + "\n").encode())
 
 
 def _parsed(value: Any) -> Any:

@@ -110,7 +110,7 @@ class Killable:
                 _kill(process)
 
 
-def nobody_is_left(world: World) -> None:
+def no_principal_is_left(world: World) -> None:
     """Expire the leases of idempotency keys and the heartbeats of tasks; make waiting purges and retries due."""
     world.sql("update idempotency set expires_at = now() where status is null")
     world.sql("update tasks set heartbeat_at = now() - interval '1 hour' where status in ('running', 'stopping')")
@@ -118,11 +118,11 @@ def nobody_is_left(world: World) -> None:
     world.sql("update tasks set scheduled_for = now() where status = 'scheduled' and attempt > 0")
 
 
-def soon(true: Callable[[], bool], what: str) -> None:
-    """Wait until `true` returns True; fail with the message `what` after `SOON` seconds."""
+def soon(true: Callable[[], bool], description: str) -> None:
+    """Wait until `true` returns True; fail with the message `description` after `SOON` seconds."""
     deadline = time.monotonic() + SOON
     while not true():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.3)
 
 

@@ -143,7 +143,7 @@ class Walker:
         except httpx.TransportError:
             return None
 
-    def _try(self, what: str, thing: Thing, request: Request, after: State) -> bool:
+    def _try(self, action: str, thing: Thing, request: Request, after: State) -> bool:
         """Send the request until its outcome is known; return True for a success. If the outcome is still unknown at
         the deadline, return False and leave the request pending.
         """
@@ -152,11 +152,11 @@ class Walker:
         while time.monotonic() < deadline:
             answer = self.send(request)
             status = 0 if answer is None else answer.status_code
-            self.answers[what, status] = self.answers.get((what, status), 0) + 1
+            self.answers[action, status] = self.answers.get((action, status), 0) + 1
             if answer is not None and definite(answer):
                 done = self.settle(thing, answer)
                 self.acknowledged += 1
-                thing.done.append(f"{what} {status}")
+                thing.done.append(f"{action} {status}")
                 return done
             if answer is not None and status == 409:
                 return False

@@ -69,7 +69,7 @@ class Metered:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def ask(
+    async def send(
         self, method: str, path: str, token: str, *, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[httpx.Response, Cost]:
         """Send a request; return (the complete answer, its cost)."""
@@ -153,14 +153,16 @@ def _gateway_frames() -> tuple[str, ...]:
 @asynccontextmanager
 async def _running(application: Any) -> AsyncIterator[None]:
     """Run the ASGI lifespan protocol as a server does."""
-    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    serving = asyncio.create_task(application({"type": "lifespan", "asgi": {"version": "3.0"}}, told.get, heard.put))
-    await told.put({"type": "lifespan.startup"})
-    started = await heard.get()
+    events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    serving = asyncio.create_task(
+        application({"type": "lifespan", "asgi": {"version": "3.0"}}, events.get, received.put)
+    )
+    await events.put({"type": "lifespan.startup"})
+    started = await received.get()
     assert started["type"] == "lifespan.startup.complete", started
     try:
         yield
     finally:
-        await told.put({"type": "lifespan.shutdown"})
+        await events.put({"type": "lifespan.shutdown"})
         await serving

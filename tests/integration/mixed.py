@@ -48,7 +48,7 @@ class Account:
 class Seen:
     """One recorded answer. `status` is 0 if the connection to the gateway broke."""
 
-    what: str
+    action: str
     status: int
     seconds: float
     type: str
@@ -104,24 +104,24 @@ class Mixed:
         )
 
     def note(
-        self, what: str, ask: Callable[[], httpx.Response | None], account: Account | None = None
+        self, action: str, send: Callable[[], httpx.Response | None], account: Account | None = None
     ) -> httpx.Response | None:
         """Send a request and record its answer."""
         before = account.read() if account is not None else (MAYBE, 0)
         started = time.monotonic()
         try:
-            answer = ask()
+            answer = send()
         except httpx.TransportError:
             answer = None
         seconds = time.monotonic() - started
         state = before[0] if account is None or account.read() == before else MAYBE
         if answer is None:
-            self.seen.append(Seen(what, 0, seconds, "", None, state, False))
+            self.seen.append(Seen(action, 0, seconds, "", None, state, False))
             return None
         failed = answer.status_code >= 400 and answer.content
-        told = answer.json()["error"]["type"] if failed else ""
+        error_type = answer.json()["error"]["type"] if failed else ""
         retry = answer.headers.get("retry-after")
-        self.seen.append(Seen(what, answer.status_code, seconds, told, retry, state, KEY in answer.text))
+        self.seen.append(Seen(action, answer.status_code, seconds, error_type, retry, state, KEY in answer.text))
         return answer
 
     def _read(self, over: threading.Event) -> None:
@@ -173,15 +173,15 @@ class Mixed:
         """Return the number of answers by request and status."""
         found: dict[str, Counter[int]] = {}
         for each in self.seen:
-            found.setdefault(each.what, Counter())[each.status] += 1
-        return {what: dict(sorted(statuses.items())) for what, statuses in sorted(found.items())}
+            found.setdefault(each.action, Counter())[each.status] += 1
+        return {action: dict(sorted(statuses.items())) for action, statuses in sorted(found.items())}
 
     def judge(self, *, longest: float, unknown_may_happen: bool) -> None:
         """Check that every recorded answer was allowed and took less than `longest` seconds; clear the record."""
         for each in self.seen:
             assert each.status != 0, f"no answer to {each}"
             assert each.seconds < longest, each
-            if each.status == 200 and each.what in ("load", "vend", "keys", "never", "list"):
+            if each.status == 200 and each.action in ("load", "vend", "keys", "never", "list"):
                 assert each.state != NO, f"an allow that nobody granted: {each}"
             assert not (each.had_key and each.status != 200), each
             if each.state == YES:
@@ -195,8 +195,8 @@ class Mixed:
                 "manage": {200, 503},
                 "never": {404, 503},
                 "list": {404, 503},
-            }.get(each.what, {200, 404, 503})
-            if each.what in ("load", "vend", "keys") and each.state == MAYBE:
+            }.get(each.action, {200, 404, 503})
+            if each.action in ("load", "vend", "keys") and each.state == MAYBE:
                 # The checks of one request run one after the other. If the right changes between them, an object may be
                 # visible and not readable.
                 allowed.add(403)

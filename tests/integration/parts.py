@@ -26,7 +26,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.delivery import TupleDelivery, WriteTuples
-from gateway.db.desired_tuples import TRAVERSE, wanted
+from gateway.db.desired_tuples import TRAVERSE, desired_tuples
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
 from gateway.embedded import account, ports, postgres, secrets
@@ -333,7 +333,7 @@ async def tuples(client: FgaClient) -> set[Seen]:
     return {seen(found) async for found in client.read()}
 
 
-async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[TupleKey] = ()) -> set[Seen]:
+async def all_desired(connection: AsyncConnection, rows: Rows, extra: Sequence[TupleKey] = ()) -> set[Seen]:
     """Return all tuples that the rows require, found by computing the desired state of every possible key."""
     keys = dict.fromkeys([*rows.edges, *extra])
     found = (await connection.execute(text("select * from grants"))).all()
@@ -348,7 +348,7 @@ async def all_wanted(connection: AsyncConnection, rows: Rows, extra: Sequence[Tu
     for row in (await connection.execute(text("select id, namespace_id, kind from tables"))).all():
         above = ObjectKey(ObjectType.NAMESPACE, str(row.namespace_id))
         keys[TupleKey(above, "parent", ObjectKey(ObjectType(row.kind), str(row.id)))] = None
-    exist = await wanted(connection, list(keys))
+    exist = await desired_tuples(connection, list(keys))
     return {seen(to_wire(key, expires_at=end)) for key, end in exist.items()}
 
 
@@ -362,7 +362,7 @@ class Proxy:
 
     def __init__(self, target: str, *, latest: float = math.inf) -> None:
         self.plan: Callable[[str], float] = lambda _: 0.0
-        self.passing = 0
+        self.failures_left = 0
         self._target = target
         self._latest = latest
         self._released = asyncio.Event()
@@ -383,12 +383,12 @@ class Proxy:
 
     async def drained(self) -> None:
         """Wait until no request is in flight."""
-        while self.passing:
+        while self.failures_left:
             await asyncio.sleep(0.02)
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        self.passing += 1
+        self.failures_left += 1
         return await asyncio.shield(asyncio.ensure_future(self._forward(request, body)))
 
     async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
@@ -404,4 +404,4 @@ class Proxy:
             ) as answer:
                 return web.Response(status=answer.status, body=await answer.read(), content_type="application/json")
         finally:
-            self.passing -= 1
+            self.failures_left -= 1

@@ -183,9 +183,9 @@ def refused_until_decided(site: Site, url: str, table: Table) -> None:
         assert refused.returncode == 1, refused.stdout
         assert "restored from a backup, or moved" in refused.stderr
         assert "authz reconcile --dry-run" in refused.stderr
-    told = site.lakegate("authz", "reconcile", "--dry-run", **{DATABASE: url})
-    assert told.returncode == DIFFERS, told.stderr
-    lines = {" ".join(line.split()) for line in told.stdout.splitlines()}
+    reported = site.lakegate("authz", "reconcile", "--dry-run", **{DATABASE: url})
+    assert reported.returncode == DIFFERS, reported.stderr
+    lines = {" ".join(line.split()) for line in reported.stdout.splitlines()}
     assert f"missing user:oidc~steward select table:{table.uuid}" in lines
     assert f"unwanted user:oidc~carol select table:{table.uuid}" in lines
 

@@ -36,7 +36,7 @@ _SET = {"requirements": [], "updates": [{"action": "set-properties", "updates": 
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One request. `{n}` is a different number for each use."""
 
     method: str
@@ -46,13 +46,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Place:
+class RequestTargets:
     """The objects that the requests name."""
 
     prefix: str
     table_id: str
 
-    def requests(self) -> dict[str, Asked]:
+    def requests(self) -> dict[str, Request]:
         """Return the requests by the name of their row in the page."""
         catalog = f"/catalog/v1/{self.prefix}"
         tables = f"{catalog}/namespaces/cost/tables"
@@ -62,34 +62,36 @@ class Place:
         checks = [{"operation": {"table": {**about, "action": action}}} for action in _ACTIONS]
         bob = [{"type": "select", "user": "oidc~bob"}]
         return {
-            "config": Asked("GET", "/catalog/v1/config?warehouse=demo"),
-            "list namespaces": Asked("GET", f"{catalog}/namespaces"),
-            "load namespace": Asked("GET", f"{catalog}/namespaces/cost"),
-            "namespace exists": Asked("HEAD", f"{catalog}/namespaces/cost"),
-            "list tables": Asked("GET", tables),
-            "table exists": Asked("HEAD", f"{tables}/table"),
-            "loadTable, no credentials": Asked("GET", f"{tables}/table", headers=_PLAIN),
-            "loadTable, vended": Asked("GET", f"{tables}/table"),
-            "load credentials": Asked("GET", f"{tables}/table/credentials"),
-            "read grants of a table": Asked("GET", grants),
-            "actions of a table": Asked("GET", f"/management/v1/warehouse/{self.prefix}/table/{self.table_id}/actions"),
-            "search for tables": Asked("POST", search, {"search": "table"}),
-            "batch-check of 5": Asked("POST", "/management/v1/action/batch-check", {"checks": checks}),
-            "create namespace": Asked("POST", f"{catalog}/namespaces", {"namespace": ["made{n}"]}),
-            "update namespace properties": Asked(
+            "config": Request("GET", "/catalog/v1/config?warehouse=demo"),
+            "list namespaces": Request("GET", f"{catalog}/namespaces"),
+            "load namespace": Request("GET", f"{catalog}/namespaces/cost"),
+            "namespace exists": Request("HEAD", f"{catalog}/namespaces/cost"),
+            "list tables": Request("GET", tables),
+            "table exists": Request("HEAD", f"{tables}/table"),
+            "loadTable, no credentials": Request("GET", f"{tables}/table", headers=_PLAIN),
+            "loadTable, vended": Request("GET", f"{tables}/table"),
+            "load credentials": Request("GET", f"{tables}/table/credentials"),
+            "read grants of a table": Request("GET", grants),
+            "actions of a table": Request(
+                "GET", f"/management/v1/warehouse/{self.prefix}/table/{self.table_id}/actions"
+            ),
+            "search for tables": Request("POST", search, {"search": "table"}),
+            "batch-check of 5": Request("POST", "/management/v1/action/batch-check", {"checks": checks}),
+            "create namespace": Request("POST", f"{catalog}/namespaces", {"namespace": ["made{n}"]}),
+            "update namespace properties": Request(
                 "POST", f"{catalog}/namespaces/cost/properties", {"updates": {"n": "{n}"}}
             ),
-            "create table": Asked("POST", tables, {"name": "made{n}", "schema": _SCHEMA}, _PLAIN),
-            "commit": Asked("POST", f"{tables}/table", _SET),
-            "commit, with an idempotency key": Asked("POST", f"{tables}/table", _SET, {"Idempotency-Key": _KEY}),
-            "drop table": Asked("DELETE", f"{tables}/dropped{{n}}"),
-            "grant": Asked("POST", grants, {"writes": bob}),
-            "revoke": Asked("POST", grants, {"deletes": bob}),
+            "create table": Request("POST", tables, {"name": "made{n}", "schema": _SCHEMA}, _PLAIN),
+            "commit": Request("POST", f"{tables}/table", _SET),
+            "commit, with an idempotency key": Request("POST", f"{tables}/table", _SET, {"Idempotency-Key": _KEY}),
+            "drop table": Request("DELETE", f"{tables}/dropped{{n}}"),
+            "grant": Request("POST", grants, {"writes": bob}),
+            "revoke": Request("POST", grants, {"deletes": bob}),
         }
 
 
 @pytest.fixture(scope="module")
-def place(stack: Ready) -> Place:
+def targets(stack: Ready) -> RequestTargets:
     """Create a namespace with the tables of the requests."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
@@ -100,7 +102,7 @@ def place(stack: Ready) -> Place:
             client.post(tables, json={"name": name, "schema": _SCHEMA}, headers=_PLAIN).raise_for_status()
         listed = client.get(f"{tables}?returnUuids=true").raise_for_status().json()
     names = [each["name"] for each in listed["identifiers"]]
-    return Place(prefix, listed["table-uuids"][names.index("table")])
+    return RequestTargets(prefix, listed["table-uuids"][names.index("table")])
 
 
 @pytest.fixture
@@ -127,12 +129,16 @@ def published() -> dict[str, list[int]]:
     return found
 
 
-async def _ask(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
-    body = None if asked.body is None else _numbered(asked.body, n)
-    response, cost = await gateway.ask(
-        asked.method, asked.path.replace("{n}", str(n)), token, body=body, headers=_numbered(asked.headers, n)
+async def _send(gateway: Metered, token: str, requested: Request, n: int) -> Cost:
+    body = None if requested.body is None else _numbered(requested.body, n)
+    response, cost = await gateway.send(
+        requested.method,
+        requested.path.replace("{n}", str(n)),
+        token,
+        body=body,
+        headers=_numbered(requested.headers, n),
     )
-    assert response.is_success, f"{asked.method} {asked.path}: {response.status_code} {response.text}"
+    assert response.is_success, f"{requested.method} {requested.path}: {response.status_code} {response.text}"
     return cost
 
 
@@ -149,36 +155,36 @@ def _numbered(value: Any, n: int) -> Any:
 
 
 async def _survey(
-    stack: Ready, place: Place, *, remembered: bool, numbers: Iterable[int], **settings: str
+    stack: Ready, targets: RequestTargets, *, with_cache: bool, numbers: Iterable[int], **settings: str
 ) -> dict[str, Cost]:
     """Return the cost of each request when it was last sent, in a separate gateway."""
     token = stack.users["admin"].token
     costs = {}
     async with metered(stack, **settings) as gateway:
         for n in numbers:
-            for name, asked in place.requests().items():
-                if not remembered:
-                    costs[name] = await _ask(gateway, token, asked, n)
-                elif asked.method in ("GET", "HEAD"):
-                    costs[name] = await _ask_remembered(gateway, token, asked, n)
+            for name, requested in targets.requests().items():
+                if not with_cache:
+                    costs[name] = await _send(gateway, token, requested, n)
+                elif requested.method in ("GET", "HEAD"):
+                    costs[name] = await _send_cached(gateway, token, requested, n)
     return costs
 
 
-async def _ask_remembered(gateway: Metered, token: str, asked: Asked, n: int) -> Cost:
+async def _send_cached(gateway: Metered, token: str, requested: Request, n: int) -> Cost:
     """Return the cost of a repeated request. OPA's cached decisions are not used while the policies' revision is more
     than a second old, as after a start or on a stalled machine; then the request is sent again.
     """
     for _ in range(40):
-        cost = await _ask(gateway, token, asked, n)
+        cost = await _send(gateway, token, requested, n)
         if not cost.opa:
             break
         await asyncio.sleep(0.25)
     return cost
 
 
-def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready, place: Place) -> None:
+def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready, targets: RequestTargets) -> None:
     forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0"}
-    costs = asyncio.run(_survey(stack, place, remembered=False, numbers=(0, 1), **forgetful))
+    costs = asyncio.run(_survey(stack, targets, with_cache=False, numbers=(0, 1), **forgetful))
     measured = {
         name: [
             len(cost.statements),
@@ -193,11 +199,11 @@ def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready,
 
 
 @pytest.fixture
-def tasks_of_others(stack: Ready, place: Place) -> Iterator[str]:
+def tasks_of_others(stack: Ready, targets: RequestTargets) -> Iterator[str]:
     """Create a table with a task, in a namespace with 400 other tables whose tasks are newer; return the table's id."""
     headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
     with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
-        tables = f"/v1/{place.prefix}/namespaces/cost/tables"
+        tables = f"/v1/{targets.prefix}/namespaces/cost/tables"
         name = f"steered{uuid4().hex[:6]}"
         made = client.post(tables, json={"name": name, "schema": _SCHEMA}, headers=_PLAIN).raise_for_status().json()
     id = str(made["metadata"]["table-uuid"])
@@ -230,37 +236,39 @@ def tasks_of_others(stack: Ready, place: Place) -> Iterator[str]:
     )
 
 
-def test_task_list_cost_depends_on_grants_and_not_on_tasks(stack: Ready, place: Place, tasks_of_others: str) -> None:
+def test_task_list_cost_depends_on_grants_and_not_on_tasks(
+    stack: Ready, targets: RequestTargets, tasks_of_others: str
+) -> None:
     reader, admin = stack.users["contractor"], stack.users["admin"].token
-    grants = f"/management/v1/permissions/warehouse/{place.prefix}/table/{tasks_of_others}/assignments"
+    grants = f"/management/v1/permissions/warehouse/{targets.prefix}/table/{tasks_of_others}/assignments"
     given = [{"type": "describe", "user": reader.id}]
 
-    async def ask() -> tuple[httpx.Response, Cost]:
+    async def send() -> tuple[httpx.Response, Cost]:
         async with metered(stack, MEMORY__ALLOW_SECONDS="0") as gateway:
-            granted, _ = await gateway.ask("POST", grants, admin, body={"writes": given})
+            granted, _ = await gateway.send("POST", grants, admin, body={"writes": given})
             assert granted.status_code == 204, granted.text
-            path = f"/management/v1/warehouse/{place.prefix}/task/list"
-            asked = await gateway.ask("POST", path, reader.token, body={"queue-name": ["soft_deletion"]})
-            await gateway.ask("POST", grants, admin, body={"deletes": given})
-            return asked
+            path = f"/management/v1/warehouse/{targets.prefix}/task/list"
+            requested = await gateway.send("POST", path, reader.token, body={"queue-name": ["soft_deletion"]})
+            await gateway.send("POST", grants, admin, body={"deletes": given})
+            return requested
 
-    answer, cost = asyncio.run(ask())
+    answer, cost = asyncio.run(send())
     assert answer.status_code == 200, answer.text
     assert [each["entity"]["table-id"] for each in answer.json()["tasks"]] == [tasks_of_others]
     assert answer.json()["next-page-token"] is None
     assert (cost.openfga["batch-check"], cost.opa) == (2, 1), "one for the warehouse, one for the one table"
 
 
-def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place, opa_lasting: None) -> None:
+def test_load_through_an_engine_costs_one_more_check(stack: Ready, targets: RequestTargets, opa_lasting: None) -> None:
     """The extra check is `delegate`, sent concurrently with the other one. With both results cached, none is sent."""
     engine, user = stack.users["etl"], stack.users["admin"]
-    grants = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
+    grants = f"/management/v1/permissions/warehouse/{targets.prefix}/assignments"
     given = [{"type": "delegate", "user": engine.id}]
-    table = place.requests()["loadTable, no credentials"]
+    table = targets.requests()["loadTable, no credentials"]
 
-    async def ask() -> tuple[list[Cost], list[int]]:
+    async def send() -> tuple[list[Cost], list[int]]:
         async with metered(stack) as gateway:
-            granted, _ = await gateway.ask("POST", grants, user.token, body={"writes": given})
+            granted, _ = await gateway.send("POST", grants, user.token, body={"writes": given})
             assert granted.status_code == 204, granted.text
             with httpx.Client(trust_env=False, timeout=30) as client:
                 exchanged = client.post(
@@ -269,12 +277,12 @@ def test_load_through_an_engine_costs_one_more_check(stack: Ready, place: Place,
                     headers={"Authorization": f"Bearer {engine.token}"},
                 ).raise_for_status()
             token = exchanged.json()["access_token"]
-            costs = [await _ask(gateway, token, table, 4), await _ask_remembered(gateway, token, table, 5)]
-            await gateway.ask("POST", grants, user.token, body={"deletes": given})
-            taken, _ = await gateway.ask("GET", table.path, token, headers=_PLAIN)
+            costs = [await _send(gateway, token, table, 4), await _send_cached(gateway, token, table, 5)]
+            await gateway.send("POST", grants, user.token, body={"deletes": given})
+            taken, _ = await gateway.send("GET", table.path, token, headers=_PLAIN)
             return costs, [taken.status_code]
 
-    (first, second), after = asyncio.run(ask())
+    (first, second), after = asyncio.run(send())
     assert (first.openfga["batch-check"], first.opa) == (2, 1)
     assert (second.openfga["batch-check"], second.opa) == (0, 0)
     # Each process reads the signing keys of exchanged tokens once a second, independent of the request.
@@ -288,15 +296,15 @@ MOST_FRAMES = 9
 
 
 def test_a_load_passes_few_functions_between_the_socket_and_the_database(
-    stack: Ready, place: Place, record_property: Callable[[str, object], None]
+    stack: Ready, targets: RequestTargets, record_property: Callable[[str, object], None]
 ) -> None:
     """Each function on this path makes the code harder to follow and adds time to every request."""
 
     async def survey() -> list[Cost]:
         async with metered(stack) as gateway:
             token = stack.users["admin"].token
-            asked = (place.requests()[name] for name in ("loadTable, no credentials", "loadTable, vended"))
-            return [await _ask(gateway, token, each, 0) for each in asked]
+            requested = (targets.requests()[name] for name in ("loadTable, no credentials", "loadTable, vended"))
+            return [await _send(gateway, token, each, 0) for each in requested]
 
     costs = asyncio.run(survey())
     longest = sorted(costs, key=lambda cost: len(cost.frames))[-1]
@@ -306,18 +314,18 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(
         assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
 
 
-def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Place) -> None:
+def test_column_restricted_read_has_its_documented_cost(stack: Ready, targets: RequestTargets) -> None:
     """The caller has a grant on one column; the engine is a trusted `enforcer` that hides the other columns."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
-    rights = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
-    column = f"/management/v1/warehouse/{place.prefix}/table/{place.table_id}/columns/a/grants"
+    rights = f"/management/v1/permissions/warehouse/{targets.prefix}/assignments"
+    column = f"/management/v1/warehouse/{targets.prefix}/table/{targets.table_id}/columns/a/grants"
     trusted = [{"type": each, "user": engine.id} for each in ("delegate", "enforcer")]
     select = [{"privilege": "select", "principal": {"user": reader.id}}]
-    about = {"table": {"warehouse-id": place.prefix, "table-id": place.table_id, "action": "read_columns"}}
+    about = {"table": {"warehouse-id": targets.prefix, "table-id": targets.table_id, "action": "read_columns"}}
     requests = {
-        "loadTable, no credentials": place.requests()["loadTable, no credentials"],
-        "loadTable, vended": place.requests()["loadTable, vended"],
-        "batch-check of 5 tables": Asked(
+        "loadTable, no credentials": targets.requests()["loadTable, no credentials"],
+        "loadTable, vended": targets.requests()["loadTable, vended"],
+        "batch-check of 5 tables": Request(
             "POST", "/management/v1/action/batch-check", {"checks": [{"operation": about}] * 5}
         ),
     }
@@ -325,7 +333,7 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Pla
     async def survey(**settings: str) -> dict[str, Cost]:
         async with metered(stack, **settings) as gateway:
             for path, body in ((rights, {"writes": trusted}), (column, {"writes": select})):
-                given, _ = await gateway.ask("POST", path, admin.token, body=body)
+                given, _ = await gateway.send("POST", path, admin.token, body=body)
                 assert given.status_code in (204, 409), given.text
             with httpx.Client(trust_env=False, timeout=30) as client:
                 exchanged = client.post(
@@ -335,19 +343,19 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Pla
                 ).raise_for_status()
             costs = {}
             for n in range(2):
-                for name, asked in requests.items():
+                for name, requested in requests.items():
                     token = reader.token if name.startswith("batch") else exchanged.json()["access_token"]
-                    costs[name] = await _ask(gateway, token, asked, n)
+                    costs[name] = await _send(gateway, token, requested, n)
             return costs
 
     forgetful = asyncio.run(survey(MEMORY__ALLOW_SECONDS="0", MEMORY__CREDENTIALS="0"))
-    remembered = asyncio.run(survey())
+    with_cache = asyncio.run(survey())
     measured = {
         name: [
             len([each for each in cost.statements if "signing_keys" not in each]),
             cost.openfga["batch-check"],
             cost.opa,
-            remembered[name].openfga["batch-check"],
+            with_cache[name].openfga["batch-check"],
         ]
         for name, cost in forgetful.items()
     }
@@ -359,25 +367,25 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, place: Pla
     }
 
 
-def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) -> None:
+def test_many_column_grants_need_one_list_request(stack: Ready, targets: RequestTargets) -> None:
     """One list request replaces the three batches of 50 that single checks of 120 columns would need."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     count = 120
     fields = [{"id": at, "name": f"c{at}", "type": "long", "required": False} for at in range(1, count + 1)]
     body = {"name": f"wide{uuid4().hex[:6]}", "schema": {"type": "struct", "fields": fields}}
-    tables = f"/catalog/v1/{place.prefix}/namespaces/cost/tables"
-    rights = f"/management/v1/permissions/warehouse/{place.prefix}/assignments"
+    tables = f"/catalog/v1/{targets.prefix}/namespaces/cost/tables"
+    rights = f"/management/v1/permissions/warehouse/{targets.prefix}/assignments"
     select = [{"privilege": "select", "principal": {"user": reader.id}}]
 
-    async def ask() -> list[tuple[list[int], Counter[str]]]:
+    async def send() -> list[tuple[list[int], Counter[str]]]:
         async with metered(stack, MEMORY__ALLOW_SECONDS="0") as gateway:
 
             async def change(path: str, body: Any) -> None:
-                changed, _ = await gateway.ask("POST", path, admin.token, body=body)
+                changed, _ = await gateway.send("POST", path, admin.token, body=body)
                 assert changed.status_code in (204, 409), changed.text
 
-            made, _ = await gateway.ask("POST", tables, admin.token, body=body, headers=_PLAIN)
-            columns = f"/management/v1/warehouse/{place.prefix}/table/{made.json()['metadata']['table-uuid']}/columns"
+            made, _ = await gateway.send("POST", tables, admin.token, body=body, headers=_PLAIN)
+            columns = f"/management/v1/warehouse/{targets.prefix}/table/{made.json()['metadata']['table-uuid']}/columns"
             for privilege in ("delegate", "enforcer"):
                 await change(rights, {"writes": [{"type": privilege, "user": engine.id}]})
             for each in fields:
@@ -393,13 +401,13 @@ def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) ->
                 if taken is not None:
                     await change(f"{columns}/c{taken}/grants", {"deletes": select})
                 path = f"{tables}/{body['name']}"
-                loaded, cost = await gateway.ask("GET", path, exchanged.json()["access_token"], headers=_PLAIN)
+                loaded, cost = await gateway.send("GET", path, exchanged.json()["access_token"], headers=_PLAIN)
                 assert loaded.status_code == 200, loaded.text
                 held = loaded.json().get("read-restrictions", {}).get("required-column-projections", [])
                 found.append(([each["field-id"] for each in held], cost.openfga))
             return found
 
-    all_of_them, but_one = asyncio.run(ask())
+    all_of_them, but_one = asyncio.run(send())
     calls = {"batch-check": 3, "streamed-list-objects": 1}
     # The relationship model is read once in a process.
     assert (all_of_them[0], {name: all_of_them[1][name] for name in calls}) == ([], calls)
@@ -407,9 +415,9 @@ def test_many_column_grants_need_one_list_request(stack: Ready, place: Place) ->
 
 
 def test_read_with_a_cached_decision_calls_neither_openfga_nor_opa(
-    stack: Ready, place: Place, opa_lasting: None
+    stack: Ready, targets: RequestTargets, opa_lasting: None
 ) -> None:
-    costs = asyncio.run(_survey(stack, place, remembered=True, numbers=(2, 3)))
+    costs = asyncio.run(_survey(stack, targets, with_cache=True, numbers=(2, 3)))
     measured = {name: [len(cost.statements), cost.openfga["batch-check"], cost.opa] for name, cost in costs.items()}
     pages = {"list namespaces": 2, "load namespace": 2, "list tables": 2, "read grants of a table": 2}
     assert measured == {name: [pages.get(name, 1), 0, 0] for name in costs}

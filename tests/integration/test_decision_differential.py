@@ -25,7 +25,7 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
@@ -51,7 +51,7 @@ USERS = 3
 QUESTIONS = 100
 SINGLE = 5
 
-Place = tuple[str, int]
+ObjectPosition = tuple[str, int]
 _worlds = itertools.count()
 
 
@@ -61,13 +61,13 @@ class Written:
 
     subject: str
     relation: str
-    on: Place
+    on: ObjectPosition
     end: str | None
 
 
-def _direct(place: Place) -> list[Written]:
+def _direct(position: ObjectPosition) -> list[Written]:
     """Return every tuple that the model admits on an object, except cyclic nesting of namespaces."""
-    kind, number = place
+    kind, number = position
     found: list[Written] = []
     metadata: Mapping[str, Any] = (RULES[kind].get("metadata") or {}).get("relations") or {}
     for relation, about in metadata.items():
@@ -82,21 +82,21 @@ def _direct(place: Place) -> list[Written]:
                 suffix = f"#{subject['relation']}" if "relation" in subject else ""
                 names = [f"{t}:{n}{suffix}" for t, n in OBJECTS if t == type_name and n < below]
             names = [name for name in names if name != f"{kind}:{number}#{relation}"]
-            found += [Written(name, relation, place, end) for name in names for end in ends]
+            found += [Written(name, relation, position, end) for name in names for end in ends]
     return found
 
 
-POSSIBLE = [written for place in OBJECTS for written in _direct(place)]
+POSSIBLE = [written for position in OBJECTS for written in _direct(position)]
 EDGES = [each for each in POSSIBLE if each.relation in ("server", "project", "parent")]
 GRANTS = [each for each in POSSIBLE if each not in EDGES]
 DECIDED = set(Can)
-ASKED = [
-    (Can(relation), place)
-    for place in OBJECTS
-    for relation in RULES[place[0]].get("relations", ())
+CHECKED = [
+    (Can(relation), position)
+    for position in OBJECTS
+    for relation in RULES[position[0]].get("relations", ())
     if relation in DECIDED
 ]
-CASES = st.lists(st.tuples(st.integers(0, USERS), st.sampled_from(ASKED)), min_size=QUESTIONS, max_size=QUESTIONS)
+CASES = st.lists(st.tuples(st.integers(0, USERS), st.sampled_from(CHECKED)), min_size=QUESTIONS, max_size=QUESTIONS)
 
 
 class World:
@@ -130,16 +130,16 @@ class World:
         """Return the id of a user as tokens contain it."""
         return f"oidc~{self._name}-{number}"
 
-    def id(self, place: Place) -> str:
+    def id(self, position: ObjectPosition) -> str:
         """Return the id of an object. A column's id names one of two tables, whatever its parent is."""
-        kind, number = place
+        kind, number = position
         if kind == "column":
             return column_key(self.id(("table", number % 2)), number + 1).id
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._name} {place}"))
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._name} {position}"))
 
-    def on(self, place: Place) -> str:
+    def on(self, position: ObjectPosition) -> str:
         """Return the object's name in OpenFGA."""
-        return f"{place[0]}:{self.id(place)}"
+        return f"{position[0]}:{self.id(position)}"
 
     def stored(self) -> list[FgaTuple]:
         """Return the tuples to write to OpenFGA."""
@@ -153,14 +153,16 @@ def _until(end: datetime) -> Condition:
 class Silent:
     """Cache observer that discards everything."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignore it."""
 
 
-async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tuple[int, tuple[Can, Place]]]) -> int:
+async def compare(
+    at: str, pushed: StoreAndModel, world: World, cases: list[tuple[int, tuple[Can, ObjectPosition]]]
+) -> int:
     """Check all cases in every way; return the number of allowed ones. The user number `USERS` is an assumed role."""
     client = FgaClient(at, KEY, pushed.store_id, pushed.model_id, timeout_s=30)
-    remembering = RememberedRelationships(
+    cached = CachedRelationships(
         FgaRelationships(client), model_id=lambda: client.model_id, entries=1000, seconds=60, observer=Silent()
     )
     pin = Pin(uuid.uuid4(), uuid.uuid4(), None)
@@ -181,16 +183,16 @@ async def compare(at: str, pushed: StoreAndModel, world: World, cases: list[tupl
                 name = "user:somebody-in-the-role-and-nothing-else"
                 tuples[name, "assignee", world.on(role)] = None
             naive = Naive(MODEL, tuples, NOW)
-            expected = [naive.holds(name, can.value, world.on(place)) for can, place in some]
+            expected = [naive.holds(name, can.value, world.on(position)) for can, position in some]
             questions = [Question(can, ObjectKey(ObjectType(p[0]), world.id(p)), pin.revision) for can, p in some]
-            first = await remembering.check(actor, questions, now=NOW, pin=pin)
+            first = await cached.check(actor, questions, now=NOW, pin=pin)
             assert first == expected, _differing(some, expected, world)
             # Again from the cache, mixed with checks that are not cached.
-            told = dict(zip(questions, expected, strict=True))
-            again = [question for question in questions if told[question]] + questions[:SINGLE]
-            assert await remembering.check(actor, again, now=NOW, pin=pin) == [told[question] for question in again]
+            response = dict(zip(questions, expected, strict=True))
+            again = [question for question in questions if response[question]] + questions[:SINGLE]
+            assert await cached.check(actor, again, now=NOW, pin=pin) == [response[question] for question in again]
             if not assumed:
-                singles = [(name, can.value, world.on(place)) for can, place in some[:SINGLE]]
+                singles = [(name, can.value, world.on(position)) for can, position in some[:SINGLE]]
                 assert await one_by_one(at, pushed, singles) == expected[:SINGLE]
             yes += sum(expected)
         return yes
@@ -210,10 +212,10 @@ async def one_by_one(at: str, pushed: StoreAndModel, singles: list[Tuple]) -> li
                 "context": {"current_time": NOW.isoformat()},
             }
             async with http.post(f"{at}/stores/{pushed.store_id}/check", json=body) as answer:
-                told = await answer.json()
+                response = await answer.json()
                 # A conditional tuple without its context is an error; with the context, every check is allowed or
                 # denied.
-                answers.append(told["allowed"])
+                answers.append(response["allowed"])
     return answers
 
 
@@ -239,7 +241,7 @@ def agree(at: str, examples: int) -> None:
         st.lists(st.sampled_from(GRANTS), min_size=5, max_size=40),
         CASES,
     )
-    def run(edges: list[Written], grants: list[Written], cases: list[tuple[int, tuple[Can, Place]]]) -> None:
+    def run(edges: list[Written], grants: list[Written], cases: list[tuple[int, tuple[Can, ObjectPosition]]]) -> None:
         counted["yes"] += asyncio.run(compare(at, pushed, World(edges, grants), cases))
         counted["cases"] += len(cases)
 

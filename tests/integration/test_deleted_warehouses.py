@@ -19,7 +19,7 @@ import pytest
 from tests.contract import warehouses
 from tests.contract.conftest import stack, world
 from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, sent_again, told, unique
+from tests.contract.world import SCHEMA, World, error_triple, send_with_retries, unique
 
 __all__ = ["stack", "world"]
 
@@ -71,10 +71,10 @@ class Crowd:
             except BaseException as failed:
                 self._failed.append(failed)
 
-    def _note(self, what: str, ask: Callable[[], httpx.Response]) -> bool:
+    def _note(self, action: str, send: Callable[[], httpx.Response]) -> bool:
         """Send a request, with retries while concurrent revocations overtake its decision; return True on success."""
-        answer = settled(ask)
-        self.seen[what, answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
+        answer = settled(send)
+        self.seen[action, answer.status_code, "" if answer.is_success else error_triple(answer)[1]] += 1
         return answer.is_success
 
     def _space(self, http: httpx.Client, name: str) -> bool:
@@ -111,9 +111,9 @@ class Crowd:
             self._note("grant", partial(http.post, path, json=body))
 
 
-def settled(ask: Callable[[], httpx.Response]) -> httpx.Response:
+def settled(send: Callable[[], httpx.Response]) -> httpx.Response:
     """Send a request again while it is refused as undecided with no change made; give up after a minute."""
-    return sent_again(ask, seconds=60, pause=0.05)
+    return send_with_retries(send, seconds=60, pause=0.05)
 
 
 def _waiting(world: World, count: int) -> None:
@@ -129,8 +129,8 @@ def _queued(world: World, lock: str, id: str, *asks: Callable[[], httpx.Response
         try:
             world.sql(lock, id)
             answers = []
-            for number, ask in enumerate(asks, 1):
-                answers.append(pool.submit(ask))
+            for number, send in enumerate(asks, 1):
+                answers.append(pool.submit(send))
                 _waiting(world, number)
         finally:
             world.sql("rollback")
@@ -147,7 +147,7 @@ def test_namespace_creation_fails_if_its_warehouse_is_being_deleted(world: World
         lambda: world.admin.post(f"{made.root}/namespaces", {"namespace": [unique("ns")]}),
     )
     assert gone.status_code == 204, gone.text
-    assert told(late)[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(late)[:2] == (404, "NoSuchWarehouseException")
 
 
 def test_warehouse_with_a_concurrent_namespace_is_not_deleted(world: World) -> None:
@@ -160,7 +160,7 @@ def test_warehouse_with_a_concurrent_namespace_is_not_deleted(world: World) -> N
         lambda: world.admin.delete(made.path),
     )
     assert new.status_code == 200, new.text
-    assert told(kept)[:2] == (409, "WarehouseNotEmpty")
+    assert error_triple(kept)[:2] == (409, "WarehouseNotEmpty")
 
 
 def test_warehouse_creation_fails_if_its_project_is_being_deleted(world: World) -> None:
@@ -174,7 +174,7 @@ def test_warehouse_creation_fails_if_its_project_is_being_deleted(world: World) 
         lambda: world.admin.post(WAREHOUSE, warehouses.creation(world), headers=header),
     )
     assert gone.status_code == 204, gone.text
-    assert told(late)[:2] == (404, "ProjectNotFound")
+    assert error_triple(late)[:2] == (404, "ProjectNotFound")
 
 
 def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World) -> None:
@@ -189,7 +189,7 @@ def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World
             while (204, "") not in attempts:
                 assert time.monotonic() < deadline, (attempts, crowd.seen)
                 answer = settled(lambda: world.admin.delete(f"{WAREHOUSE}/{made.id}"))  # noqa: B023 - asked at once
-                attempts[answer.status_code, "" if answer.is_success else told(answer)[1]] += 1
+                attempts[answer.status_code, "" if answer.is_success else error_triple(answer)[1]] += 1
                 time.sleep(0.03)
             time.sleep(0.6)
         finally:

@@ -26,7 +26,7 @@ from gateway.db import grants, outbox, ownership, roles, users
 from gateway.db import tables as table_rows
 from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, places
+from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
@@ -40,7 +40,7 @@ from tests.integration.parts import (
     Proxy,
     Rows,
     Silent,
-    all_wanted,
+    all_desired,
     delivery,
     running_parts,
     store,
@@ -87,7 +87,7 @@ class Rig:
         """Run T1 of a grant, as governance does; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
-            change = await grants.give(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
+            change = await grants.grant(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
             shortened = change is grants.Change.SHORTENED
             return await outbox.enqueue_each(
                 connection, await self._keys(connection, privilege, who, key), takes_away=shortened
@@ -97,7 +97,7 @@ class Rig:
         """Run T1 of a revocation; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
-            await grants.take(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
+            await grants.revoke(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
             return await outbox.enqueue_each(
                 connection, await self._keys(connection, privilege, who, key), takes_away=True
             )
@@ -106,7 +106,7 @@ class Rig:
     async def _keys(
         connection: AsyncConnection, privilege: Privilege, who: Principal, key: ObjectKey
     ) -> list[tuple[TupleKey, UUID | None]]:
-        place = (await places(connection, [key]))[key]
+        place = (await containers_of(connection, [key]))[key]
         above = place.above if privilege in TRAVERSE_REASONS else ()
         keys = [TupleKey(who, privilege.value, key), *(TupleKey(who, TRAVERSE, each) for each in above)]
         return [(each, place.warehouse_id) for each in keys]
@@ -156,7 +156,7 @@ class Rig:
     async def agree(self) -> None:
         """Check that OpenFGA holds exactly the desired tuples and that the outbox is empty."""
         async with self.database.read() as connection:
-            expected = await all_wanted(connection, self.rows)
+            expected = await all_desired(connection, self.rows)
         assert await tuples(self.client) == expected
         assert await self.waiting() == []
 
@@ -363,19 +363,19 @@ class Overtaken:
     decided: int = 0
     operation: object = field(default_factory=lambda: SimpleNamespace(is_of_catalog=lambda: False))
 
-    async def decide_again(self) -> Resolution:
+    async def revalidate(self) -> Resolution:
         self.decided += 1
-        found = await standing_on(self.rig)
+        found = await last_resolution(self.rig)
         if self.decided <= self.moves:
-            await revoked_from_somebody(self.rig)
+            await revoked_concurrently(self.rig)
         return found
 
 
-async def standing_on(rig: Rig) -> Resolution:
+async def last_resolution(rig: Rig) -> Resolution:
     return Resolution(rows={}, now=datetime.now(UTC), revision=(await rig.revisions())[0])
 
 
-async def revoked_from_somebody(rig: Rig) -> None:
+async def revoked_concurrently(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(Privilege.OPERATOR, rig.rows.ann, "server"))
     await rig.delivery.deliver(await rig.take(Privilege.OPERATOR, rig.rows.ann, "server"))
 
@@ -383,17 +383,17 @@ async def revoked_from_somebody(rig: Rig) -> None:
 @pytest.mark.parametrize("moves", [0, 1, 2])
 async def test_unaffected_user_is_not_refused_during_foreign_revocations(rig: Rig, moves: int) -> None:
     """One repaired drift changes a revision three times within moments: on detection, delivery and repair."""
-    permit: Any = Overtaken(rig, await standing_on(rig), moves)
-    await revoked_from_somebody(rig)
+    permit: Any = Overtaken(rig, await last_resolution(rig), moves)
+    await revoked_concurrently(rig)
     async with rig.database.transaction() as connection:
-        stands = await revalidate_decision(connection, permit)
+        still_valid = await revalidate_decision(connection, permit)
     assert permit.decided == moves + 1
-    assert stands.revision == (await rig.revisions())[0], "never what was overtaken"
+    assert still_valid.revision == (await rig.revisions())[0], "never what was overtaken"
 
 
 async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) -> None:
-    permit: Any = Overtaken(rig, await standing_on(rig), 99)
-    await revoked_from_somebody(rig)
+    permit: Any = Overtaken(rig, await last_resolution(rig), 99)
+    await revoked_concurrently(rig)
     with pytest.raises(DecisionEngineUnavailable, match="keeps changing"):
         async with rig.database.transaction() as connection:
             await revalidate_decision(connection, permit)
@@ -401,7 +401,7 @@ async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) ->
 
 
 async def test_decision_without_concurrent_revocation_is_made_once(rig: Rig) -> None:
-    permit: Any = Overtaken(rig, await standing_on(rig), 99)
+    permit: Any = Overtaken(rig, await last_resolution(rig), 99)
     async with rig.database.transaction() as connection:
         assert await revalidate_decision(connection, permit) is permit.resolution
     assert permit.decided == 0
@@ -449,7 +449,7 @@ async def test_background_delivery_completes_without_a_request(rig: Rig) -> None
         slow = FgaClient(endpoint, parts.KEY, *_ids(rig.client), timeout_s=1.0)
         await slow.ping()  # connects first, so that the write is sent at once
         proxy.plan = lambda body: HELD if '"writes"' in body else 0.0
-        assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_leave(
+        assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_defer(
             await rig.give(SELECT, ann, "table")
         ), "a durable grant is a success all the same"
         straight = delivery(rig.database, rig.client, settle_seconds=SETTLE)
@@ -506,10 +506,10 @@ async def test_unsent_write_needs_no_settling_time(rig: Rig) -> None:
 
 
 async def test_concurrent_deliveries_of_one_key_match_the_rows_and_are_confirmed(rig: Rig) -> None:
-    turn = asyncio.Lock()
+    lock = asyncio.Lock()
 
     async def change(number: int) -> None:
-        async with turn:
+        async with lock:
             pending = await (rig.take if number % 2 else rig.give)(SELECT, rig.rows.ann, "table")
         await rig.delivery.deliver(pending)
 
@@ -588,7 +588,7 @@ async def test_a_deleted_user_leaves_no_tuple(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ben, "table"))
     async with rig.database.transaction() as connection:
         assert await users.delete(connection, ann.id)
-        pending = await ownership.record_principal_gone(connection, ann, by="oidc~root")
+        pending = await ownership.record_principal_deleted(connection, ann, by="oidc~root")
     assert await rig.moved(pending) == {"server", "warehouse", "second"}
     assert await rig.of(ann) == {}
     await rig.agree()
@@ -608,10 +608,10 @@ async def test_a_deleted_role_leaves_no_tuple_as_object_or_as_principal(rig: Rig
     await rig.delivery.deliver(await rig.give(SELECT, role, "inner"))
     async with rig.database.transaction() as connection:
         assert await roles.delete(connection, rows.role) == rows.project
-        gone = await ownership.record_gone(
+        gone = await ownership.record_deleted(
             connection, rows.objects["role"], rows.objects["project"], above=(), warehouse_id=None, by="oidc~root"
         )
-        gone += await ownership.record_principal_gone(connection, role, by="oidc~root")
+        gone += await ownership.record_principal_deleted(connection, role, by="oidc~root")
     await rig.delivery.deliver(gone)
     assert await rig.of(role) == {}
     assert not any(str(rows.role) in "".join(map(str, each)) for each in await tuples(rig.client))
@@ -627,10 +627,10 @@ async def test_existence_check_waits_for_a_concurrent_user_deletion(rig: Rig) ->
             async with rig.database.transaction() as connection:
                 return await users.exist(connection, [ann.id, rig.rows.ben.id])
 
-        asked = asyncio.create_task(known())
+        requested = asyncio.create_task(known())
         await asyncio.sleep(0.3)
-        assert not asked.done()
-    assert await asked == {rig.rows.ben.id}
+        assert not requested.done()
+    assert await requested == {rig.rows.ben.id}
 
 
 @pytest.mark.threat("LG-DEC-16")
@@ -640,9 +640,9 @@ async def test_a_dropped_object_leaves_no_tuple(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(Privilege.MANAGE_GRANTS, rows.ben, "table", until=soon(60)))
     table = rows.objects["table"]
     async with rig.database.transaction() as connection:
-        above = (await places(connection, [table]))[table].above
+        above = (await containers_of(connection, [table]))[table].above
         await table_rows.drop(connection, rows.table, by="oidc~root")
-        gone = await ownership.record_gone(
+        gone = await ownership.record_deleted(
             connection, table, rows.objects["inner"], above=above, warehouse_id=rows.warehouses[0]
         )
     await rig.delivery.deliver(gone)

@@ -35,8 +35,8 @@ class Uses:
     misses: int = 0
     kept: list[int] = field(default_factory=list)
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
-        assert memory == "documents"
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
+        assert cache == "documents"
         self.hits += hits
         self.misses += misses
 
@@ -120,10 +120,10 @@ def test_resolver_statements_select_no_documents_or_properties() -> None:
 
 
 async def test_namespace_properties_are_read_by_id_and_absent_after_a_drop(database: Database, rows: Rows) -> None:
-    wanted = {"owner": "ß", "location": "s3://b/"}
+    expected = {"owner": "ß", "location": "s3://b/"}
     async with database.transaction() as connection:
-        await namespaces.set_properties(connection, rows.outer, wanted)
-    assert await namespaces.read_properties(database, rows.outer) == wanted
+        await namespaces.set_properties(connection, rows.outer, expected)
+    assert await namespaces.read_properties(database, rows.outer) == expected
     assert await namespaces.read_properties(database, uuid4()) is None
 
 
@@ -241,11 +241,11 @@ async def test_migrate_fills_the_excerpts_of_earlier_versions(database: Database
     async with database.engine.connect() as connection:
         await fill_excerpts(connection)
     async with database.read() as connection:
-        asked = text(
+        requested = text(
             "select id, metadata_excerpt, metadata_excerpt_of = metadata_location as same from tables "
             "where id = any(:ids)"
         )
-        found = {row.id: row for row in await connection.execute(asked, {"ids": ids})}
+        found = {row.id: row for row in await connection.execute(requested, {"ids": ids})}
     assert found[broken].metadata_excerpt is None, "what cannot be read opens nothing and stops no migration"
     for number, id in enumerate(ids[1:], start=2):
         assert found[id].same

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import SCHEMA, World, sent_again, unique
+from tests.contract.world import SCHEMA, World, send_with_retries, unique
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 
 NOTICED = 30.0
@@ -110,15 +110,15 @@ def test_tuple_on_a_dropped_object_is_removed(world: World, relations: Relations
 def test_tuple_deleted_in_openfga_is_restored(world: World, relations: Relations, ns: str, ns_id: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
-    wanted = [
+    expected = [
         ("user:oidc~analyst", "select", f"table:{table.uuid}"),
         ("user:oidc~analyst", "traverse", f"namespace:{ns_id}"),
         (f"namespace:{ns_id}", "parent", f"table:{table.uuid}"),
         (f"project:{world.project}", "project", f"warehouse:{world.warehouse}"),
     ]
-    soon(lambda: all(relations.there(each) for each in wanted), seconds=NOTICED)
-    relations.delete(*wanted)
-    soon(lambda: all(relations.there(each) for each in wanted), seconds=NOTICED)
+    soon(lambda: all(relations.there(each) for each in expected), seconds=NOTICED)
+    relations.delete(*expected)
+    soon(lambda: all(relations.there(each) for each in expected), seconds=NOTICED)
     soon(lambda: world.analyst.get(table.path).status_code == 200, seconds=NOTICED)
 
 
@@ -150,7 +150,7 @@ def _posted_until_decided(world: World, path: str, body: dict[str, Any]) -> http
     was revoked meanwhile, and gives up if that is overtaken again; under concurrent revocations the request needs a
     retry.
     """
-    answer = sent_again(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
+    answer = send_with_retries(lambda: world.admin.post(path, body), seconds=10, pause=0.0)
     assert answer.status_code in (200, 204), answer.text
     return answer
 
@@ -161,7 +161,7 @@ def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Re
     name = world.namespace()
     tables = [world.table(name) for _ in range(3)]
 
-    def turn(seed: int) -> None:
+    def attempt(seed: int) -> None:
         chance = Random(seed)
         for _ in range(12):
             table = chance.choice(tables)
@@ -177,7 +177,7 @@ def test_gateway_changes_are_never_detected_as_drift(world: World, relations: Re
                 world.admin.delete(f"{place}/{short_lived}")
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(turn, range(4)))
+        list(pool.map(attempt, range(4)))
     soon(lambda: world.sql("select 1 from outbox") == [], seconds=60)
     # Wait for one more check, whose window covers all of these changes.
     before = relations.counted("lakegate_drift_last_checked_timestamp_seconds")
@@ -225,8 +225,8 @@ def test_concurrent_changes_on_both_sides_converge_to_the_rows(world: World, rel
 
     def so() -> bool:
         rows = world.sql("select principal_id, privilege from grants where object_id = $1", table.uuid)
-        wanted = {(f"user:{row['principal_id']}", row["privilege"], on): None for row in rows}
+        expected = {(f"user:{row['principal_id']}", row["privilege"], on): None for row in rows}
         present = {key: until for key, until in relations.all().items() if key[2] == on and key[1] != "parent"}
-        return present == wanted and world.sql("select 1 from outbox where object_id = $1", table.uuid) == []
+        return present == expected and world.sql("select 1 from outbox where object_id = $1", table.uuid) == []
 
     soon(so, seconds=60)

@@ -21,8 +21,8 @@ from gateway.db.resolver import DatabaseResolver
 from gateway.fga.relationships import to_wire
 from gateway.tasks import drift
 from gateway.tasks.drift import DriftKeeper, new_run_id
-from gateway.tasks.drift_findings import External, Finding, Kind, Mended
-from tests.access.world import House
+from gateway.tasks.drift_findings import External, Finding, Kind, RepairAction
+from tests.access.world import DoorFixture
 from tests.integration import test_delivery
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_delivery import Rig
@@ -61,7 +61,7 @@ def keeper(rig: Rig, counted: Counted, *, adopt: bool = False, revoke_lost: bool
         database=rig.database,
         client=rig.client,
         delivery=rig.delivery,
-        door=House(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
+        door=DoorFixture(resolver=DatabaseResolver(rig.database)).door,  # type: ignore[arg-type]  # the real resolver
         observer=counted,
         external=External.ADOPT if adopt else External.REMOVE,
         revoke_lost=revoke_lost,
@@ -112,7 +112,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
 STEPS: dict[str, tuple[tuple[Any, str], bool]] = {
     "before the outbox is read": ((drift_rows, "pending"), False),
     "after the outbox was read": ((drift_rows, "pending"), True),
-    "after the rows were read": ((drift, "wanted"), True),
+    "after the rows were read": ((drift, "desired_tuples"), True),
     "after the tuples were read": ((DriftKeeper, "_read"), True),
 }
 
@@ -157,7 +157,7 @@ async def test_comparison_finds_drift_without_concurrent_changes(rig: Rig, ends:
     (found,) = await keeper(rig, counted).verify([key_of(rig)])
     assert (found.kind, counted.found) == (Kind.UNWANTED, 1)
     assert await keeper(rig, counted, adopt=True).repair([found], task="watch_drift", run=new_run_id()) == _done(
-        Mended.ADOPTED
+        RepairAction.ADOPTED
     )
     await rig.agree()
     assert ("select", "warehouse") in await rig.of(rig.rows.ann)
@@ -167,8 +167,8 @@ def in_hours(hours: int) -> datetime:
     return datetime.now(UTC).replace(microsecond=0) + timedelta(hours=hours)
 
 
-def _done(action: Mended) -> dict[Mended, int]:
-    return dict.fromkeys(Mended, 0) | {action: 1}
+def _done(action: RepairAction) -> dict[RepairAction, int]:
+    return dict.fromkeys(RepairAction, 0) | {action: 1}
 
 
 async def _found(rig: Rig, keeper: DriftKeeper) -> Finding:
@@ -195,7 +195,7 @@ async def test_tuple_revoked_since_detection_is_not_adopted(
         between.made += await given_and_taken()
     else:
         between.at((DriftKeeper, "_read"), given_and_taken, after=step.startswith("after"))
-    assert await adopting.repair([found], task="watch_drift", run=new_run_id()) == _done(Mended.REMOVED)
+    assert await adopting.repair([found], task="watch_drift", run=new_run_id()) == _done(RepairAction.REMOVED)
     assert between.happened
     await deliver_all(rig)
     assert await rig.of(rig.rows.ann) == {}
@@ -216,7 +216,7 @@ async def test_grant_renewed_since_detection_is_not_revoked(
     given = await rig.give(SELECT, rig.rows.ann, "warehouse", by="oidc~another")
     if delivered:
         await rig.delivery.deliver(given)
-    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.WRITTEN)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(RepairAction.WRITTEN)
     await deliver_all(rig)
     assert ("select", "warehouse") in await rig.of(rig.rows.ann)
     await rig.agree()
@@ -227,7 +227,7 @@ async def test_grant_missing_in_openfga_is_revoked_on_request(rig: Rig) -> None:
     await rig.client.write(deletes=[to_wire(key_of(rig))])
     restored = keeper(rig, Counted(), revoke_lost=True)
     found = await _found(rig, restored)
-    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.REVOKED)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(RepairAction.REVOKED)
     assert await rig.of(rig.rows.ann) == {}
     await rig.agree()
 
@@ -241,7 +241,7 @@ async def test_grant_extended_since_detection_keeps_its_expiry(rig: Rig) -> None
     found = await _found(rig, restored)
     assert found.kind is Kind.OTHER_CONDITION
     await rig.give(SELECT, rig.rows.ann, "warehouse", until=in_hours(3))
-    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(Mended.WRITTEN)
+    assert await restored.repair([found], task="reconcile_tuples", run=new_run_id()) == _done(RepairAction.WRITTEN)
     await deliver_all(rig)
     await rig.agree()
 

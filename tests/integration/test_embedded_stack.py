@@ -28,7 +28,7 @@ from gateway.embedded import account, object_store, ports, stack, toolchain
 from gateway.embedded.errors import StackError
 from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.stack import Plan, Stack
-from tests.processes import at_work, command_line, family, told
+from tests.processes import at_work, command_line, family, values_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.asyncio(loop_scope="module")]
 
@@ -59,19 +59,19 @@ def _listening(process: psutil.Process) -> list[tuple[str, str, int]]:
 
 
 async def test_every_part_listens_on_the_loopback_address_alone(parts: Stack) -> None:
-    listening = list(itertools.chain.from_iterable(told(_listening, _processes(parts))))
+    listening = list(itertools.chain.from_iterable(values_of(_listening, _processes(parts))))
     assert {"postgres", "weed", "opa", "openfga"} <= {name for name, _, _ in listening}
     assert [each for each in listening if each[1] not in ("127.0.0.1", "::1")] == []
 
 
 async def test_every_port_that_is_open_was_chosen(parts: Stack) -> None:
     chosen = set(_all_ports(parts.ports))
-    listening = itertools.chain.from_iterable(told(_listening, _processes(parts)))
+    listening = itertools.chain.from_iterable(values_of(_listening, _processes(parts)))
     assert {(name, port) for name, _, port in listening if port not in chosen} == set()
 
 
 async def test_no_secret_is_on_a_command_line(parts: Stack) -> None:
-    lines = "\n".join(told(command_line, _processes(parts)))
+    lines = "\n".join(values_of(command_line, _processes(parts)))
     assert "-config_dir" in lines
     assert not [value for value in _secret_values(parts) if value in lines]
 
@@ -250,7 +250,7 @@ async def test_no_stack_process_outlives_a_killed_parent(tmp_path: Path) -> None
         assert time.monotonic() < deadline and parent.poll() is None
         time.sleep(0.05)
     children = family(psutil.Process(parent.pid))[1:]
-    assert {"postgres", "weed", "opa", "openfga"} <= set(told(psutil.Process.name, children))
+    assert {"postgres", "weed", "opa", "openfga"} <= set(values_of(psutil.Process.name, children))
     assert _sockets(ports.load(data / "ports.json"))
     parent.send_signal(signal.SIGKILL)
     parent.wait()

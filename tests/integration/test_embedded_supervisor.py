@@ -17,7 +17,7 @@ import pytest
 
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.errors import ChildFailed
-from tests.processes import at_work, processes, told
+from tests.processes import at_work, processes, values_of
 
 pytestmark = pytest.mark.chaos
 
@@ -111,8 +111,8 @@ def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     parent.wait()
     for process in psutil.process_iter(["cmdline"]):  # the two that end only on SIGKILL
         if str(tmp_path) in " ".join(process.info["cmdline"] or ()):
-            told(psutil.Process.kill, [process])
-    told(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))
+            values_of(psutil.Process.kill, [process])
+    values_of(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))
 
 
 async def test_a_stopped_child_is_ended_too(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ async def test_missing_program_is_named_with_the_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["listen tcp 127.0.0.1:1: bind: address already in use", "Address already in use"])
 async def test_taken_port_is_distinguished_from_other_failures(text: str, tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
-        for said, expected in ((text, True), ("out of memory", False)):
-            spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({said!r})"])
+        for log_text, expected in ((text, True), ("out of memory", False)):
+            spec = ChildSpec(name="server", argv=[sys.executable, "-c", f"raise SystemExit({log_text!r})"])
             with pytest.raises(ChildFailed) as failure:
                 await children.run(spec, timeout=60)
             assert failure.value.port_taken is expected

@@ -71,9 +71,9 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
     """Load vended keys from every gateway repeatedly; the yielded list collects the unexpected answers."""
     wrong: list[str] = []
     over = threading.Event()
-    asked = [0] * len(bases)
+    requested = [0] * len(bases)
 
-    def ask(number: int) -> None:
+    def send(number: int) -> None:
         token = {"Authorization": f"Bearer {world.admin.token}"}
         with httpx.Client(base_url=bases[number], headers=token, timeout=60, trust_env=False) as client:
             while not over.is_set():
@@ -83,17 +83,17 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
                     continue
                 if answer.status_code != 200 or not answer.json().get("storage-credentials"):
                     wrong.append(f"{answer.status_code} {answer.text[:300]}")
-                asked[number] += 1
+                requested[number] += 1
                 time.sleep(0.05)  # the test needs correct answers, not many of them
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(bases))]
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(len(bases))]
     for thread in threads:
         thread.start()
     try:
         yield wrong
-        before = list(asked)
+        before = list(requested)
         deadline = time.monotonic() + 60
-        while any(now - then < 2 for now, then in zip(asked, before, strict=True)):
+        while any(now - then < 2 for now, then in zip(requested, before, strict=True)):
             assert time.monotonic() < deadline, "a gateway answers no more"
             time.sleep(0.05)
     finally:
@@ -127,8 +127,8 @@ def test_key_rotation_under_two_gateways_fails_no_load(
             assert back.returncode == 0, back.stderr
         assert wrong == []
     assert opened_by(world, first) == count
-    told = world.sql("select operation from audit_log where operation = 'change_encryption_key'")
-    assert len(told) == 2
+    recorded = world.sql("select operation from audit_log where operation = 'change_encryption_key'")
+    assert len(recorded) == 2
 
 
 def test_gateway_and_rotation_with_a_wrong_key_fail_without_a_change(world: World, first: str) -> None:

@@ -103,11 +103,11 @@ def _table(world: World, root: str, namespace: str) -> Table:
     return Table(namespace, name, metadata["table-uuid"], metadata["location"], path, made.json())
 
 
-def soon(true: Callable[[], bool], what: str, *, seconds: float = _SOON) -> None:
-    """Wait until the condition is true; fail with the message `what` after `seconds`."""
+def soon(true: Callable[[], bool], description: str, *, seconds: float = _SOON) -> None:
+    """Wait until the condition is true; fail with the message `description` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, description
         time.sleep(0.1)
 
 
@@ -190,14 +190,14 @@ def _set(http: httpx.Client, table: Table, name: str) -> httpx.Response:
     return http.post(table.path, json=change)
 
 
-def _at_commit(marker: str, ending: str) -> Cut:
+def _at_commit(marker: str, lock_failure: str) -> Cut:
     """Return a `cut` that ends the connection which sent a document with `marker` in it, when it sends COMMIT."""
     carrying: set[int] = set()
 
     def cut(connection: int, data: bytes) -> str | None:
         if marker.encode() in data:
             carrying.add(connection)
-        return ending if connection in carrying and b"COMMIT" in data else None
+        return lock_failure if connection in carrying and b"COMMIT" in data else None
 
     return cut
 
@@ -227,31 +227,33 @@ def test_connection_lost_before_commit_is_429_without_a_change(
     assert marker not in _properties(world, mixed.written)
 
 
-@pytest.mark.parametrize("ending", [BEFORE, AFTER])
+@pytest.mark.parametrize("lock_failure", [BEFORE, AFTER])
 def test_commit_with_a_lost_response_is_looked_up_and_applied_once(
-    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, lock_failure: str
 ) -> None:
     marker, database = unique("asked"), shaky.parts["postgres"]
     cuts = database.cuts
     version = "select version from tables where table_uuid = $1::text::uuid"
     before = world.sql(version, mixed.written.uuid)[0]["version"]
-    database.cut = _at_commit(marker, ending)
+    database.cut = _at_commit(marker, lock_failure)
     assert _set(http, mixed.written, marker).status_code == 200
     assert database.cuts > cuts, "nothing was cut"
     assert marker in _properties(world, mixed.written)
     assert world.sql(version, mixed.written.uuid)[0]["version"] == before + 1
 
 
-@pytest.mark.parametrize("ending", [BEFORE, AFTER])
+@pytest.mark.parametrize("lock_failure", [BEFORE, AFTER])
 def test_commit_without_a_possible_lookup_is_reported_as_unknown(
-    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, ending: str
+    world: World, shaky: Shaky, mixed: Mixed, http: httpx.Client, lock_failure: str
 ) -> None:
     marker, database = unique("unknown"), shaky.parts["postgres"]
-    database.cut, database.afterwards = _at_commit(marker, ending), GONE
-    told = _set(http, mixed.written, marker)
+    database.cut, database.afterwards = _at_commit(marker, lock_failure), GONE
+    response = _set(http, mixed.written, marker)
     shaky.well()
-    assert (told.status_code, told.json()["error"]["type"]) == (500, "CommitStateUnknownException"), told.text
-    assert (marker in _properties(world, mixed.written)) == (ending == AFTER)
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "CommitStateUnknownException"), (
+        response.text
+    )
+    assert (marker in _properties(world, mixed.written)) == (lock_failure == AFTER)
     soon(lambda: _set(http, mixed.written, f"{marker}_2").status_code == 200, "it did not recover")
 
 
@@ -261,9 +263,11 @@ def test_grant_with_unknown_outcome_is_not_reported_as_made_and_can_be_retried(
     database, marker = shaky.parts["postgres"], unique("because")
     database.cut, database.afterwards = _at_commit(marker, AFTER), GONE
     entry = {"privilege": "select", "principal": {"user": world.analyst.id}, "reason": marker}
-    told = http.post(mixed.grants, json={"writes": [entry]})
+    response = http.post(mixed.grants, json={"writes": [entry]})
     shaky.well()
-    assert (told.status_code, told.json()["error"]["type"]) == (500, "CommitStateUnknownException"), told.text
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "CommitStateUnknownException"), (
+        response.text
+    )
     soon(lambda: http.post(mixed.grants, json={"writes": [entry]}).status_code == 204, "it did not recover")
     assert world.analyst.get(mixed.granted.path).status_code == 200
 

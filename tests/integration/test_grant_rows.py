@@ -38,7 +38,7 @@ class Undo(Exception):
 
 
 @asynccontextmanager
-async def passing(database: Database) -> AsyncIterator[AsyncConnection]:
+async def rolled_back(database: Database) -> AsyncIterator[AsyncConnection]:
     """Yield a transaction that is rolled back at the end, so that no delivery sees its rows."""
     try:
         async with database.transaction() as connection:
@@ -48,11 +48,11 @@ async def passing(database: Database) -> AsyncIterator[AsyncConnection]:
         pass
 
 
-def somebody() -> Principal:
+def random_principal() -> Principal:
     return Principal(PrincipalType.USER, f"oidc~{uuid4()}")
 
 
-def something(type: ObjectType = ObjectType.TABLE) -> ObjectKey:
+def random_object(type: ObjectType = ObjectType.TABLE) -> ObjectKey:
     return ObjectKey(type, str(uuid4()))
 
 
@@ -61,13 +61,13 @@ def in_seconds(seconds: float) -> datetime:
 
 
 async def test_grant_rows_are_kept_per_grantor_and_replaced_by_the_same_one(database: Database) -> None:
-    who, what = somebody(), something()
-    async with passing(database) as connection:
-        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.GIVEN
-        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.NOTHING
-        assert await grants.give(connection, privilege=SELECT, principal=who, on=what, by="b") is Change.GIVEN
-        told = await grants.give(connection, privilege=SELECT, principal=who, on=what, by="b", reason="audit")
-        assert told is Change.GIVEN
+    who, what = random_principal(), random_object()
+    async with rolled_back(database) as connection:
+        assert await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.GIVEN
+        assert await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a") is Change.NOTHING
+        assert await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="b") is Change.GIVEN
+        granted = await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="b", reason="audit")
+        assert granted is Change.GIVEN
         rows = await grants.on_object(connection, what)
         assert [(row.granted_by, row.reason) for row in rows] == [("a", None), ("b", "audit")]
         [over] = await grants.history(connection, on=what, limit=10)
@@ -76,12 +76,12 @@ async def test_grant_rows_are_kept_per_grantor_and_replaced_by_the_same_one(data
 
 
 async def test_earlier_expiry_revokes_rights_and_a_later_one_does_not(database: Database) -> None:
-    who, what = somebody(), something()
+    who, what = random_principal(), random_object()
     early, late = in_seconds(600), in_seconds(1200)
-    async with passing(database) as connection:
+    async with rolled_back(database) as connection:
 
         async def ends(at: datetime | None) -> Change:
-            return await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=at)
+            return await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=at)
 
         assert await ends(early) is Change.GIVEN
         assert await ends(late) is Change.GIVEN
@@ -93,19 +93,19 @@ async def test_earlier_expiry_revokes_rights_and_a_later_one_does_not(database: 
         assert await ends(in_seconds(-1)) is Change.SHORTENED
         assert await grants.on_object(connection, what) == []
         assert await ends(in_seconds(-2)) is Change.GIVEN, "it was over: nothing is taken away"
-        because = [row.ended_because for row in await grants.history(connection, principal=who, limit=10)]
-        assert because == ["expired", *["replaced"] * 5]
+        end_reasons = [row.ended_because for row in await grants.history(connection, principal=who, limit=10)]
+        assert end_reasons == ["expired", *["replaced"] * 5]
 
 
 async def test_revocation_ends_rows_of_all_grantors_and_reports_a_live_one(database: Database) -> None:
-    who, other, what = somebody(), somebody(), something()
-    async with passing(database) as connection:
+    who, other, what = random_principal(), random_principal(), random_object()
+    async with rolled_back(database) as connection:
         for by in ("a", "b"):
-            await grants.give(connection, privilege=SELECT, principal=who, on=what, by=by)
-        await grants.give(connection, privilege=MODIFY, principal=who, on=what, by="a")
-        await grants.give(connection, privilege=SELECT, principal=other, on=what, by="a")
-        assert await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
-        assert not await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
+            await grants.grant(connection, privilege=SELECT, principal=who, on=what, by=by)
+        await grants.grant(connection, privilege=MODIFY, principal=who, on=what, by="a")
+        await grants.grant(connection, privilege=SELECT, principal=other, on=what, by="a")
+        assert await grants.revoke(connection, privilege=SELECT, principal=who, on=what, by="c")
+        assert not await grants.revoke(connection, privilege=SELECT, principal=who, on=what, by="c")
         left = {(row.privilege, row.principal_id) for row in await grants.on_object(connection, what)}
         assert left == {("modify", who.id), ("select", other.id)}
         over = await grants.history(connection, on=what, limit=10)
@@ -114,15 +114,15 @@ async def test_revocation_ends_rows_of_all_grantors_and_reports_a_live_one(datab
             ("b", "c", "revoked"),
         }
         past = in_seconds(-60)
-        await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=past)
-        assert not await grants.take(connection, privilege=SELECT, principal=who, on=what, by="c")
+        await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a", expires_at=past)
+        assert not await grants.revoke(connection, privilege=SELECT, principal=who, on=what, by="c")
         [latest] = await grants.history(connection, on=what, limit=1)
         assert (latest.ended_because, latest.ended_by, latest.ended_at) == ("expired", None, past)
 
 
 async def test_grants_of_a_principal_are_paged_for_one_project_and_the_server(database: Database) -> None:
-    who = somebody()
-    async with passing(database) as connection:
+    who = random_principal()
+    async with rolled_back(database) as connection:
         found = await connection.execute(
             text("select s.id as server, w.id as warehouse, w.project_id from server s, warehouses w limit 1")
         )
@@ -146,11 +146,11 @@ async def test_grants_of_a_principal_are_paged_for_one_project_and_the_server(da
             (Privilege.ASSIGNEE, ObjectKey(ObjectType.ROLE, role)),
         ]
         for privilege, on in (*held, *elsewhere):
-            await grants.give(connection, privilege=privilege, principal=who, on=on, by="a")
-        await grants.give(
+            await grants.grant(connection, privilege=privilege, principal=who, on=on, by="a")
+        await grants.grant(
             connection, privilege=Privilege.CREATE, principal=who, on=held[1][1], by="a", expires_at=in_seconds(-1)
         )
-        await grants.give(connection, privilege=SELECT, principal=somebody(), on=held[1][1], by="a")
+        await grants.grant(connection, privilege=SELECT, principal=random_principal(), on=held[1][1], by="a")
         pages, after = [], None
         while page := await grants.of_principal(connection, who, project_id=here.project_id, after=after, limit=3):
             pages.append([(row.privilege, row.object_type, row.object_id) for row in page])
@@ -162,12 +162,12 @@ async def test_grants_of_a_principal_are_paged_for_one_project_and_the_server(da
 
 
 async def test_history_is_paged_latest_first(database: Database) -> None:
-    who = somebody()
-    things = [something() for _ in range(5)]
-    async with passing(database) as connection:
+    who = random_principal()
+    things = [random_object() for _ in range(5)]
+    async with rolled_back(database) as connection:
         for what in things:
-            await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a")
-            await grants.take(connection, privilege=SELECT, principal=who, on=what, by="a")
+            await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a")
+            await grants.revoke(connection, privilege=SELECT, principal=who, on=what, by="a")
         first = await grants.history(connection, principal=who, limit=3)
         rest = await grants.history(connection, principal=who, after=first[-1].id, limit=3)
         assert [row.object_id for row in (*first, *rest)] == [what.id for what in reversed(things)]
@@ -178,22 +178,22 @@ async def test_history_is_paged_latest_first(database: Database) -> None:
 
 
 async def test_expiry_cleanup_records_its_reason(database: Database) -> None:
-    who, what = somebody(), something()
-    async with passing(database) as connection:
-        for on in (what, something()):
-            await grants.give(connection, privilege=SELECT, principal=who, on=on, by="a")
-        assert len(await grant_ends.sweep(connection, [what, something()])) == 1
+    who, what = random_principal(), random_object()
+    async with rolled_back(database) as connection:
+        for on in (what, random_object()):
+            await grants.grant(connection, privilege=SELECT, principal=who, on=on, by="a")
+        assert len(await grant_ends.sweep(connection, [what, random_object()])) == 1
         assert len(await grant_ends.sweep_principal(connection, who, by="c")) == 1
         ended = [(row.ended_because, row.ended_by) for row in await grants.history(connection, principal=who, limit=9)]
         assert ended == [("principal deleted", "c"), ("object deleted", None)]
 
 
 async def test_only_ended_grants_are_removed_as_expired(database: Database) -> None:
-    who = somebody()
-    async with passing(database) as connection:
+    who = random_principal()
+    async with rolled_back(database) as connection:
         ends = [in_seconds(-100), in_seconds(600), None]
         for end in ends:
-            await grants.give(connection, privilege=SELECT, principal=who, on=something(), by="a", expires_at=end)
+            await grants.grant(connection, privilege=SELECT, principal=who, on=random_object(), by="a", expires_at=end)
         swept = [row for row in await grant_ends.sweep_expired(connection, limit=1000) if row.principal_id == who.id]
         assert [row.expires_at for row in swept] == ends[:1]
         [over] = await grants.history(connection, principal=who, limit=9)
@@ -202,31 +202,33 @@ async def test_only_ended_grants_are_removed_as_expired(database: Database) -> N
 
 async def test_a_membership_of_a_role_in_a_role_has_no_end(database: Database) -> None:
     role = Principal(PrincipalType.ROLE, str(uuid4()))
-    async with passing(database) as connection:
+    async with rolled_back(database) as connection:
         with pytest.raises(ValueError, match="role in a role"):
-            await grants.give(
+            await grants.grant(
                 connection,
                 privilege=Privilege.ASSIGNEE,
                 principal=role,
-                on=something(ObjectType.ROLE),
+                on=random_object(ObjectType.ROLE),
                 by="a",
                 expires_at=in_seconds(60),
             )
         with pytest.raises(ValueError, match="without a zone"):
             naive = datetime(2030, 1, 1)
-            await grants.give(connection, privilege=SELECT, principal=role, on=something(), by="a", expires_at=naive)
+            await grants.grant(
+                connection, privilege=SELECT, principal=role, on=random_object(), by="a", expires_at=naive
+            )
 
 
 async def test_concurrent_identical_grants_of_one_grantor_make_one_change(database: Database) -> None:
-    who, what = somebody(), something()
+    who, what = random_principal(), random_object()
 
     async def give() -> Change:
         async with database.transaction() as connection:
-            return await grants.give(connection, privilege=SELECT, principal=who, on=what, by="a")
+            return await grants.grant(connection, privilege=SELECT, principal=who, on=what, by="a")
 
     try:
-        told = await asyncio.gather(*(give() for _ in range(4)))
-        assert sorted(told) == [Change.NOTHING] * 3 + [Change.GIVEN]
+        granted = await asyncio.gather(*(give() for _ in range(4)))
+        assert sorted(granted) == [Change.NOTHING] * 3 + [Change.GIVEN]
     finally:
         async with database.transaction() as connection:
             await grant_ends.sweep(connection, [what])

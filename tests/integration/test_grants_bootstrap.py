@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import Person, World, told, unique
+from tests.contract.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 
@@ -47,7 +47,9 @@ def begun(empty_stack: Ready) -> Iterator[Begun]:
 
 def test_one_of_several_concurrent_bootstraps_succeeds(begun: Begun) -> None:
     assert sorted(answer.status_code for answer in begun.answers) == [204, 400, 400, 400]
-    assert {told(answer)[1] for answer in begun.answers if answer.status_code == 400} == {"CatalogAlreadyBootstrapped"}
+    assert {error_triple(answer)[1] for answer in begun.answers if answer.status_code == 400} == {
+        "CatalogAlreadyBootstrapped"
+    }
     for person in begun.people:
         made = person.post("/management/v1/project", {"project-name": f"of {person.name}"})
         assert made.status_code == (201 if person is begun.first else 403)
@@ -63,28 +65,28 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
 
     def take(entry: dict[str, str]) -> tuple[int, str]:
         answer = first.post(SERVER, {"deletes": [entry]})
-        return (204, "") if answer.status_code == 204 else told(answer)[:2]
+        return (204, "") if answer.status_code == 204 else error_triple(answer)[:2]
 
-    ending = {"privilege": "admin", "principal": {"user": first.id}, "expires-at": "2100-01-01T00:00:00Z"}
+    expiring_grant = {"privilege": "admin", "principal": {"user": first.id}, "expires-at": "2100-01-01T00:00:00Z"}
     assert take(own) == REFUSED
-    assert told(first.post("/management/v1/server/grants", {"writes": [ending]}))[:2] == REFUSED
-    assert told(first.delete(f"/management/v1/user/{first.id}"))[:2] == REFUSED
+    assert error_triple(first.post("/management/v1/server/grants", {"writes": [expiring_grant]}))[:2] == REFUSED
+    assert error_triple(first.delete(f"/management/v1/user/{first.id}"))[:2] == REFUSED
     assert first.get("/management/v1/whoami").status_code == 200
     # Administration through a role counts too: its last member and the role itself are protected.
     role = first.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     path = f"/management/v1/role/{role}"
     assert first.post(SERVER, {"writes": [{"type": "operator", "role": role}]}).status_code == 204
     assert take(own) == (204, ""), "who owns the role is in it"
-    assert told(first.delete(path))[:2] == REFUSED
+    assert error_triple(first.delete(path))[:2] == REFUSED
     ownership = f"/management/v1/permissions/role/{role}/assignments"
     own_role = {"deletes": [{"type": "ownership", "user": first.id}]}
-    assert told(first.post(ownership, own_role))[:2] == REFUSED
+    assert error_triple(first.post(ownership, own_role))[:2] == REFUSED
     # With a second administrator the first may leave, and then the second may not.
     assert other.post("/management/v1/user", {"name": "Other"}).status_code == 201
     assert first.post(f"{path}/members", {"members": [{"type": "user", "id": other.id}]}).status_code == 204
     assert first.post(ownership, own_role).status_code == 204
-    assert told(other.delete(f"{path}/members/user/{other.id}"))[:2] == REFUSED
-    assert told(other.delete(f"/management/v1/user/{other.id}"))[:2] == REFUSED
+    assert error_triple(other.delete(f"{path}/members/user/{other.id}"))[:2] == REFUSED
+    assert error_triple(other.delete(f"/management/v1/user/{other.id}"))[:2] == REFUSED
     assert other.post(SERVER, {"writes": [own]}).status_code == 204
     assert first.delete(f"/management/v1/user/{other.id}").status_code == 204
     assert world.sql("select 1 from grants where principal_id = $1", other.id) == []
@@ -92,9 +94,9 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
 
 def test_server_without_administrators_can_be_bootstrapped_again(begun: Begun) -> None:
     world = begun.world
-    asked = world.lakegate("reopen-bootstrap")
-    assert asked.returncode == 2
-    assert "--yes" in asked.stderr
+    requested = world.lakegate("reopen-bootstrap")
+    assert requested.returncode == 2
+    assert "--yes" in requested.stderr
     assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 400
     projects = world.sql("select count(*) as n from projects")[0]["n"]
     done = world.lakegate("reopen-bootstrap", "--yes")
@@ -118,11 +120,11 @@ def test_bootstrap_can_be_reopened_for_one_user_only(begun: Begun) -> None:
     assert done.returncode == 0, done.stderr
     assert world.carol.id in done.stdout
     for other in (world.bob, world.alice, begun.first):
-        assert told(other.post("/management/v1/bootstrap", BODY))[:2] == (403, "BootstrapForbidden")
+        assert error_triple(other.post("/management/v1/bootstrap", BODY))[:2] == (403, "BootstrapForbidden")
     assert world.carol.get("/management/v1/info").json()["bootstrapped"] is False
     assert world.carol.post("/management/v1/bootstrap", BODY).status_code == 204
     assert world.carol.post("/management/v1/project", {"project-name": unique("p")}).status_code == 201
-    assert told(world.bob.post("/management/v1/bootstrap", BODY))[:2] == (400, "CatalogAlreadyBootstrapped")
+    assert error_triple(world.bob.post("/management/v1/bootstrap", BODY))[:2] == (400, "CatalogAlreadyBootstrapped")
     # A repetition without a user name opens it for every user; for a named user it is valid once.
     assert world.lakegate("reopen-bootstrap", "--for", world.carol.id, "--yes").returncode == 0
     assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
@@ -136,5 +138,5 @@ def test_assumed_role_cannot_bootstrap(begun: Begun) -> None:
     assert world.lakegate("reopen-bootstrap", "--yes").returncode == 0
     acting = {"x-assume-role": role}
     refused = person.post("/management/v1/bootstrap", BODY, headers=acting)
-    assert told(refused)[:2] == (403, "AssumeRoleForbidden")
+    assert error_triple(refused)[:2] == (403, "AssumeRoleForbidden")
     assert person.post("/management/v1/bootstrap", BODY).status_code == 204

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import Person, World, error_of, told, unique
+from tests.contract.world import Person, World, error_of, error_triple, unique
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +98,19 @@ def test_grant_request_is_atomic(world: World, ns: str) -> None:
     before = world.snapshot()
     writes = [{"type": "select", "user": "oidc~analyst"}, {"type": "select", "user": "oidc~never-seen"}]
     answer = world.admin.post(world.grants_path("namespace", id), {"writes": writes})
-    assert told(answer)[:2] == (404, "GrantTargetNotFound")
+    assert error_triple(answer)[:2] == (404, "GrantTargetNotFound")
     deletes = [{"type": "modify", "user": "oidc~analyst"}]
     answer = world.admin.post(world.grants_path("namespace", id), {"writes": writes[:1], "deletes": deletes})
-    assert told(answer)[:2] == (404, "TupleNotFoundError")
+    assert error_triple(answer)[:2] == (404, "TupleNotFoundError")
     assert world.snapshot() == before
 
 
 def test_grant_to_an_unknown_user_is_refused(world: World, ns: str) -> None:
     id = world.namespace_id(ns)
     body = {"writes": [{"type": "select", "user": "oidc~anlayst"}]}
-    assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
+    assert error_triple(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
     body = {"writes": [{"type": "select", "role": "01900000-0000-7000-8000-000000000000"}]}
-    assert told(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
+    assert error_triple(world.admin.post(world.grants_path("namespace", id), body))[:2] == (404, "GrantTargetNotFound")
 
 
 def test_second_grant_is_a_conflict_and_revoking_a_missing_one_not_found(world: World, ns: str) -> None:
@@ -133,17 +133,17 @@ def test_alternating_grants_and_revocations_converge_to_the_rows(world: World, n
     """In whatever order the deliveries run, OpenFGA finally holds what PostgreSQL holds."""
     id = world.namespace_id(ns)
 
-    def turn(number: int) -> None:
+    def attempt(number: int) -> None:
         entry = [{"type": "select", "user": "oidc~analyst"}]
         world.admin.post(world.grants_path("namespace", id), {("writes", "deletes")[number % 2]: entry})
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(turn, range(40)))
+        list(pool.map(attempt, range(40)))
     # Deliveries that OpenFGA did not accept in time run in the background.
     world.delivered()
-    wanted = bool(world.sql("select 1 from grants where object_id = $1 and privilege = 'select'", id))
-    assert ((f"user:{world.analyst.id}", "select") in world.tuples(f"namespace:{id}")) is wanted
-    assert (world.analyst.get(f"{world.root}/namespaces/{ns}").status_code == 200) is wanted
+    expected = bool(world.sql("select 1 from grants where object_id = $1 and privilege = 'select'", id))
+    assert ((f"user:{world.analyst.id}", "select") in world.tuples(f"namespace:{id}")) is expected
+    assert (world.analyst.get(f"{world.root}/namespaces/{ns}").status_code == 200) is expected
     assert world.sql("select 1 from outbox where object_id = $1", id) == []
 
 
@@ -228,11 +228,11 @@ def test_grant_racing_with_a_drop_leaves_no_tuple(world: World, ns: str) -> None
 
 def test_user_id_unsupported_by_openfga_is_not_recorded(world: World) -> None:
     """60 ideographs are valid characters, but 540 bytes when percent-encoded: more than OpenFGA accepts."""
-    nobody = "oidc~" + "字" * 60
-    made = world.admin.post("/management/v1/user", {"id": nobody, "name": "x"})
+    absent = "oidc~" + "字" * 60
+    made = world.admin.post("/management/v1/user", {"id": absent, "name": "x"})
     assert (made.status_code, error_of(made)["type"]) == (400, "UserIdTooLongError")
     path = world.grants_path("warehouse", world.warehouse)
     before = world.snapshot()
-    given = world.admin.post(path, {"writes": [{"type": "select", "user": nobody}]})
+    given = world.admin.post(path, {"writes": [{"type": "select", "user": absent}]})
     assert (given.status_code, error_of(given)["type"]) == (400, "UserIdTooLongError")
     assert world.snapshot() == before

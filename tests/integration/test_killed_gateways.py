@@ -25,7 +25,7 @@ from gateway.embedded.ready import Ready
 from tests.contract.world import Table, World
 from tests.integration.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
 from tests.integration.churn import Churn
-from tests.integration.kills import SOON, Killable, nobody_is_left, soon
+from tests.integration.kills import SOON, Killable, no_principal_is_left, soon
 from tests.retries import RETRIES
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -67,7 +67,7 @@ def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
         assert not thread.is_alive()
     # Kill the processes that run now too, so that none drains: what remains is the state after a kill.
     gateway.kill()
-    nobody_is_left(world)
+    no_principal_is_left(world)
     left = {name: world.sql(f"select count(*) as n from {name}")[0]["n"] for name in ("pending_files", "outbox")}
     gateway.start(METADATA_CLEANUP_WINDOW="1s")
     acknowledged = [len(ledger.acknowledged) for ledger in ledgers]
@@ -75,7 +75,7 @@ def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
     print(f"others: {[dict(sorted(churn.answers.items())) for churn in churns]}")
     assert all(acknowledged)
     for table, ledger in zip(tables, ledgers, strict=True):
-        _keys_tell_what_happened(world, table, ledger)
+        _keys_match_outcomes(world, table, ledger)
         check_history(world.admin.get(table.path).json()["metadata"], ledger)
     assert not any(status >= 500 and status != 503 for churn in churns for status in churn.answers)
     soon(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty")
@@ -108,7 +108,7 @@ def _kill_again_and_again(gateway: Killable, kills: int) -> None:
             gateway.kill_worker(chance)
 
 
-def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None:
+def _keys_match_outcomes(world: World, table: Table, ledger: Ledger) -> None:
     """Check that a repeated append succeeds if it was applied before, and that none is applied twice."""
 
     def there() -> set[int]:
@@ -154,7 +154,7 @@ def _every_file_is_named(world: World, left: set[str]) -> None:
     stored = {base + key for key, _ in world.objects("demo/")}
     missing = {file for file in named if file not in stored}
     assert missing == set(), "a file that a pointer or a log names is gone"
-    strays = {file for file in stored - named if not any(file.startswith(f"{place}/") for place in left)}
+    strays = {file for file in stored - named if not any(file.startswith(f"{location}/") for location in left)}
     assert strays == set()
     for file in sorted(named)[:50]:
         raw = world.s3.get_object(Bucket=world.bucket, Key=file.removeprefix(base))["Body"].read()

@@ -23,7 +23,7 @@ from gateway.embedded.ready import Ready
 from tests.contract.lifecycle import fill, keys, soft_world
 from tests.contract.world import World
 from tests.integration.appends import client
-from tests.integration.kills import Killable, nobody_is_left, soon
+from tests.integration.kills import Killable, no_principal_is_left, soon
 from tests.integration.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -80,9 +80,9 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
         assert not thread.is_alive()
     # Kill the processes that run now too, so that none drains: what remains is the state after a kill.
     gateway.kill()
-    nobody_is_left(world)
+    no_principal_is_left(world)
     gateway.start(METADATA_CLEANUP_WINDOW="1s")
-    _tell(walkers, kills)
+    _report(walkers, kills)
     for walker in walkers:
         _settle(walker)
     things = [thing for walker in walkers for thing in walker.things]
@@ -93,7 +93,7 @@ def test_acknowledged_changes_apply_exactly_once_after_any_kill(world: World, ga
     assert [dict(row) for row in world.sql("select queue, last_error from tasks where status = 'failed'")] == []
     for thing in things:
         _as_acknowledged(world, thing)
-    _every_file_is_somebodys(world, things)
+    _every_file_has_an_owner(world, things)
     _nothing_lies_in_nothing(world)
     compared = gateway.run("authz", "reconcile", "--dry-run")
     assert compared.returncode == 0, compared.stdout
@@ -129,7 +129,7 @@ def _settle(walker: Walker) -> None:
                 time.sleep(0.5)
 
 
-def _tell(walkers: list[Walker], kills: int) -> None:
+def _report(walkers: list[Walker], kills: int) -> None:
     answers: Counter[tuple[str, int]] = Counter()
     for walker in walkers:
         answers.update(walker.answers)
@@ -144,13 +144,13 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
         return
     state = thing.now.state
     taken_along = thing.within is not None and thing.within.now is not None and thing.within.now.state == GONE
-    told = f"{thing.kind} {thing.id}: {thing.done}"
+    label = f"{thing.kind} {thing.id}: {thing.done}"
     if thing.kind == "namespace":
         found = world.sql("select levels from namespaces where id = $1", thing.id)
-        assert len(found) == (0 if state == GONE or taken_along else 1), told
+        assert len(found) == (0 if state == GONE or taken_along else 1), label
         if found and thing.within is None:
-            assert tuple(found[0]["levels"]) == thing.now.namespace, told
-        assert bool(world.tuples(f"namespace:{thing.id}")) == bool(found), told
+            assert tuple(found[0]["levels"]) == thing.now.namespace, label
+        assert bool(world.tuples(f"namespace:{thing.id}")) == bool(found), label
         return
     rows = world.sql(
         "select t.name, t.deleted_at is not null as deleted, n.levels from tables t "
@@ -158,38 +158,38 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
         thing.id,
     )
     if state == GONE or taken_along:
-        assert rows == [], told
-        assert world.tuples(f"{thing.type}:{thing.id}") == set(), told
-        assert world.sql("select 1 from grants where object_id = $1", thing.id) == [], told
+        assert rows == [], label
+        assert world.tuples(f"{thing.type}:{thing.id}") == set(), label
+        assert world.sql("select 1 from grants where object_id = $1", thing.id) == [], label
         if thing.now.purged or taken_along:
-            soon(lambda: keys(world, thing.location) == set(), f"files are left: {told}")
+            soon(lambda: keys(world, thing.location) == set(), f"files are left: {label}")
         else:
-            assert keys(world, thing.location), f"files are gone: {told}"
+            assert keys(world, thing.location), f"files are gone: {label}"
         return
     [row] = rows
-    assert row["deleted"] == (state == KEPT), told
-    assert row["name"] == thing.now.name, told
+    assert row["deleted"] == (state == KEPT), label
+    assert row["name"] == thing.now.name, label
     if thing.within is None:
-        assert tuple(row["levels"]) == thing.now.namespace, told
+        assert tuple(row["levels"]) == thing.now.namespace, label
     held = {relation for _, relation in world.tuples(f"{thing.type}:{thing.id}")}
-    assert held == {"parent", "ownership"}, told
-    assert keys(world, thing.location), f"files are gone: {told}"
+    assert held == {"parent", "ownership"}, label
+    assert keys(world, thing.location), f"files are gone: {label}"
     ends = world.sql(
         "select 1 from tasks where entity_id = $1 and queue = 'soft_deletion' and status = 'scheduled'", thing.id
     )
-    assert len(ends) == (1 if state == KEPT else 0), told
-    assert state in (LIVE, KEPT), told
+    assert len(ends) == (1 if state == KEPT else 0), label
+    assert state in (LIVE, KEPT), label
 
 
-def _every_file_is_somebodys(world: World, things: list[Thing]) -> None:
+def _every_file_has_an_owner(world: World, things: list[Thing]) -> None:
     """Check that every stored file is in the location of a row, or of an object that was dropped without its files."""
     left = {thing.location for thing in things if thing.location and thing.now and not thing.now.purged}
-    places = left | {row["location"] for row in world.sql("select location from tables")}
+    locations = left | {row["location"] for row in world.sql("select location from tables")}
     base = world.admin.get(f"/management/v1/warehouse/{world.warehouse}").json()["storage-profile"]["key-prefix"]
     strays = {
         key
         for key, _ in world.objects(f"{base}/")
-        if not any(f"s3://{world.bucket}/{key}".startswith(f"{place}/") for place in places)
+        if not any(f"s3://{world.bucket}/{key}".startswith(f"{location}/") for location in locations)
     }
     assert strays == set()
 

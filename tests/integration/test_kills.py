@@ -35,7 +35,7 @@ from tests.integration.parts import (
     Proxy,
     Rows,
     Seen,
-    all_wanted,
+    all_desired,
     delivery,
     running_parts,
     seen,
@@ -109,7 +109,7 @@ class Trial:
         async with self.database.transaction() as connection:
             await connection.execute(text("set transaction isolation level repeatable read"))
             waiting = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
-            expected = await all_wanted(connection, self.rows)
+            expected = await all_desired(connection, self.rows)
             now = (await connection.execute(text("select clock_timestamp()"))).scalar_one()
         found = {each for each in await tuples(self.client) if each[3] is None or each[3] > rfc3339(now)}
         known = {seen(to_wire(row.key))[:3] for row in waiting}
@@ -195,7 +195,7 @@ async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 
         await trial.check()
         await trial.settle()
         async with database.read() as connection:
-            expected = await all_wanted(connection, trial.rows)
+            expected = await all_desired(connection, trial.rows)
             orphans = await connection.execute(
                 text(
                     "select * from grants g where g.object_type = 'table' "

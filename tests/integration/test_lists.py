@@ -30,13 +30,13 @@ from gateway.db.engine import Connection, Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.model_analysis import reaches_of
 from tests.integration.naive import Naive, Tuple, the_model
-from tests.integration.parts import Rows, add_table, all_wanted, running_parts
+from tests.integration.parts import Rows, add_table, all_desired, running_parts
 
 pytestmark = pytest.mark.generated
 
 MODEL = the_model()
 REACHES = reaches_of(MODEL)
-NOBODY = "user:in-the-assumed-role-and-nothing-else"
+NO_USER_OBJECT = "user:in-the-assumed-role-and-nothing-else"
 PRINCIPALS = ("ann", "ben", "role", "role_above")
 OBJECTS = ("server", "project", "warehouse", "second", "outer", "inner", "other", "role", "role_above")
 TABULARS = (
@@ -152,10 +152,10 @@ class Lists:
             on = self._rows.objects[warehouse]
             if self.everything(on):
                 continue
-            wanted = task_lists.Wanted(warehouse_id=UUID(on.id), of_what_exists=True, holders=holders)
+            expected = task_lists.TaskFilter(warehouse_id=UUID(on.id), of_existing_only=True, holders=holders)
             found: list[UUID] = []
             after = None
-            while rows := await task_lists.page(connection, wanted, after=after, limit=2):
+            while rows := await task_lists.page(connection, expected, after=after, limit=2):
                 found += [row.id for row in rows]
                 after = (rows[-1].created_at, rows[-1].id)
             assert len(found) == len(set(found)), "a task came twice"
@@ -229,7 +229,7 @@ async def _compare(url: str, given_: Sequence[Grant], counted: Counter[str]) -> 
             for principal, name, privilege, end in given_:
                 kind, _, space = name.partition(" in ")
                 on = ObjectKey(ObjectType(kind), str(tabulars[kind, space])) if space else rows.objects[name]
-                await grants.give(
+                await grants.grant(
                     connection,
                     privilege=privilege,
                     principal=_principal(rows, principal),
@@ -250,18 +250,18 @@ async def _compare_readers(
     counted: Counter[str],
 ) -> None:
     async with database.transaction() as connection:
-        wanted = {(user, relation, on): end for user, relation, on, end in await all_wanted(connection, rows)}
+        expected = {(user, relation, on): end for user, relation, on, end in await all_desired(connection, rows)}
     now = datetime.now(UTC)
     tuples: dict[Tuple, datetime | None] = {
-        key: None if end is None else datetime.fromisoformat(end) for key, end in wanted.items()
+        key: None if end is None else datetime.fromisoformat(end) for key, end in expected.items()
     }
     readers = [Actor.user(user) for user in rows.users]
     readers.append(Actor(kind=ActorKind.USER, id=rows.users[2], assumed_role=rows.role))
     for reader in readers:
         name, held = f"user:{reader.id}", dict(tuples)
         if reader.assumed_role is not None:
-            name = NOBODY
-            held[NOBODY, "assignee", f"role:{rows.role}"] = None
+            name = NO_USER_OBJECT
+            held[NO_USER_OBJECT, "assignee", f"role:{rows.role}"] = None
         resolution = await DatabaseResolver(database).resolve([], reader)
         async with database.read() as connection:
             lists = Lists(rows, tabulars, Naive(MODEL, held, now), name, counted)

@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.integration.conftest import _up
 from tests.integration.toxic import second_gateway
 
@@ -98,10 +98,10 @@ def test_pyiceberg_creates_appends_reads_and_purges(world: World, local: Made) -
     loaded = catalog.load_table((namespace, "t"))
     assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 1, 2, 2, 3, 3]
     assert not [name for name in loaded.io.properties if name.startswith("s3.")]
-    place = Path(table.location().removeprefix("file://"))
-    assert len([name for name in files_below(place) if name.endswith(".parquet")]) == 2
+    location = Path(table.location().removeprefix("file://"))
+    assert len([name for name in files_below(location) if name.endswith(".parquet")]) == 2
     catalog.purge_table((namespace, "t"))
-    until(lambda: not place.exists())
+    until(lambda: not location.exists())
     catalog.drop_namespace(namespace)
     assert files_below(directory_of(local)) == set()
 
@@ -110,7 +110,7 @@ def test_local_table_load_has_no_credentials_and_a_request_is_refused(world: Wor
     path = local.table(world.admin)
     loaded = world.admin.get(path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"}).json()
     assert (loaded["config"], loaded.get("storage-credentials", [])) == ({}, [])
-    status, kind, message = told(world.admin.get(f"{path}/credentials"))
+    status, kind, message = error_triple(world.admin.get(f"{path}/credentials"))
     assert (status, kind) == (403, "NoCredentialsVended")
     assert "open its directory themselves" in message
     changed = world.commit(world.admin, path, {"action": "set-properties", "updates": {"a": "b"}})
@@ -130,14 +130,14 @@ def test_registered_local_file_must_be_in_its_table_without_symlinks(world: Worl
     (planted / "metadata").mkdir(parents=True)
     (planted / "metadata/1.metadata.json").symlink_to(foreign)
     (directory_of(local) / "link").symlink_to(foreign.parent.parent)
-    for text, wanted in (
+    for text, expected in (
         (loaded["metadata-location"], (400, "InvalidLocation")),
         (f"file://{directory_of(local)}/../{foreign.relative_to(listed)}", (400, "InvalidLocation")),
         (f"file://{planted}/metadata/1.metadata.json", (412, "StorageDenied")),
         (f"file://{directory_of(local)}/link/metadata/{foreign.name}", (412, "StorageDenied")),
     ):
         body = {"name": unique("t"), "metadata-location": text}
-        assert told(world.admin.post(register, body, headers=adopting))[:2] == wanted, text
+        assert error_triple(world.admin.post(register, body, headers=adopting))[:2] == expected, text
     assert world.admin.get(f"{local.root}/namespaces/{namespace}/tables").json()["identifiers"] == []
 
 
@@ -153,16 +153,16 @@ def test_local_warehouse_must_be_below_an_allowed_directory_and_in_no_other(
         ("relative", "InvalidLocation", "absolute"),
         (directory_of(local) / "inner", "CreateWarehouseStorageProfileOverlap", "overlaps"),
     ):
-        status, found, message = told(world.admin.post(WAREHOUSE, creation(directory)))
+        status, found, message = error_triple(world.admin.post(WAREHOUSE, creation(directory)))
         assert (status, found) == (400, kind) and words in message, directory
     key = {"type": "s3", "credential-type": "access-key", "access-key-id": "AK", "secret-access-key": "x"}
     with_key = creation(listed / unique("wh"), **{"storage-credential": key})
-    assert told(world.admin.post(WAREHOUSE, with_key))[:2] == (400, "InvalidStorageCredential")
+    assert error_triple(world.admin.post(WAREHOUSE, with_key))[:2] == (400, "InvalidStorageCredential")
 
 
 def test_symlinked_directory_is_refused_and_not_written(world: World, listed: Path, tmp_path: Path) -> None:
     (listed / "alias").symlink_to(tmp_path)
-    status, kind, _ = told(world.admin.post(WAREHOUSE, creation(listed / "alias" / "wh")))
+    status, kind, _ = error_triple(world.admin.post(WAREHOUSE, creation(listed / "alias" / "wh")))
     assert (status, kind) == (400, "StorageValidationFailed")
     assert list(tmp_path.iterdir()) == []
 
@@ -173,7 +173,7 @@ def test_local_warehouse_storage_is_validated_and_cannot_move(world: World, loca
     assert report["valid"] and statuses["lakekeeper-read-write"] == statuses["cleanup"] == "passed"
     assert {name for name, status in statuses.items() if status == "skipped"} >= _VENDED
     moved = {"storage-profile": {"type": "local", "directory": f"{directory_of(local)}2"}}
-    answer = told(world.admin.post(f"{local.path}/storage", moved))
+    answer = error_triple(world.admin.post(f"{local.path}/storage", moved))
     assert answer[:2] == (400, "UpdateError") and "directory" in answer[2]
 
 
@@ -186,10 +186,10 @@ def test_gateway_without_the_allowed_directory_writes_nothing_there(
     with second_gateway(world.ready, tmp_path / "gateway.log", **settings) as (base, _):
         there = Person("admin", world.admin.id, world.admin.token, base)
         update = {"action": "set-properties", "updates": {"c": "d"}}
-        refused = told(world.commit(there, path, update))
+        refused = error_triple(world.commit(there, path, update))
         assert refused[:2] == (412, "StorageEndpointRefused")
         assert "LAKEGATE__STORAGE_LOCAL_DIRECTORIES" in refused[2]
         made = there.post(path.rsplit("/", 1)[0], {"name": unique("t"), "schema": SCHEMA})
-        assert told(made)[:2] == (412, "StorageEndpointRefused")
+        assert error_triple(made)[:2] == (412, "StorageEndpointRefused")
         there.http.close()
     assert files_below(listed) == before

@@ -48,7 +48,7 @@ async def _fill(connection: AsyncConnection, rows: Rows, count: int) -> None:
         await add_table(connection, table, rows.warehouses[0], space, kind=kind)
         on = ObjectKey(ObjectType(kind), str(table))
         owner = (rows.ann, rows.ben)[number % 2]
-        await grants.give(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=on, by="test")
+        await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=on, by="test")
 
 
 async def _move(database: Database, rows: Rows, *, to_top: bool) -> tuple[int, float]:

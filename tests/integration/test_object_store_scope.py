@@ -356,9 +356,9 @@ async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts
 
 async def test_multi_object_delete_keeps_outside_objects(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
-    wanted = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
+    expected = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
     with contextlib.suppress(ClientError):
-        client.delete_objects(Bucket=BUCKET, Delete=wanted)
+        client.delete_objects(Bucket=BUCKET, Delete=expected)
     assert store.client("s3", store.credential).head_object(Bucket=BUCKET, Key="base/ns/t2/f")
 
 
@@ -497,16 +497,16 @@ async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects
         expected[label] = evaluate(policy, action, bucket=BUCKET, key=key, context=context, dialect=Dialect.CASE_BLIND)
 
     for key in _KEYS:
-        place = {"Bucket": BUCKET, "Key": key}
-        compare(f"get {key}", "s3:GetObject", partial(client.get_object, **place), key, {})
+        location = {"Bucket": BUCKET, "Key": key}
+        compare(f"get {key}", "s3:GetObject", partial(client.get_object, **location), key, {})
         if key != "base/ns/t1":  # a folder in this store: writing a file there fails for another reason
-            compare(f"put {key}", "s3:PutObject", partial(client.put_object, **place, Body=b"x"), key, {})
-            compare(f"delete {key}", "s3:DeleteObject", partial(client.delete_object, **place), key, {})
+            compare(f"put {key}", "s3:PutObject", partial(client.put_object, **location, Body=b"x"), key, {})
+            compare(f"delete {key}", "s3:DeleteObject", partial(client.delete_object, **location), key, {})
     for prefix in _PREFIXES:
         given = {} if prefix is None else {"Prefix": prefix}
         context = {} if prefix is None else {"s3:prefix": prefix}
-        ask = partial(client.list_objects_v2, Bucket=BUCKET, **given)
-        compare(f"list {prefix}", "s3:ListBucket", ask, None, context)
+        send = partial(client.list_objects_v2, Bucket=BUCKET, **given)
+        compare(f"list {prefix}", "s3:ListBucket", send, None, context)
     assert seen == expected
 
 
@@ -539,14 +539,14 @@ async def test_pyiceberg_with_vended_properties_works_inside_the_location_only(
 
 async def test_credential_lifetime_is_the_shorter_limit(store: Store, sts: Sts) -> None:
     vendor, now = Vendor(clients(sts)), datetime.now(UTC)
-    for asked, profile_seconds, life in ((900, 3600, 900), (43200, 1000, 1000)):
+    for requested, profile_seconds, life in ((900, 3600, 900), (43200, 1000, 1000)):
         vended = await vendor.vend(
             profile=store.profile(sts_token_validity_seconds=profile_seconds),
             profile_version="1",
             credential=store.credential,
             location=TABLE,
             level=AccessLevel.READ,
-            seconds=asked,
+            seconds=requested,
             session=SESSION,
         )
         assert isinstance(vended, Vended)
@@ -565,13 +565,13 @@ async def test_wrong_secret_gives_a_specific_error_without_store_details(store: 
 
 
 async def test_callback_receives_the_outcome_of_each_call(store: Store) -> None:
-    told: list[str] = []
-    sts = Sts(route=LOCAL, on_latency=lambda seconds, outcome: told.append(outcome) if seconds >= 0 else None)
+    messages: list[str] = []
+    sts = Sts(route=LOCAL, on_latency=lambda seconds, outcome: messages.append(outcome) if seconds >= 0 else None)
     await _vend(store, sts, AccessLevel.READ)
     with pytest.raises(ShortTermCredentialError):
         await _vend(store, sts, AccessLevel.READ, sts_role_arn="arn:aws:iam::000000000000:role/Missing")
     sts.close()
-    assert told[0] == "ok" and told[1] != "ok" and len(told) == 2
+    assert messages[0] == "ok" and messages[1] != "ok" and len(messages) == 2
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -579,19 +579,19 @@ async def test_callback_receives_the_outcome_of_each_call(store: Store) -> None:
 
 async def test_files_are_written_once_read_listed_and_deleted(store: Store) -> None:
     files, profile, keys = files_of(), store.profile(), store.credential
-    place = Location(SCHEME, BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
-    text = place.child("a%20b.json").text
+    location = Location(SCHEME, BUCKET, ("base", "files", "é &'\"+~".replace(" ", "")))
+    text = location.child("a%20b.json").text
     await files.write(profile, keys, text, b"one")
     with pytest.raises(FileExists):
         await files.write(profile, keys, text, b"two")
     assert await files.read(profile, keys, text, max_bytes=3) == b"one"
     with pytest.raises(FileTooLarge):
         await files.read(profile, keys, text, max_bytes=2)
-    assert not await files.is_empty(profile, keys, place)
-    listed = await files.list_keys(profile, keys, place, 10)
-    assert listed == [place.key_prefix + "a%20b.json"]
-    await files.delete_below(profile, keys, place, listed)
-    assert await files.is_empty(profile, keys, place)
+    assert not await files.is_empty(profile, keys, location)
+    listed = await files.list_keys(profile, keys, location, 10)
+    assert listed == [location.key_prefix + "a%20b.json"]
+    await files.delete_below(profile, keys, location, listed)
+    assert await files.is_empty(profile, keys, location)
     with pytest.raises(FileMissing):
         await files.read(profile, keys, text, max_bytes=3)
 
@@ -618,17 +618,17 @@ async def test_the_environment_cannot_redirect_or_unsign_a_request(
 
 async def test_gateway_file_access_uses_the_configured_role(store: Store, sts: Sts) -> None:
     profile = store.profile(assume_role_arn=ROLE)
-    asked: list[str] = []
+    requested: list[str] = []
 
     async def own(profile: S3Profile, credential: Any) -> S3TemporaryCredential:
-        asked.append(str(profile.assume_role_arn))
+        requested.append(str(profile.assume_role_arn))
         return await sts.assume_own_role(profile, credential)
 
     files = files_of(own_role=own)
     text = f"s3://{BUCKET}/base/own/{secrets.token_hex(4)}"
     await files.write(profile, store.credential, text, b"x")
     assert await files.read(profile, store.credential, text, max_bytes=9) == b"x"
-    assert asked == [ROLE]  # once: the session is reused
+    assert requested == [ROLE]  # once: the session is reused
     with pytest.raises(StorageDenied):
         await files_of().read(profile, store.credential, text, max_bytes=9)
 
@@ -794,7 +794,7 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
 # -- requests that the gateway refuses without calling the store -------------------------------------------------------
 
 
-class _Unasked(Sts):
+class _UncalledSts(Sts):
     async def assume(self, **rest: Any) -> S3TemporaryCredential:
         raise AssertionError("the store was asked")
 
@@ -802,27 +802,27 @@ class _Unasked(Sts):
 @pytest.mark.threat("LG-LOC-19")
 async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
     with pytest.raises(LocationOutsideWarehouse):
-        await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/other")
+        await _vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/other")
     with pytest.raises(LocationOutsideWarehouse):
-        await _vend(store, _Unasked(), AccessLevel.READ, key_prefix="base/ns/t1")
+        await _vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/ns/t1")
 
 
 @pytest.mark.threat("LG-POL-01")
 async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
-    place = Location(SCHEME, BUCKET, ("base", "t*"))
+    location = Location(SCHEME, BUCKET, ("base", "t*"))
     with pytest.raises(InvalidLocation):
-        await _vend(store, _Unasked(), AccessLevel.READ, place)
+        await _vend(store, _UncalledSts(), AccessLevel.READ, location)
 
 
 async def test_lifetime_below_the_minimum_or_missing_sts_gives_no_credential(store: Store) -> None:
-    ask: dict[str, Any] = {
+    send: dict[str, Any] = {
         "profile_version": "1",
         "credential": store.credential,
         "location": TABLE,
         "level": AccessLevel.READ,
         "session": SESSION,
     }
-    vendor = Vendor(clients(_Unasked()))
+    vendor = Vendor(clients(_UncalledSts()))
     with pytest.raises(BelowCredentialFloor):
-        await vendor.vend(profile=store.profile(), seconds=899, **ask)
-    assert isinstance(await vendor.vend(profile=store.profile(sts_enabled=False), seconds=3600, **ask), NoCredentials)
+        await vendor.vend(profile=store.profile(), seconds=899, **send)
+    assert isinstance(await vendor.vend(profile=store.profile(sts_enabled=False), seconds=3600, **send), NoCredentials)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from gateway.access.policy import PolicyAnswers, PolicyRequest
-from gateway.opa.cache import RememberedPolicies
+from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from tests.integration.test_opa_real import (
     CONTRACTORS,
@@ -49,16 +49,16 @@ class Counting:
 
     def __init__(self, decider: OpaDecider) -> None:
         self._decider = decider
-        self.asked = 0
+        self.calls = 0
 
-    async def ask(self, asked: PolicyRequest) -> PolicyAnswers:
-        self.asked += 1
-        return await self._decider.ask(asked)
+    async def evaluate(self, requested: PolicyRequest) -> PolicyAnswers:
+        self.calls += 1
+        return await self._decider.evaluate(requested)
 
     async def revision(self) -> str | None:
         return await self._decider.revision()
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None: ...
 
 
 @pytest.fixture
@@ -68,41 +68,41 @@ async def counting(endpoint: str) -> AsyncIterator[Counting]:
     await decider.aclose()
 
 
-def remembering(counting: Counting) -> RememberedPolicies:
-    return RememberedPolicies(counting, entries=10, observer=counting, poll_seconds=3600)
+def cached_policies(counting: Counting) -> CachedPolicies:
+    return CachedPolicies(counting, entries=10, observer=counting, poll_seconds=3600)
 
 
 async def test_time_independent_decision_is_requested_once(counting: Counting) -> None:
-    memory = remembering(counting)
-    await memory.look()
+    cache = cached_policies(counting)
+    await cache.look()
     for second in range(5):
-        [answer] = await memory.decide(request(at=f"2026-03-04T12:00:0{second}Z"))
+        [answer] = await cache.decide(request(at=f"2026-03-04T12:00:0{second}Z"))
         assert answer.allow
-    assert counting.asked == 1
-    await memory.decide(request(at="2026-03-04T12:01:00Z"))
-    assert counting.asked == 2
+    assert counting.calls == 1
+    await cache.decide(request(at="2026-03-04T12:01:00Z"))
+    assert counting.calls == 2
 
 
 async def test_changed_policy_data_applies_at_the_next_revision_check(counting: Counting, endpoint: str) -> None:
-    memory = remembering(counting)
-    await memory.look()
-    asked = request(at=SUNDAY_NIGHT)
-    assert (await memory.decide(asked))[0].allow
+    cache = cached_policies(counting)
+    await cache.look()
+    requested = request(at=SUNDAY_NIGHT)
+    assert (await cache.decide(requested))[0].allow
     now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
     assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
-    await memory.look()
-    assert not (await memory.decide(asked))[0].allow
+    await cache.look()
+    assert not (await cache.decide(requested))[0].allow
 
 
 async def test_time_dependent_contractor_decisions_are_never_cached(counting: Counting, endpoint: str) -> None:
     now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
     assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
-    memory = remembering(counting)
-    await memory.look()
+    cache = cached_policies(counting)
+    await cache.look()
     for _ in range(3):
-        assert (await memory.decide(request()))[0].allow
-    assert counting.asked == 3
-    assert not (await memory.decide(request(at=SUNDAY_NIGHT)))[0].allow
+        assert (await cache.decide(request()))[0].allow
+    assert counting.calls == 3
+    assert not (await cache.decide(request(at=SUNDAY_NIGHT)))[0].allow
 
 
 async def test_decisions_are_cached_only_under_the_policy_revision_of_opa() -> None:

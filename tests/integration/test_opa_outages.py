@@ -145,24 +145,24 @@ async def test_slow_server_is_an_outage_at_the_timeout() -> None:
 
     async with opa(slow, timeout_s=0.2) as decider:
 
-        async def ask() -> None:
+        async def send() -> None:
             await outage(decider)
             with pytest.raises(DecisionEngineUnavailable):
                 await decider.ping()
 
-        assert await quickest(ask) < 1
+        assert await quickest(send) < 1
 
 
 async def test_retries_of_a_broken_server_end_at_the_timeout() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     async def breaking(_: web.Request) -> web.StreamResponse:
-        asked.append(1)
+        requested.append(1)
         return web.Response(status=500)
 
     async with opa(breaking, timeout_s=10.0) as decider, asyncio.timeout(12):
         await outage(decider)
-    assert len(asked) == 2, "asked again once, because a decision changes nothing"
+    assert len(requested) == 2, "asked again once, because a decision changes nothing"
 
 
 async def test_policy_error_is_an_outage_naming_the_line_without_a_retry() -> None:
@@ -203,7 +203,7 @@ async def test_complete_response_is_read_in_order() -> None:
     }
     async with opa(answering(body)) as decider:
         first, second = await decider.decide(request(2))
-        held = await decider.ask(request(2))
+        held = await decider.evaluate(request(2))
     assert first.allow is True
     assert first.obligations == Obligations.of(CredentialLife(900), NoVending())
     assert second.allow is False
@@ -215,8 +215,8 @@ async def test_complete_response_is_read_in_order() -> None:
 async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
     seen: list[tuple[str, Any, str | None]] = []
 
-    async def keeping(asked: web.Request) -> web.StreamResponse:
-        seen.append((asked.raw_path, await asked.json(), asked.headers.get("Authorization")))
+    async def keeping(requested: web.Request) -> web.StreamResponse:
+        seen.append((requested.raw_path, await requested.json(), requested.headers.get("Authorization")))
         return web.json_response({"result": {"decisions": [YES]}})
 
     nasty = '/v1/data/trino/allow/../../x["]}'
@@ -225,13 +225,13 @@ async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
         resource=PolicyResource(type="table", id=nasty, name=nasty, namespace=[nasty]),
         facts={"purge": True, "names": ("a", "b"), "number": 3, "nothing": None},
     )
-    asked = PolicyRequest(
+    requested = PolicyRequest(
         actor=PolicyActor(id=nasty, kind="user", roles=("r",), engine=nasty),
         context=PolicyContext(request_id="r", time="t", user_agent=nasty),
         questions=(question,),
     )
     async with opa(keeping) as decider:
-        await decider.decide(asked)
+        await decider.decide(requested)
     [(path, body, bearer)] = seen
     assert path == "/v1/data/gateway/decisions?strict-builtin-errors=true"
     assert bearer == f"Bearer {TOKEN}"
@@ -271,9 +271,9 @@ async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
 
 
 async def test_calls_at_the_same_time_share_one_session() -> None:
-    async def allowing(asked: web.Request) -> web.StreamResponse:
+    async def allowing(requested: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.05)
-        questions = (await asked.json())["input"]["questions"]
+        questions = (await requested.json())["input"]["questions"]
         return web.json_response({"result": {"decisions": [YES] * len(questions)}})
 
     async with opa(allowing) as decider:

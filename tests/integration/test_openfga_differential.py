@@ -166,11 +166,11 @@ class Judge:
                 "can_grant_project_admin": has["project_admin"] or admin,
                 "can_grant_select": has["security_admin"] or admin,
             }
-        passing = {
+        accepted = {
             f"can_grant_{each}": has["manage_grants"] or (has.get(each, False) and has["pass_grants"])
             for each in ("describe", "select", "modify")
         }
-        common = {"can_get_metadata": has["describe"], "can_manage_tags": has["manage_tags"], **passing}
+        common = {"can_get_metadata": has["describe"], "can_manage_tags": has["manage_tags"], **accepted}
         common["can_change_ownership"] = has["manage_grants"]
         if kind == "table":
             return {**common, "can_read_data": has["select"], "can_commit": has["modify"], "can_drop": has["modify"]}
@@ -200,7 +200,9 @@ async def test_openfga_and_the_formulas_of_the_reference_agree_on_random_worlds(
         }
         answers = await client.batch_check(list(expected), context={"current_time": "2026-03-04T12:00:00Z"})
         differing = [
-            (check, wanted) for (check, wanted), got in zip(expected.items(), answers, strict=True) if wanted != got
+            (check, expected_answer)
+            for (check, expected_answer), got in zip(expected.items(), answers, strict=True)
+            if expected_answer != got
         ]
         assert differing == [], f"world {seed}: {sorted(world.grants)}, managed {world.managed}"
         yes += sum(answers)

@@ -61,10 +61,10 @@ def answering(body: Any, status: int = 200) -> Handler:
 
 async def echoing(request: web.Request) -> web.StreamResponse:
     """Allow the users with an even number."""
-    asked = await request.json()
+    requested = await request.json()
     result = {
         each["correlation_id"]: {"allowed": int(each["tuple_key"]["user"].removeprefix("user:u")) % 2 == 0}
-        for each in asked["checks"]
+        for each in requested["checks"]
     }
     return web.json_response({"result": result})
 
@@ -117,8 +117,8 @@ async def test_condition_without_context_denies_only_its_own_check() -> None:
 @pytest.mark.threat("LG-DEC-23")
 async def test_one_missing_answer_among_many_is_an_outage() -> None:
     async def partial(request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        result = {each["correlation_id"]: {"allowed": True} for each in asked["checks"]}
+        requested = await request.json()
+        result = {each["correlation_id"]: {"allowed": True} for each in requested["checks"]}
         result.pop("7", None)
         return web.json_response({"result": result})
 
@@ -128,8 +128,8 @@ async def test_one_missing_answer_among_many_is_an_outage() -> None:
 
 async def test_one_broken_chunk_among_good_ones_is_an_outage() -> None:
     async def third_breaks(request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        if asked["checks"][0]["tuple_key"]["user"] == "user:u20":
+        requested = await request.json()
+        if requested["checks"][0]["tuple_key"]["user"] == "user:u20":
             return web.Response(status=500, text="{}")
         return await echoing(request)
 
@@ -265,9 +265,9 @@ async def test_chunks_are_checked_concurrently_and_results_keep_their_order() ->
     several = asyncio.Event()
 
     async def later_chunks_first(request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        sizes.append(len(asked["checks"]))
-        first = int(asked["checks"][0]["tuple_key"]["user"].removeprefix("user:u"))
+        requested = await request.json()
+        sizes.append(len(requested["checks"]))
+        first = int(requested["checks"][0]["tuple_key"]["user"].removeprefix("user:u"))
         if len(sizes) == 3:
             several.set()
         await several.wait()  # no check is answered before this number of them has arrived

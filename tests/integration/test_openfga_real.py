@@ -245,12 +245,12 @@ async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided
     for user, expected in (("user:deep", True), ("user:nobody", False)):
         checks = [FgaTuple(user, relation, "table:t") for relation in relations]
 
-        async def ask(checks: list[FgaTuple] = checks, expected: bool = expected) -> None:
+        async def send(checks: list[FgaTuple] = checks, expected: bool = expected) -> None:
             assert await client.batch_check(checks, context=CONTEXT) == [expected] * len(relations)
 
         # The normal time is a few hundredths of a second; a model that walks a path once per way of reaching it takes
         # more than five seconds.
-        assert await quickest(ask) < 1.5
+        assert await quickest(send) < 1.5
 
 
 async def test_managed_access_restricts_an_assumed_role_like_its_members(client: FgaClient) -> None:
@@ -308,9 +308,9 @@ async def test_checks_and_lists_agree(client: FgaClient, endpoint: str, pushed: 
 async def _listed(endpoint: str, pushed: StoreAndModel, user: str, relations: Sequence[str]) -> set[tuple[str, str]]:
     found = set()
     for relation in relations:
-        asked: dict[str, Any] = {"authorization_model_id": pushed.model_id, "context": CONTEXT}
-        asked |= {"type": "table", "relation": relation, "user": user}
-        answer = await _call(endpoint, "POST", f"/stores/{pushed.store_id}/list-objects", asked)
+        requested: dict[str, Any] = {"authorization_model_id": pushed.model_id, "context": CONTEXT}
+        requested |= {"type": "table", "relation": relation, "user": user}
+        answer = await _call(endpoint, "POST", f"/stores/{pushed.store_id}/list-objects", requested)
         found |= {(relation, each) for each in answer["objects"]}
     return found
 
@@ -386,5 +386,5 @@ async def test_grouped_checks_equal_single_checks(client: FgaClient, managed: bo
         # All tables have the same grants, so one of them represents all.
         apart = [Question(right, tables[0]) for right in rights for _ in tables]
         together = [Question(right, key, inside=space) for right in rights for key in tables]
-        answers = [await asking.check(Actor.user(who), asked, now=NOW) for asked in (apart, together)]
+        answers = [await asking.check(Actor.user(who), requested, now=NOW) for requested in (apart, together)]
         assert answers[0] == answers[1], who

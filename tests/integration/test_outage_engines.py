@@ -21,7 +21,7 @@ import pytest
 from gateway.embedded.ready import Ready
 from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
-from tests.processes import family, told
+from tests.processes import family, values_of
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
@@ -61,11 +61,11 @@ def table(world: World, ns: str) -> Table:
 def _stopped(world: World, part: str) -> Iterator[None]:
     """Suspend all processes of a server until the block ends."""
     processes = [each for pid in world.ready.pids[part] for each in family(psutil.Process(pid))]
-    told(psutil.Process.suspend, processes)
+    values_of(psutil.Process.suspend, processes)
     try:
         yield
     finally:
-        told(psutil.Process.resume, processes)
+        values_of(psutil.Process.resume, processes)
 
 
 def _soon(true: Callable[[], bool], what: str) -> None:
@@ -94,10 +94,10 @@ def _refused_change(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) >= 1
 
 
-def _at_once(asked: list[Callable[[], httpx.Response]]) -> list[httpx.Response]:
+def _at_once(requested: list[Callable[[], httpx.Response]]) -> list[httpx.Response]:
     """Send all requests concurrently, since each waits for a timeout; return the answers."""
-    with ThreadPoolExecutor(len(asked)) as pool:
-        return list(pool.map(lambda ask: ask(), asked))
+    with ThreadPoolExecutor(len(requested)) as pool:
+        return list(pool.map(lambda send: send(), requested))
 
 
 def _changes(world: World, ns: str, table: Table) -> list[httpx.Response]:

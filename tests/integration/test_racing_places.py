@@ -24,7 +24,7 @@ stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
-Ask = Callable[[httpx.Client], httpx.Response]
+SendRequest = Callable[[httpx.Client], httpx.Response]
 
 _TABLE_CREATION = [
     {"action": "upgrade-format-version", "format-version": 2},
@@ -43,7 +43,7 @@ def adopters(world: World) -> None:
     world.grant("manage_storage", world.bob, "warehouse", world.warehouse)
 
 
-def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
+def _race(world: World, asks: list[SendRequest]) -> list[httpx.Response]:
     """Send all requests in random order, sixteen at a time, as two users."""
     clients = [client(world.base, person.token) for person in (world.admin, world.bob) for _ in range(8)]
     random.shuffle(asks)
@@ -55,18 +55,18 @@ def _race(world: World, asks: list[Ask]) -> list[httpx.Response]:
         return list(pool.map(send, range(len(asks))))
 
 
-def _creations(world: World, ns: str, place: str) -> list[Ask]:
+def _creations(world: World, ns: str, location: str) -> list[SendRequest]:
     """Return a request for each way to claim a location: table, staged table, created by a commit,
     transaction, view.
     """
     root, at = world.root, f"{world.root}/namespaces/{ns}"
-    table = {"schema": SCHEMA, "location": place}
+    table = {"schema": SCHEMA, "location": location}
     commit = {
         "requirements": [{"type": "assert-create"}],
         "updates": [
             {"action": "assign-uuid", "uuid": str(uuid.uuid4())},
             *_TABLE_CREATION,
-            {"action": "set-location", "location": place},
+            {"action": "set-location", "location": location},
         ],
     }
     change = {"identifier": {"namespace": [ns], "name": unique("many")}, **commit}
@@ -75,7 +75,7 @@ def _creations(world: World, ns: str, place: str) -> list[Ask]:
         lambda http: http.post(f"{at}/tables", json={"name": unique("s"), **table, "stage-create": True}),
         lambda http: http.post(f"{at}/tables/{unique('c')}", json=commit),
         lambda http: http.post(f"{root}/transactions/commit", json={"table-changes": [change]}),
-        lambda http: http.post(f"{at}/views", json=view_body(unique("v"), location=place)),
+        lambda http: http.post(f"{at}/views", json=view_body(unique("v"), location=location)),
     ]
 
 
@@ -125,8 +125,8 @@ def _stored(world: World, base: str) -> set[str]:
 @pytest.mark.parametrize("round", range(3))
 def test_one_of_100_racing_claims_of_overlapping_locations_succeeds(world: World, ns: str, round: int) -> None:
     base = f"s3://{world.bucket}/demo/{unique('places')}"
-    places = [base, f"{base}/a", f"{base}/A", f"{base}/a/b", base.replace("/places", "/PLACES")]
-    asks = [ask for _ in range(4) for place in places for ask in _creations(world, ns, place)]
+    locations = [base, f"{base}/a", f"{base}/A", f"{base}/a/b", base.replace("/places", "/PLACES")]
+    asks = [send for _ in range(4) for location in locations for send in _creations(world, ns, location)]
     assert len(asks) == 100
     answers = _race(world, asks)
     print(Counter(answer.status_code for answer in answers))
@@ -150,9 +150,9 @@ def test_racing_registration_and_creation_at_one_location_give_one_winner(
         body = {"name": unique("r"), "metadata-location": file}
         return http.post(f"{world.root}/namespaces/{ns}/register", json=body, headers={"X-Lakegate-Adopt": "true"})
 
-    inside = [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/inside")]
-    inside += [ask for _ in range(4) for ask in _creations(world, ns, f"{base}/INSIDE/deeper")]
-    asks: list[Ask] = [*inside, *[register] * 60]
+    inside = [send for _ in range(4) for send in _creations(world, ns, f"{base}/inside")]
+    inside += [send for _ in range(4) for send in _creations(world, ns, f"{base}/INSIDE/deeper")]
+    asks: list[SendRequest] = [*inside, *[register] * 60]
     assert len(asks) == 100
     answers = _race(world, asks)
     print(Counter(answer.status_code for answer in answers))

@@ -27,7 +27,7 @@ from tests.integration.appends import (
     at_once,
     check_history,
     client,
-    goes_on,
+    continues,
     load,
     new_snapshot_id,
     send,
@@ -119,7 +119,7 @@ def test_transactions_over_two_tables_are_atomic(world: World, ns: str, seconds:
 
     def write(number: int) -> None:
         http = client(world.base, world.admin.token)
-        while goes_on(until, len(ledger.acknowledged), 2):
+        while continues(until, len(ledger.acknowledged), 2):
             # Every other writer names the tables in reverse order: this must not deadlock.
             pair = (one, other) if number % 2 else (other, one)
             states = [load(http, table.path, until + 60) for table in pair]
@@ -220,9 +220,9 @@ def test_pyiceberg_processes_append_rows_and_each_acknowledged_row_is_read_once(
     unknown: list[int] = []
     for process in running:
         assert process.stdout is not None
-        told = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait(60) == 0
-        done, others = msgspec.json.decode(told, type=tuple[list[int], list[int]])
+        done, others = msgspec.json.decode(output, type=tuple[list[int], list[int]])
         acknowledged += done
         unknown += others
     rows = load_catalog("lake", type="rest", **where).load_table((ns, table.name)).scan().to_arrow()["id"].to_pylist()

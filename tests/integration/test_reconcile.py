@@ -105,8 +105,8 @@ def test_every_kind_of_difference_is_reported_and_repaired(world: World, relatio
 
     dry = relations.reconcile("--dry-run")
     assert dry.returncode == DIFFERS, dry.stderr
-    told = {tuple(line.split(maxsplit=1)) for line in dry.stdout.splitlines()[:-1]}
-    assert told == {
+    reported = {tuple(line.split(maxsplit=1)) for line in dry.stdout.splitlines()[:-1]}
+    assert reported == {
         *(("unwanted", " ".join(each)) for each in wrong),
         *(("missing", " ".join(each)) for each in missing),
         ("other_condition", " ".join(dated)),
@@ -207,8 +207,8 @@ def test_earlier_expiry_applies_after_a_revoking_restore(world: World, relations
     assert there[way] == sooner, "what follows from it ends with it"
     ends = f"select count(*) as n from grants where {_STEWARDS} and expires_at = '2198-01-01T00:00:00Z'"
     assert [world.sql(ends, table.uuid)[0]["n"] for table in tables] == [1, 0, 1]
-    told = world.sql("select ended_by from grant_history where object_id = $1", tables[0].uuid)
-    assert [row["ended_by"] for row in told] == ["external"]
+    reported = world.sql("select ended_by from grant_history where object_id = $1", tables[0].uuid)
+    assert [row["ended_by"] for row in reported] == ["external"]
 
 
 _NAMESPACE = "select namespace_id::text as id from tables where id = $1::text::uuid"

@@ -18,8 +18,8 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.resolved import ResolvedNamespace, Whereabouts
-from gateway.db.absent import says_where
+from gateway.access.resolved import AbsentLocation, ResolvedNamespace
+from gateway.db.absent import names_its_path
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
@@ -42,36 +42,36 @@ async def database(url: str) -> AsyncIterator[Database]:
     await made.close()
 
 
-def _asked(rows: Rows, generic: UUID) -> list[refs.Ref]:
+def _all_refs(rows: Rows, generic: UUID) -> list[refs.Ref]:
     """Return at least two references of each kind: existing, missing, and with a parent that is not theirs."""
     first, second = rows.warehouses
     outer, other = Namespace((str(rows.outer),)), Namespace((str(rows.other),))
-    asked: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
+    requested: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
     for warehouse in (first, second, uuid4()):
-        asked += [
+        requested += [
             refs.WarehouseRef(warehouse),
             refs.NamespaceRef(warehouse, outer),
             refs.NamespaceRef(warehouse, other),
         ]
-        asked += [refs.NamespaceIdRef(rows.outer, warehouse), refs.NamespaceIdRef(rows.other, warehouse)]
+        requested += [refs.NamespaceIdRef(rows.outer, warehouse), refs.NamespaceIdRef(rows.other, warehouse)]
         for id in (rows.table, rows.view, generic, uuid4()):
-            asked += [refs.TabularRef(refs.Table, warehouse, id), refs.TabularRef(refs.View, warehouse, id)]
-            asked += [refs.TabularRef(refs.GenericTable, warehouse, id)]
+            requested += [refs.TabularRef(refs.Table, warehouse, id), refs.TabularRef(refs.View, warehouse, id)]
+            requested += [refs.TabularRef(refs.GenericTable, warehouse, id)]
             for namespace in (outer, Namespace((*outer.levels, str(rows.inner)))):
                 identifier = TableIdentifier(namespace, str(id))
-                asked += [
+                requested += [
                     refs.TabularRef(refs.Table, warehouse, identifier),
                     refs.TabularRef(refs.View, warehouse, identifier),
                 ]
-                asked += [refs.TabularRef(refs.GenericTable, warehouse, identifier)]
+                requested += [refs.TabularRef(refs.GenericTable, warehouse, identifier)]
                 shouted = TableIdentifier(namespace, str(id).upper())
-                asked += [refs.TabularRef(refs.Table, warehouse, shouted)]
-    asked += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
-    asked += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
-    asked += [refs.WarehouseNameRef("none", "w0")]
-    asked += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
-    asked += [refs.RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
-    return asked
+                requested += [refs.TabularRef(refs.Table, warehouse, shouted)]
+    requested += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
+    requested += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
+    requested += [refs.WarehouseNameRef("none", "w0")]
+    requested += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
+    requested += [refs.RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
+    return requested
 
 
 async def test_absent_object_resolves_to_its_existing_ancestors(database: Database) -> None:
@@ -80,23 +80,23 @@ async def test_absent_object_resolves_to_its_existing_ancestors(database: Databa
         await rows.insert(connection)
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
     [outer] = [
-        ref for ref in _asked(rows, uuid4()) if isinstance(ref, refs.NamespaceRef) and len(ref.namespace.levels) == 1
+        ref for ref in _all_refs(rows, uuid4()) if isinstance(ref, refs.NamespaceRef) and len(ref.namespace.levels) == 1
     ][:1]
     row = (await resolver.resolve([outer], caller)).rows[outer]
     assert isinstance(row, ResolvedNamespace)
     levels, warehouse = outer.namespace.levels, outer.warehouse_id
     project = row.warehouse.project_id
-    cases: list[tuple[refs.Ref, Whereabouts | None]] = [
+    cases: list[tuple[refs.Ref, AbsentLocation | None]] = [
         (
             refs.TabularRef(refs.Table, warehouse, TableIdentifier(outer.namespace, "no such")),
-            Whereabouts(project, (row.id,)),
+            AbsentLocation(project, (row.id,)),
         ),
         (
             refs.TabularRef(refs.View, warehouse, TableIdentifier(Namespace((*levels, "no", "such")), "x")),
-            Whereabouts(project, (row.id,)),
+            AbsentLocation(project, (row.id,)),
         ),
-        (refs.NamespaceRef(warehouse, Namespace((levels[0].upper(), "no such"))), Whereabouts(project, (row.id,))),
-        (refs.NamespaceRef(warehouse, Namespace(("no such",))), Whereabouts(project, ())),
+        (refs.NamespaceRef(warehouse, Namespace((levels[0].upper(), "no such"))), AbsentLocation(project, (row.id,))),
+        (refs.NamespaceRef(warehouse, Namespace(("no such",))), AbsentLocation(project, ())),
         (refs.NamespaceRef(uuid4(), Namespace(("no such",))), None),
     ]
     for ref, where in cases:
@@ -113,12 +113,12 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
         await add_table(connection, uuid4(), rows.warehouses[0], rows.outer)
         await add_table(connection, generic, rows.warehouses[0], rows.inner, kind="generic_table")
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
-    asked = _asked(rows, generic)
-    kinds = {lookup_of(ref) for ref in asked}
+    requested = _all_refs(rows, generic)
+    kinds = {lookup_of(ref) for ref in requested}
     assert len(kinds) == 14, "a kind of reference is not tried"
     singly: dict[refs.Ref, object] = {}
-    would_lie: dict[refs.Ref, Whereabouts] = {}
-    for ref in asked:
+    would_lie: dict[refs.Ref, AbsentLocation] = {}
+    for ref in requested:
         alone = await resolver.resolve([ref], caller)
         singly.update(alone.rows)
         would_lie.update(alone.absent)
@@ -129,11 +129,11 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
         statements.append(statement)
 
     event.listen(database._engine.sync_engine, "before_cursor_execute", count)
-    found = await resolver.resolve(asked, caller)
+    found = await resolver.resolve(requested, caller)
     assert found.rows == singly
     # The server is the only reference of its kind and is resolved in another way.
     sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
-    named = {lookup_of(ref) for ref in asked if says_where(ref)}
+    named = {lookup_of(ref) for ref in requested if names_its_path(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "and one for where what is named by path would lie"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
 

@@ -18,8 +18,8 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import grants
 from gateway.db.engine import Database, Deadlocked
-from gateway.db.last_admin_guard import NobodyLeft, anybody, somebody_stays
-from gateway.db.role_nesting import leads_to_the_server
+from gateway.db.last_admin_guard import LastAdminRemoved, guard_last_admin, has_administrator
+from gateway.db.role_nesting import administers_server
 from gateway.embedded.ready import Ready
 
 DIRECT = Principal(PrincipalType.USER, "oidc~direct")
@@ -58,26 +58,26 @@ class Ground:
 
     async def swap(self, connection: AsyncConnection) -> None:
         """Grant the role `operator` on the server and revoke the administrator's right."""
-        async with somebody_stays(connection):
+        async with guard_last_admin(connection):
             await give(connection, Privilege.OPERATOR, ROLE, self.server)
             await take(connection, Privilege.ADMIN, DIRECT, self.server)
 
-    async def somebody(self) -> bool:
+    async def has_admin(self) -> bool:
         async with self.transaction() as connection:
-            return await anybody(connection)
+            return await has_administrator(connection)
 
 
 async def give(connection: AsyncConnection, privilege: Privilege, to: Principal, on: ObjectKey) -> None:
-    await grants.give(connection, privilege=privilege, principal=to, on=on, by="test")
+    await grants.grant(connection, privilege=privilege, principal=to, on=on, by="test")
 
 
 async def take(connection: AsyncConnection, privilege: Privilege, of: Principal, on: ObjectKey) -> None:
-    assert await grants.take(connection, privilege=privilege, principal=of, on=on, by="test")
+    assert await grants.revoke(connection, privilege=privilege, principal=of, on=on, by="test")
 
 
 def leaving(connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
     """Return the guard for removing a member of the role."""
-    return somebody_stays(connection, concerned=partial(leads_to_the_server, connection, ROLE.id))
+    return guard_last_admin(connection, concerned=partial(administers_server, connection, ROLE.id))
 
 
 async def leave(connection: AsyncConnection) -> None:
@@ -107,9 +107,9 @@ async def test_admin_replacement_by_a_role_waits_for_a_leaving_member(ground: Gr
         swapping = asyncio.create_task(swap())
         await asyncio.wait([swapping], timeout=0.5)
         assert not swapping.done(), "the last member may be on the way out of the role"
-    with pytest.raises(NobodyLeft):
+    with pytest.raises(LastAdminRemoved):
         await swapping
-    assert await ground.somebody()
+    assert await ground.has_admin()
 
 
 async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(ground: Ground) -> None:
@@ -119,14 +119,14 @@ async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(groun
 
     async with ground.transaction() as connection:
         await ground.swap(connection)
-        going = asyncio.create_task(go())
-        await asyncio.wait([going], timeout=0.5)
-        assert not going.done(), "the role may be given an office"
+        leaving_user = asyncio.create_task(go())
+        await asyncio.wait([leaving_user], timeout=0.5)
+        assert not leaving_user.done(), "the role may be given an office"
     with pytest.raises(Deadlocked):
-        await going
-    with pytest.raises(NobodyLeft):
+        await leaving_user
+    with pytest.raises(LastAdminRemoved):
         await go()
-    assert await ground.somebody()
+    assert await ground.has_admin()
 
 
 async def test_leaving_roles_without_admin_rights_does_not_block(ground: Ground) -> None:
@@ -139,9 +139,9 @@ async def test_one_of_two_mutually_revoking_administrators_stays(ground: Ground)
         await give(connection, Privilege.OPERATOR, MEMBER, ground.server)
 
     async def end(privilege: Privilege, of: Principal) -> None:
-        async with ground.transaction() as connection, somebody_stays(connection):
+        async with ground.transaction() as connection, guard_last_admin(connection):
             await take(connection, privilege, of, ground.server)
 
     ended = await asyncio.gather(end(Privilege.ADMIN, DIRECT), end(Privilege.OPERATOR, MEMBER), return_exceptions=True)
-    assert sorted(type(each).__name__ for each in ended) == ["NobodyLeft", "NoneType"]
-    assert await ground.somebody()
+    assert sorted(type(each).__name__ for each in ended) == ["LastAdminRemoved", "NoneType"]
+    assert await ground.has_admin()

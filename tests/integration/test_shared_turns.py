@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import pending_files
-from gateway.db.advisory_locks import SharedTurns
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.engine import Database
 from gateway.embedded.ready import Ready
 from tests.contract import conftest as shared
@@ -50,17 +50,17 @@ async def there(stack: Ready) -> AsyncIterator[Database]:
 
 async def test_two_processes_share_a_lock_and_skip_it_after_the_timeout(here: Database, there: Database) -> None:
     id = uuid4()
-    mine, theirs = SharedTurns(here), SharedTurns(there, wait=0.3)
+    mine, theirs = AdvisoryLocks(here), AdvisoryLocks(there, wait=0.3)
     async with mine.taken([id]) as had:
         assert had
         began = time.monotonic()
-        async with theirs.taken([id]) as came:
-            assert not came
+        async with theirs.taken([id]) as acquired:
+            assert not acquired
         assert 0.25 < time.monotonic() - began < 60
         async with theirs.taken([uuid4()]) as other:
             assert other, "another table has its own turns"
-    async with theirs.taken([id]) as came:
-        assert came, "given back"
+    async with theirs.taken([id]) as acquired:
+        assert acquired, "given back"
 
 
 async def test_waiting_process_gets_a_released_lock(here: Database, there: Database) -> None:
@@ -68,11 +68,11 @@ async def test_waiting_process_gets_a_released_lock(here: Database, there: Datab
     order: list[str] = []
 
     async def wait() -> None:
-        async with SharedTurns(there, wait=60).taken([id]) as had:
+        async with AdvisoryLocks(there, wait=60).taken([id]) as had:
             assert had
             order.append("second")
 
-    async with SharedTurns(here).taken([id]):
+    async with AdvisoryLocks(here).taken([id]):
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0.3)
         order.append("first")
@@ -82,21 +82,21 @@ async def test_waiting_process_gets_a_released_lock(here: Database, there: Datab
 
 async def test_dying_process_releases_its_lock(here: Database, there: Database) -> None:
     id = uuid4()
-    async with SharedTurns(here).taken([id]) as had:
+    async with AdvisoryLocks(here).taken([id]) as had:
         assert had
         async with there.transaction() as connection:
             dead = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and classid = :class"
             await connection.execute(text(dead), {"class": 0x1A4E})
-        async with SharedTurns(there, wait=60).taken([id]) as came:
-            assert came
+        async with AdvisoryLocks(there, wait=60).taken([id]) as acquired:
+            assert acquired
     # The loss of the lock alone does not make the holder's work fail.
 
 
 async def test_locks_use_a_bounded_number_of_connections(here: Database) -> None:
-    turns = SharedTurns(here, most=1)
-    async with turns.taken([uuid4()]) as one, turns.taken([uuid4()]) as two:
+    locks = AdvisoryLocks(here, max_connections=1)
+    async with locks.taken([uuid4()]) as one, locks.taken([uuid4()]) as two:
         assert (one, two) == (True, False)
-    async with turns.taken([uuid4()]) as again:
+    async with locks.taken([uuid4()]) as again:
         assert again
 
 
@@ -104,15 +104,15 @@ async def test_lock_order_of_several_tables_prevents_deadlocks(here: Database, t
     # Locks are ordered by the last bytes of the ids; both processes must use the same order.
     ids = [UUID(int=number) for number in (1, 2, 3)]
 
-    async def again_and_again(turns: SharedTurns, named: list[UUID]) -> None:
+    async def again_and_again(locks: AdvisoryLocks, named: list[UUID]) -> None:
         for _ in range(20):
-            async with turns.taken(named) as had:
+            async with locks.taken(named) as had:
                 assert had
 
     await asyncio.wait_for(
         asyncio.gather(
-            again_and_again(SharedTurns(here, wait=60), ids),
-            again_and_again(SharedTurns(there, wait=60), list(reversed(ids))),
+            again_and_again(AdvisoryLocks(here, wait=60), ids),
+            again_and_again(AdvisoryLocks(there, wait=60), list(reversed(ids))),
         ),
         120,
     )

@@ -37,8 +37,8 @@ def world(stack: Ready) -> Iterator[World]:
 class Stopped(Exception):
     """A request failed; the message has the status and the text of the answer."""
 
-    def __init__(self, asked: str, answer: httpx.Response) -> None:
-        super().__init__(f"{asked}: {answer.status_code} {answer.text[:300]}")
+    def __init__(self, requested: str, answer: httpx.Response) -> None:
+        super().__init__(f"{requested}: {answer.status_code} {answer.text[:300]}")
         #: An overloaded server says nothing about the schema.
         self.busy = answer.status_code in (429, 503)
 
@@ -50,7 +50,7 @@ class Day:
     world: World
     client: httpx.Client
 
-    def ask(self, method: str, path: str, body: object = None) -> httpx.Response:
+    def send(self, method: str, path: str, body: object = None) -> httpx.Response:
         answer = self.client.request(method, path, json=body)
         if not answer.is_success:
             raise Stopped(f"{method} {path}", answer)
@@ -60,62 +60,62 @@ class Day:
         """Create and change catalog objects; return the id of the table."""
         root = self.world.root
         space = f"{root}/namespaces/{ns}"
-        self.ask("POST", f"{root}/namespaces", {"namespace": [ns]})
-        made = self.ask("POST", f"{space}/tables", {"name": table, "schema": SCHEMA})
-        self.ask("POST", f"{space}/views", view_body("view"))
+        self.send("POST", f"{root}/namespaces", {"namespace": [ns]})
+        made = self.send("POST", f"{space}/tables", {"name": table, "schema": SCHEMA})
+        self.send("POST", f"{space}/views", view_body("view"))
         change = [{"action": "set-properties", "updates": {"a": "b"}}]
-        self.ask("POST", f"{space}/tables/{table}", {"requirements": [], "updates": change})
-        self.ask("POST", f"{space}/properties", {"updates": {"a": "b"}, "removals": []})
+        self.send("POST", f"{space}/tables/{table}", {"requirements": [], "updates": change})
+        self.send("POST", f"{space}/properties", {"updates": {"a": "b"}, "removals": []})
         for listed in (root + "/namespaces", space + "/tables", space + "/views", f"{space}/tables/{table}"):
-            self.ask("GET", listed)
+            self.send("GET", listed)
         return str(made.json()["metadata"]["table-uuid"])
 
     def grants(self, id: str) -> None:
         """Create, list and revoke grants."""
         carol, at = self.world.carol.id, f"warehouse/{self.world.warehouse}/table/{id}"
         assignments = f"/management/v1/permissions/{at}/assignments"
-        self.ask("POST", assignments, {"writes": [{"type": "select", "user": carol}]})
-        self.ask("GET", f"/management/v1/{at}/grants")
-        self.ask("POST", assignments, {"deletes": [{"type": "select", "user": carol}]})
-        self.ask("GET", f"/management/v1/{at}/grants/history")
-        self.ask("GET", f"/management/v1/grants?principalUser={self.world.admin.id}")
-        self.ask("POST", f"/management/v1/{at}/protection", {"protected": False})
+        self.send("POST", assignments, {"writes": [{"type": "select", "user": carol}]})
+        self.send("GET", f"/management/v1/{at}/grants")
+        self.send("POST", assignments, {"deletes": [{"type": "select", "user": carol}]})
+        self.send("GET", f"/management/v1/{at}/grants/history")
+        self.send("GET", f"/management/v1/grants?principalUser={self.world.admin.id}")
+        self.send("POST", f"/management/v1/{at}/protection", {"protected": False})
 
     def roles(self, name: str) -> None:
         """Create, fill, search and delete a role."""
-        at = f"/management/v1/role/{self.ask('POST', '/management/v1/role', {'name': name}).json()['id']}"
-        self.ask("POST", at, {"name": name, "description": "d"})
-        self.ask("POST", f"{at}/members", {"members": [{"type": "user", "id": self.world.carol.id}]})
+        at = f"/management/v1/role/{self.send('POST', '/management/v1/role', {'name': name}).json()['id']}"
+        self.send("POST", at, {"name": name, "description": "d"})
+        self.send("POST", f"{at}/members", {"members": [{"type": "user", "id": self.world.carol.id}]})
         for listed in (f"{at}/members", f"{at}/members/transitive", "/management/v1/role", "/management/v1/user"):
-            self.ask("GET", listed)
+            self.send("GET", listed)
         for kind in ("role", "user"):
-            self.ask("POST", f"/management/v1/search/{kind}", {"search": name})
-        self.ask("DELETE", at)
+            self.send("POST", f"/management/v1/search/{kind}", {"search": name})
+        self.send("DELETE", at)
 
     def looks(self, ns: str, table: str, id: str) -> None:
         """Send searches, permission checks and lists."""
         management = f"/management/v1/warehouse/{self.world.warehouse}"
         for text in (table, f"{ns}.{table}"):
-            self.ask("POST", f"{management}/search-tabular", {"search": text})
+            self.send("POST", f"{management}/search-tabular", {"search": text})
         check = {"table": {"warehouse-id": self.world.warehouse, "table-id": id, "action": {"action": "read_data"}}}
-        self.ask("POST", "/management/v1/action/batch-check", {"checks": [{"operation": check}, {"operation": check}]})
+        self.send("POST", "/management/v1/action/batch-check", {"checks": [{"operation": check}, {"operation": check}]})
         listed = ("", "/statistics", "/deleted-tabulars")
         for path in (
             *(management + each for each in listed),
             "/management/v1/warehouse",
             "/management/v1/project-list",
         ):
-            self.ask("GET", path)
-        self.ask("POST", f"{management}/task/list", {})
+            self.send("GET", path)
+        self.send("POST", f"{management}/task/list", {})
 
     def ends(self, ns: str) -> None:
         """Move and drop the objects."""
         root, moved = self.world.root, f"{ns}_moved"
-        id = self.ask("GET", f"{root}/namespaces/{ns}").json()["properties"]["namespace_id"]
+        id = self.send("GET", f"{root}/namespaces/{ns}").json()["properties"]["namespace_id"]
         at = f"/management/v1/warehouse/{self.world.warehouse}/namespace/{id}"
-        self.ask("POST", f"{at}/move", {"destination": [moved]})
-        self.ask("DELETE", f"{root}/namespaces/{moved}/views/view")
-        self.ask("DELETE", f"{root}/namespaces/{moved}?recursive=true")
+        self.send("POST", f"{at}/move", {"destination": [moved]})
+        self.send("DELETE", f"{root}/namespaces/{moved}/views/view")
+        self.send("DELETE", f"{root}/namespaces/{moved}?recursive=true")
 
 
 def _work(world: World) -> str | None:
@@ -137,9 +137,9 @@ def _work(world: World) -> str | None:
 
 def _require_served(world: World) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        told = list(pool.map(lambda _: _work(world), range(AT_ONCE)))
-    assert [each for each in told if each] == []
-    assert "" in told, "nobody came to the end of it"
+        results = list(pool.map(lambda _: _work(world), range(AT_ONCE)))
+    assert [each for each in results if each] == []
+    assert "" in results, "nobody came to the end of it"
 
 
 @contextmanager

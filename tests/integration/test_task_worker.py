@@ -45,7 +45,7 @@ def parts() -> Iterator[Parts]:
         yield running
 
 
-class Told:
+class RecordingObserver:
     """Metrics observer that records the outcomes."""
 
     def __init__(self) -> None:
@@ -60,13 +60,13 @@ class Told:
         self.counts = counts
 
 
-class Place:
+class WorkerStack:
     """A database with a few rows and tasks."""
 
     def __init__(self, database: Database, rows: Rows) -> None:
         self.database = database
         self.rows = rows
-        self.told = Told()
+        self.observer = RecordingObserver()
 
     async def sql(self, statement: str, **values: Any) -> list[Any]:
         async with self.database.transaction() as connection:
@@ -92,21 +92,21 @@ class Place:
             await task_runs.finish(connection, task)
 
     def worker(self, handlers: Mapping[Queue, Handler], **named: Any) -> Worker:
-        return Worker(self.database, handlers, observer=self.told, every=0.05, **named)
+        return Worker(self.database, handlers, observer=self.observer, every=0.05, **named)
 
 
 @pytest.fixture
-async def place(parts: Parts) -> AsyncIterator[Place]:
+async def stack(parts: Parts) -> AsyncIterator[WorkerStack]:
     async with opened(parts.database_url) as made:
         yield made
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Place]:
+async def opened(url: str) -> AsyncIterator[WorkerStack]:
     database, rows = Database(url, pool_size=6, acquire_timeout=30.0), Rows()
     async with database.transaction() as connection:
         await rows.insert(connection)
-    yield Place(database, rows)
+    yield WorkerStack(database, rows)
     await database.close()
 
 
@@ -126,7 +126,7 @@ async def until(true: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> N
         await asyncio.sleep(0.05)
 
 
-async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) -> None:
+async def test_failing_queue_does_not_block_slots_of_other_queues(stack: WorkerStack) -> None:
     """The failing task gets the status `failed` after five attempts, each with an entry in its log."""
     at_once, most = 0, 0
     two = asyncio.Event()
@@ -142,105 +142,105 @@ async def test_failing_queue_does_not_block_slots_of_other_queues(place: Place) 
         await asyncio.wait_for(two.wait(), 60)
         await asyncio.sleep(0.1)
         at_once -= 1
-        await place.done(task)
+        await stack.done(task)
 
     async def quick(task: Task) -> None:
-        await place.done(task)
+        await stack.done(task)
 
-    broken = await place.add(broken="yes")
-    others = [await place.add() for _ in range(5)]
-    swift = await place.add(Queue.SOFT_DELETION)
+    broken = await stack.add(broken="yes")
+    others = [await stack.add() for _ in range(5)]
+    swift = await stack.add(Queue.SOFT_DELETION)
 
     async def all_over() -> bool:
         # The delays between attempts are minutes, so make the next attempt due now.
-        await place.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled' and attempt > 0")
-        return str((await place.row(broken)).status) == "failed"
+        await stack.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled' and attempt > 0")
+        return str((await stack.row(broken)).status) == "failed"
 
     handlers = {Queue.TABULAR_PURGE: purge, Queue.SOFT_DELETION: quick}
-    async with working(place.worker(handlers, slots={Queue.TABULAR_PURGE: 2})):
+    async with working(stack.worker(handlers, slots={Queue.TABULAR_PURGE: 2})):
         await until(all_over)
-        await until(lambda: _all_succeeded(place, [*others, swift]))
-        await until(lambda: _told(place, 5 + 1 + 5))
+        await until(lambda: _all_succeeded(stack, [*others, swift]))
+        await until(lambda: _is_counted(stack, 5 + 1 + 5))
     assert most == 2
-    log = await place.log(broken)
+    log = await stack.log(broken)
     assert [(each.attempt, each.status) for each in log] == [(attempt, "failed") for attempt in range(1, 6)]
     assert all(each.message.startswith("ZeroDivisionError (error id ") for each in log)
-    outcomes = [outcome for queue, outcome in place.told.outcomes if queue == "tabular_purge"]
+    outcomes = [outcome for queue, outcome in stack.observer.outcomes if queue == "tabular_purge"]
     assert sorted(outcomes) == ["ended"] * 5 + ["failed"] * 4 + ["given_up"]
 
 
-async def _told(place: Place, attempts: int) -> bool:
+async def _is_counted(stack: WorkerStack, attempts: int) -> bool:
     """Return True if the metrics show this number of attempts; they are updated shortly after the task's row."""
-    return len(place.told.outcomes) >= attempts
+    return len(stack.observer.outcomes) >= attempts
 
 
-async def _all_succeeded(place: Place, ids: list[UUID]) -> bool:
-    return all([(await place.row(id)).status == "succeeded" for id in ids])
+async def _all_succeeded(stack: WorkerStack, ids: list[UUID]) -> bool:
+    return all([(await stack.row(id)).status == "succeeded" for id in ids])
 
 
-async def test_queue_with_zero_slots_runs_no_tasks(place: Place) -> None:
+async def test_queue_with_zero_slots_runs_no_tasks(stack: WorkerStack) -> None:
     async def end(task: Task) -> None:
-        await place.done(task)
+        await stack.done(task)
 
-    left, done = await place.add(), await place.add(Queue.SOFT_DELETION)
+    left, done = await stack.add(), await stack.add(Queue.SOFT_DELETION)
     handlers = {Queue.TABULAR_PURGE: end, Queue.SOFT_DELETION: end}
-    async with working(place.worker(handlers, slots={Queue.TABULAR_PURGE: 0})):
-        await until(lambda: _all_succeeded(place, [done]))
-    assert (await place.row(left)).attempt == 0
+    async with working(stack.worker(handlers, slots={Queue.TABULAR_PURGE: 0})):
+        await until(lambda: _all_succeeded(stack, [done]))
+    assert (await stack.row(left)).attempt == 0
 
 
 @pytest.mark.parametrize("away", [DecisionEngineUnavailable("OPA"), StorageUnavailable("the store")])
-async def test_dependency_outage_does_not_count_as_an_attempt(place: Place, away: Exception) -> None:
+async def test_dependency_outage_does_not_count_as_an_attempt(stack: WorkerStack, away: Exception) -> None:
     async def out(task: Task) -> None:
         raise away
 
-    id = await place.add()
-    worker = place.worker({Queue.TABULAR_PURGE: out})
+    id = await stack.add()
+    worker = stack.worker({Queue.TABULAR_PURGE: out})
     for attempt in range(1, 8):
         assert await worker.work_once()
-        row = await place.row(id)
+        row = await stack.row(id)
         assert (row.status, row.attempt, row.interruptions) == ("scheduled", attempt, attempt)
         assert row.scheduled_for > row.updated_at
-        await place.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
-    assert {outcome for _, outcome in place.told.outcomes} == {"interrupted"}
+        await stack.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
+    assert {outcome for _, outcome in stack.observer.outcomes} == {"interrupted"}
 
 
-async def test_stopped_task_ends_and_is_restarted_when_due(place: Place) -> None:
+async def test_stopped_task_ends_and_is_restarted_when_due(stack: WorkerStack) -> None:
     async def long(task: Task) -> None:
         if task.attempt > 1:
-            await place.done(task)
+            await stack.done(task)
             return
         for piece in range(1000):
-            await report(place.database, task, progress=piece / 1000, details={"pieces": piece})
+            await report(stack.database, task, progress=piece / 1000, details={"pieces": piece})
             await asyncio.sleep(0.02)
 
-    id = await place.add()
-    async with working(place.worker({Queue.TABULAR_PURGE: long})):
+    id = await stack.add()
+    async with working(stack.worker({Queue.TABULAR_PURGE: long})):
 
         async def well_begun() -> bool:
-            return float((await place.row(id)).progress) > 0.002
+            return float((await stack.row(id)).progress) > 0.002
 
         await until(well_begun)
-        await place.sql(
+        await stack.sql(
             "update tasks set status = 'stopping', scheduled_for = clock_timestamp() + interval '1 hour' "
             "where id = :id",
             id=id,
         )
 
         async def stopped() -> bool:
-            return str((await place.row(id)).status) == "scheduled"
+            return str((await stack.row(id)).status) == "scheduled"
 
         await until(stopped)
-        [attempt] = await place.log(id)
+        [attempt] = await stack.log(id)
         assert (attempt.status, attempt.message) == ("cancelled", "stopped as it was asked to")
         assert attempt.progress > 0 and attempt.execution_details["pieces"] > 0
-        await place.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
-        await until(lambda: _all_succeeded(place, [id]))
-        await until(lambda: _told(place, 2))
-    assert [outcome for _, outcome in place.told.outcomes] == ["stopped", "ended"]
+        await stack.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
+        await until(lambda: _all_succeeded(stack, [id]))
+        await until(lambda: _is_counted(stack, 2))
+    assert [outcome for _, outcome in stack.observer.outcomes] == ["stopped", "ended"]
 
 
-async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Place) -> None:
+async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(stack: WorkerStack) -> None:
     ended = asyncio.Event()
 
     async def endless(task: Task) -> None:
@@ -249,24 +249,24 @@ async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(place: Plac
         finally:
             ended.set()
 
-    id = await place.add()
-    async with working(place.worker({Queue.TABULAR_PURGE: endless}, beat=0.1)):
+    id = await stack.add()
+    async with working(stack.worker({Queue.TABULAR_PURGE: endless}, beat=0.1)):
 
         async def running() -> bool:
-            return str((await place.row(id)).status) == "running"
+            return str((await stack.row(id)).status) == "running"
 
         await until(running)
-        await place.sql("update tasks set attempt = attempt + 1 where id = :id", id=id)
+        await stack.sql("update tasks set attempt = attempt + 1 where id = :id", id=id)
         await asyncio.wait_for(ended.wait(), 60)
 
-        async def told() -> bool:
-            return ("tabular_purge", "lost") in place.told.outcomes
+        async def is_counted() -> bool:
+            return ("tabular_purge", "lost") in stack.observer.outcomes
 
-        await until(told)
-    assert (await place.row(id)).status == "running"
+        await until(is_counted)
+    assert (await stack.row(id)).status == "running"
 
 
-async def test_ending_process_releases_its_tasks_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ending_process_releases_its_tasks_at_once(stack: WorkerStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # for a machine that stalls at times
     begun = asyncio.Event()
 
@@ -274,111 +274,111 @@ async def test_ending_process_releases_its_tasks_at_once(place: Place, monkeypat
         begun.set()
         await asyncio.sleep(60)
 
-    id = await place.add()
-    async with working(place.worker({Queue.TABULAR_PURGE: endless})):
+    id = await stack.add()
+    async with working(stack.worker({Queue.TABULAR_PURGE: endless})):
         await asyncio.wait_for(begun.wait(), 60)
-    row = await place.row(id)
+    row = await stack.row(id)
     assert (row.status, row.attempt, row.interruptions) == ("scheduled", 1, 1)
     assert row.scheduled_for <= row.updated_at
-    [attempt] = await place.log(id)
+    [attempt] = await stack.log(id)
     assert (attempt.status, attempt.message) == ("failed", "its process was ended")
 
 
-async def test_lost_connections_do_not_prevent_task_completion(place: Place) -> None:
+async def test_lost_connections_do_not_prevent_task_completion(stack: WorkerStack) -> None:
     """All of the worker's connections are closed while the task runs and while its outcome is written."""
     begun = []
 
     async def flaky(task: Task) -> None:
         begun.append(task.attempt)
         if task.attempt == 1:
-            await place.sql("update projects set name = name")
+            await stack.sql("update projects set name = name")
             with suppress(Exception):
-                await place.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user")
-            await place.sql("select 1")
-            await place.sql("select 1")
-        await place.done(task)
+                await stack.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user")
+            await stack.sql("select 1")
+            await stack.sql("select 1")
+        await stack.done(task)
 
-    id = await place.add()
-    async with working(place.worker({Queue.TABULAR_PURGE: flaky}, beat=0.05)):
+    id = await stack.add()
+    async with working(stack.worker({Queue.TABULAR_PURGE: flaky}, beat=0.05)):
 
         async def over() -> bool:
             with suppress(Exception):
-                await place.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled'")
-                return str((await place.row(id)).status) == "succeeded"
+                await stack.sql("update tasks set scheduled_for = clock_timestamp() where status = 'scheduled'")
+                return str((await stack.row(id)).status) == "succeeded"
             return False
 
         await until(over)
-    assert [each.status for each in await place.log(id)] == ["failed"] * (len(begun) - 1) + ["succeeded"]
+    assert [each.status for each in await stack.log(id)] == ["failed"] * (len(begun) - 1) + ["succeeded"]
 
 
-async def test_every_project_is_cleaned_up_once_by_many_processes(place: Place) -> None:
+async def test_every_project_is_cleaned_up_once_by_many_processes(stack: WorkerStack) -> None:
     async def see_to_it() -> None:
-        await place.worker({}).maintain()
+        await stack.worker({}).maintain()
 
     await asyncio.gather(*(see_to_it() for _ in range(8)))
-    [first] = await place.sql("select * from tasks where queue = 'task_log_cleanup'")
-    assert (first.project_id, first.warehouse_id, first.status) == (place.rows.project, None, "scheduled")
-    assert ("task_log_cleanup", "scheduled") in place.told.counts
+    [first] = await stack.sql("select * from tasks where queue = 'task_log_cleanup'")
+    assert (first.project_id, first.warehouse_id, first.status) == (stack.rows.project, None, "scheduled")
+    assert ("task_log_cleanup", "scheduled") in stack.observer.counts
 
-    async with place.database.transaction() as connection:
+    async with stack.database.transaction() as connection:
         task = await task_runs.take(connection, [Queue.TASK_LOG_CLEANUP], stale_seconds=120)
-        assert task is not None and task.project_id == place.rows.project
+        assert task is not None and task.project_id == stack.rows.project
         await task_runs.finish(connection, task)
-        await task_queues.schedule_cleanups(connection, project_id=place.rows.project)
+        await task_queues.schedule_cleanups(connection, project_id=stack.rows.project)
     await asyncio.gather(*(see_to_it() for _ in range(8)))
-    [ended, later] = await place.sql("select * from tasks where queue = 'task_log_cleanup' order by created_at")
+    [ended, later] = await stack.sql("select * from tasks where queue = 'task_log_cleanup' order by created_at")
     assert (later.scheduled_for - ended.finished_at).total_seconds() == 86400
 
-    async with place.database.transaction() as connection:
+    async with stack.database.transaction() as connection:
         given = QueueSettings(cleanup_period=timedelta(hours=2), retention=timedelta(days=1))
-        await task_queues.configure(connection, Queue.TASK_LOG_CLEANUP, given, project_id=place.rows.project)
-        assert await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=place.rows.project) == given
-    row = await place.row(later.id)
+        await task_queues.configure(connection, Queue.TASK_LOG_CLEANUP, given, project_id=stack.rows.project)
+        assert await task_queues.settings(connection, Queue.TASK_LOG_CLEANUP, project_id=stack.rows.project) == given
+    row = await stack.row(later.id)
     assert (row.scheduled_for - row.created_at).total_seconds() == 7200
 
 
-async def test_only_old_ended_tasks_of_the_project_are_removed_with_their_log(place: Place) -> None:
-    old, young, waiting = await place.add(), await place.add(), await place.add()
-    worker = place.worker({Queue.TABULAR_PURGE: place.done})
+async def test_only_old_ended_tasks_of_the_project_are_removed_with_their_log(stack: WorkerStack) -> None:
+    old, young, waiting = await stack.add(), await stack.add(), await stack.add()
+    worker = stack.worker({Queue.TABULAR_PURGE: stack.done})
     while await worker.work_once():
         pass
-    await place.sql("update tasks set finished_at = now() - interval '91 days' where id = :id", id=old)
-    await place.sql("update tasks set status = 'scheduled', finished_at = null where id = :id", id=waiting)
-    await place.sql("update task_log set ended_at = now() - interval '91 days' where task_id = :id", id=waiting)
+    await stack.sql("update tasks set finished_at = now() - interval '91 days' where id = :id", id=old)
+    await stack.sql("update tasks set status = 'scheduled', finished_at = null where id = :id", id=waiting)
+    await stack.sql("update task_log set ended_at = now() - interval '91 days' where task_id = :id", id=waiting)
     other = str(uuid4())
-    await place.sql("insert into projects (id, name, name_key) values (:id, 'other', 'other')", id=other)
-    for project, removed in ((other, 0), (place.rows.project, 2), (place.rows.project, 0)):
-        async with place.database.transaction() as connection:
+    await stack.sql("insert into projects (id, name, name_key) values (:id, 'other', 'other')", id=other)
+    for project, removed in ((other, 0), (stack.rows.project, 2), (stack.rows.project, 0)):
+        async with stack.database.transaction() as connection:
             assert (
                 await task_queues.remove_ended(connection, project, older_than=timedelta(days=90), limit=100) == removed
             )
-    assert {row.id for row in await place.sql("select id from tasks")} == {young, waiting}
-    assert {row.task_id for row in await place.sql("select task_id from task_log")} == {young}
+    assert {row.id for row in await stack.sql("select id from tasks")} == {young, waiting}
+    assert {row.task_id for row in await stack.sql("select task_id from task_log")} == {young}
 
 
-async def test_task_restarted_during_log_cleanup_is_not_removed(place: Place) -> None:
-    id = await place.add()
-    await place.sql(
+async def test_task_restarted_during_log_cleanup_is_not_removed(stack: WorkerStack) -> None:
+    id = await stack.add()
+    await stack.sql(
         "update tasks set status = 'failed', finished_at = now() - interval '91 days' where id = :id", id=id
     )
     cleaning: asyncio.Task[int]
 
     async def clean() -> int:
-        async with place.database.transaction() as connection:
+        async with stack.database.transaction() as connection:
             return await task_queues.remove_ended(
-                connection, place.rows.project, older_than=timedelta(days=90), limit=100
+                connection, stack.rows.project, older_than=timedelta(days=90), limit=100
             )
 
     async def ended_or_waits() -> bool:
         waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'DELETE FROM tasks%'"
-        return cleaning.done() or bool(await place.sql(waits))
+        return cleaning.done() or bool(await stack.sql(waits))
 
-    async with place.database.transaction() as connection:
+    async with stack.database.transaction() as connection:
         await task_lists.reschedule(connection, [id], at=None)
         cleaning = asyncio.create_task(clean())
         await until(ended_or_waits, 60)
     assert await cleaning == 0
-    assert (await place.row(id)).status == "scheduled"
+    assert (await stack.row(id)).status == "scheduled"
 
 
 def _spawn(url: str) -> subprocess.Popen[bytes]:
@@ -393,12 +393,14 @@ def _spawn(url: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(("kills", "count"), [(4, 60), pytest.param(40, 400, marks=pytest.mark.long)])
-async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: Parts, kills: int, count: int) -> None:
-    await place.sql("drop table if exists task_marks")
-    await place.sql("create table task_marks (task_id uuid, attempt int)")
-    await place.sql(
+async def test_every_task_ends_once_despite_killed_workers(
+    stack: WorkerStack, parts: Parts, kills: int, count: int
+) -> None:
+    await stack.sql("drop table if exists task_marks")
+    await stack.sql("create table task_marks (task_id uuid, attempt int)")
+    await stack.sql(
         "insert into task_queue_configs (queue, warehouse_id, heartbeat_seconds) values ('tabular_purge', :w, 1)",
-        w=place.rows.warehouses[0],
+        w=stack.rows.warehouses[0],
     )
     ids: list[UUID] = []
     chance = random.Random(count)
@@ -408,22 +410,22 @@ async def test_every_task_ends_once_despite_killed_workers(place: Place, parts: 
         # Continue past `kills` until one worker was killed during a task. How many tasks a worker completes before it
         # dies depends on the machine.
         for number in range(10 * kills):
-            if number >= kills and await place.sql(deaths):
+            if number >= kills and await stack.sql(deaths):
                 break
-            ids += [await place.add() for _ in range(count // kills)]
+            ids += [await stack.add() for _ in range(count // kills)]
             await asyncio.sleep(chance.uniform(0.05, 0.4))
             victim = children.pop(chance.randrange(2))
             victim.kill()
             victim.wait()
             children.append(await asyncio.to_thread(_spawn, parts.database_url))
-        await until(lambda: _all_succeeded(place, ids), 120)
+        await until(lambda: _all_succeeded(stack, ids), 120)
     finally:
         for child in children:
             child.kill()
             child.wait()
-    marks = await place.sql("select task_id, attempt from task_marks")
+    marks = await stack.sql("select task_id, attempt from task_marks")
     assert sorted(mark.task_id for mark in marks) == sorted(ids), "each was ended once"
-    logged = await place.sql("select task_id, attempt, status, message from task_log order by task_id, attempt")
+    logged = await stack.sql("select task_id, attempt, status, message from task_log order by task_id, attempt")
     of: dict[UUID, list[Any]] = {}
     for row in logged:
         of.setdefault(row.task_id, []).append(row)
@@ -450,16 +452,16 @@ async def test_tasks_continue_after_a_database_restart() -> None:
                 url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port)
                 url = url.replace("postgresql:", "postgresql+asyncpg:")
                 await run_migrations(url)
-                async with opened(url) as place:
+                async with opened(url) as stack:
                     begun, go_on = asyncio.Event(), asyncio.Event()
 
                     async def slow(task: Task) -> None:
                         begun.set()
                         await go_on.wait()
-                        await place.done(task)
+                        await stack.done(task)
 
-                    ids = [await place.add() for _ in range(3)]
-                    async with working(place.worker({Queue.TABULAR_PURGE: slow}, beat=0.1)):
+                    ids = [await stack.add() for _ in range(3)]
+                    async with working(stack.worker({Queue.TABULAR_PURGE: slow}, beat=0.1)):
                         await asyncio.wait_for(begun.wait(), 60)
                         os.kill(server.pid, signal.SIGINT)
                         await asyncio.wait_for(server.exited, 60)
@@ -469,14 +471,14 @@ async def test_tasks_continue_after_a_database_restart() -> None:
 
                         async def over() -> bool:
                             with suppress(Exception):
-                                await place.sql(
+                                await stack.sql(
                                     "update tasks set scheduled_for = clock_timestamp() where status = 'scheduled'"
                                 )
-                                return await _all_succeeded(place, ids)
+                                return await _all_succeeded(stack, ids)
                             return False
 
                         await until(over, 120)
-                    log = await place.log(ids[0])
+                    log = await stack.log(ids[0])
                     assert [each.status for each in log[:-1]] == [Status.FAILED] * (len(log) - 1)
                     assert log[-1].status == Status.SUCCEEDED
         finally:

@@ -133,8 +133,8 @@ def test_cancellation_reports_an_already_started_task(there: Tasks) -> None:
     begun = there.add(Queue.SOFT_DELETION, entity=running)
     there.take()
     later = there.add(Queue.SOFT_DELETION, entity=waiting, in_seconds=60)
-    told = there.do(tasks.cancel_all, Queue.SOFT_DELETION, [waiting, running, none], reason="undropped")
-    assert told == {
+    cancelled = there.do(tasks.cancel_all, Queue.SOFT_DELETION, [waiting, running, none], reason="undropped")
+    assert cancelled == {
         waiting: Cancellation.CANCELLED,
         running: Cancellation.RUNNING,
         none: Cancellation.NONE,
@@ -243,8 +243,8 @@ def test_a_running_task_can_be_taken_away_from_its_worker(there: Tasks) -> None:
     table = uuid4()
     id = there.add(Queue.SOFT_DELETION, entity=table)
     task = taken(there.take())
-    told = there.do(tasks.cancel, Queue.SOFT_DELETION, table, reason="undropped", even_running=True)
-    assert told is Cancellation.CANCELLED
+    cancelled = there.do(tasks.cancel, Queue.SOFT_DELETION, table, reason="undropped", even_running=True)
+    assert cancelled is Cancellation.CANCELLED
     with pytest.raises(TaskLost):
         there.do(task_runs.finish, task)
     assert there.row(id).status == "cancelled"

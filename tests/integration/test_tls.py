@@ -178,13 +178,13 @@ async def test_postgresql_supports_libpq_tls_modes_and_its_own_certificates(
 def test_unusable_certificates_are_named_in_the_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing")
-    for file, directory, told in (
+    for file, directory, error in (
         (str(empty), None, "SSL_CERT_FILE names .*empty.pem, which holds no certificate"),
         (str(tmp_path / "gone"), None, "SSL_CERT_FILE names .*gone, which cannot be read"),
         (None, str(tmp_path), "SSL_CERT_DIR names .*, where no file holds a certificate"),
         (None, str(empty), "SSL_CERT_DIR names .*, which is no directory"),
     ):
-        with pytest.raises(CertificatesUnusable, match=told):
+        with pytest.raises(CertificatesUnusable, match=error):
             trusted(file, directory)
     with pytest.raises(CertificatesUnusable, match="PG_SSL_ROOT_CERT names"):
         for_postgres("verify-full", trusted(None, None), str(empty))

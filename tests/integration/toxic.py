@@ -30,7 +30,7 @@ import pytest
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
 from tests.integration.parts import free_port
-from tests.processes import family, told
+from tests.processes import family, values_of
 
 WELL = "well"
 DELAYED = "delayed"
@@ -145,7 +145,7 @@ class Toxic:
             answers, above = await asyncio.open_connection("127.0.0.1", self.target)
             self._writers.add(above)
             both = [
-                asyncio.ensure_future(self._ask(number, reader, above)),
+                asyncio.ensure_future(self._send(number, reader, above)),
                 asyncio.ensure_future(self._answer(number, answers, writer)),
             ]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +161,7 @@ class Toxic:
                     self._writers.discard(side)
                     side.close()
 
-    async def _ask(self, number: int, reader: asyncio.StreamReader, above: asyncio.StreamWriter) -> None:
+    async def _send(self, number: int, reader: asyncio.StreamReader, above: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             while self.mode == SILENT:
                 await asyncio.sleep(0.05)
@@ -230,7 +230,7 @@ class Shaky:
 
     def descriptors(self) -> int:
         """Return the number of open files and connections of all its processes."""
-        return sum(told(psutil.Process.num_fds, family(self.process)))
+        return sum(values_of(psutil.Process.num_fds, family(self.process)))
 
     def pids(self) -> set[int]:
         """Return the ids of its processes, to prove that none was restarted."""
@@ -297,7 +297,7 @@ def _second_gateway(ready: Ready, log: Path, settings: dict[str, str]) -> Iterat
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait(10)
-        told(psutil.Process.kill, processes)
+        values_of(psutil.Process.kill, processes)
 
 
 @contextmanager

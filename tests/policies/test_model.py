@@ -199,23 +199,23 @@ def test_only_managed_access_allows_a_wildcard_subject(model: Model) -> None:
 
 
 def test_a_wildcard_on_a_privilege_is_detected() -> None:
-    everybody = {
+    principals = {
         "type": "table",
         "relations": {"select": {"this": {}}},
         "metadata": {"relations": {"select": {"directly_related_user_types": [{"type": "user", "wildcard": {}}]}}},
     }
-    assert stray_wildcards({"type_definitions": [everybody]}) == ["table#select"]
+    assert stray_wildcards({"type_definitions": [principals]}) == ["table#select"]
 
 
 def test_every_grantable_relation_takes_users_and_roles_with_and_without_expiry(model: Model) -> None:
     # Membership of a role in a role has no expiry (fga_model/VERSIONS.md, "What the model costs").
     in_roles = [subject for subject in GRANTABLE_SUBJECTS if subject != GRANTABLE_SUBJECTS[-1]]
     for type_name, relations in grantable_of(model).items():
-        wanted = in_roles if type_name == "role" else GRANTABLE_SUBJECTS
+        expected = in_roles if type_name == "role" else GRANTABLE_SUBJECTS
         for relation in [*relations, *({"traverse", "read_columns"} & relations_of(model)[type_name])]:
             found = subjects(model, type_name, relation)
             assert sorted(str(sorted(each.items())) for each in found) == sorted(
-                str(sorted(each.items())) for each in wanted
+                str(sorted(each.items())) for each in expected
             ), f"{type_name}#{relation}"
 
 
@@ -246,8 +246,10 @@ def test_each_grantable_relation_has_its_own_grant_permission(model: Model) -> N
         for relation in relations:
             right = "can_change_ownership" if relation == "ownership" else f"can_grant_{relation}"
             assert right in actions, f"{type_name}#{relation}"
-        handed_out = {action.removeprefix("can_grant_") for action in actions if action.startswith("can_grant_")}
-        assert handed_out <= relations, type_name
+        granted_privileges = {
+            action.removeprefix("can_grant_") for action in actions if action.startswith("can_grant_")
+        }
+        assert granted_privileges <= relations, type_name
 
 
 def test_grantable_relations_equal_those_of_the_reference_model(model: Model) -> None:
@@ -294,8 +296,8 @@ PUBLISHED = {
 def test_every_checkable_action_is_in_the_model(model: Model) -> None:
     """Actions on users are relations of the server (`fga_model/user.fga`)."""
     for type_name, actions in PUBLISHED.items():
-        asked = {f"can_{action}" for action in actions.split()}
-        assert asked <= actions_of(model)[type_name], (type_name, asked - actions_of(model)[type_name])
+        requested = {f"can_{action}" for action in actions.split()}
+        assert requested <= actions_of(model)[type_name], (type_name, requested - actions_of(model)[type_name])
 
 
 def test_every_demanded_relation_exists_in_the_model(model: Model) -> None:

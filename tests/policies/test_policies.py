@@ -113,10 +113,10 @@ def test_an_http_call_in_a_policy_is_detected(line: str) -> None:
 
 def test_no_policy_makes_http_calls_or_reads_another_clock(policies: Path) -> None:
     for file in rego_files(policies):
-        assert file in asks_elsewhere(policies) or not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
+        assert file in calls_other_hosts(policies) or not FORBIDDEN_CALLS.search(file.read_text(encoding="utf-8")), file
 
 
-def asks_elsewhere(policies: Path) -> set[Path]:
+def calls_other_hosts(policies: Path) -> set[Path]:
     """Return True for the policies that may call the gateway, which belong to the Trino bridge.
 
     One file calls the gateway, another fetches its token, and a third masks the token in the decision log. The

@@ -14,7 +14,7 @@ from tests.contract.world import World
 from tests.integration.toxic import Shaky, shaky_gateway
 
 #: An id that no resource has.
-NOBODY = "0199d0c4-0000-7000-8000-00000000dead"
+UNUSED_UUID = "0199d0c4-0000-7000-8000-00000000dead"
 
 
 @dataclass

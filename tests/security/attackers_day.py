@@ -215,10 +215,10 @@ def look_alikes(day: Day) -> Attempts:
 
 @case("C13", "a storm of keys nobody published")
 def storm(day: Day) -> Attempts:
-    asked = len(day.partner.asked)
+    requested = len(day.partner.calls)
     answers = [day.try_token(day.partner.token("mallory", kid=f"made-up-{number}")) for number in range(50)]
     yield from ((f"key {number}", answer) for number, answer in enumerate(answers) if number % 10 == 0)
-    if len(day.partner.asked) - asked > 12:
+    if len(day.partner.calls) - requested > 12:
         yield "the provider was asked each time", httpx.Response(500)
 
 
@@ -273,12 +273,12 @@ def unreadable_groups(day: Day) -> Attempts:
 
 
 @case("D25", "groups, roles and relationships that the client itself tells")
-def told_by_the_client(day: Day) -> Attempts:
+def client_credentials_claims(day: Day) -> Attempts:
     with secret(day) as (role, source, path):
         for name in ("X-Groups", "X-Auth-Request-Groups", "X-Forwarded-Groups", "X-Roles", "X-Iceberg-Roles"):
             yield name, day.try_token(day.token, path, **{name: source})
-        for wished in (role, str(uuid4()), f"{role},{role}", "*", f"role:{role}", ""):
-            yield f"x-assume-role: {wished[:20]}", day.try_token(day.token, path, **{"x-assume-role": wished})
+        for value in (role, str(uuid4()), f"{role},{role}", "*", f"role:{role}", ""):
+            yield f"x-assume-role: {value[:20]}", day.try_token(day.token, path, **{"x-assume-role": value})
         tuples = f"{path}?contextual_tuples=user:oidc~carol,assignee,role:{role}"
         yield "contextual tuples in the query", day.try_token(day.token, tuples)
 
@@ -334,9 +334,9 @@ def exchanges(day: Day) -> Attempts:
 @case("D27", "tokens of this server that it never issued")
 def own_tokens(day: Day) -> Attempts:
     now = int(time.time())
-    told = {"sub": "oidc~admin", "act": {"sub": "partner~mallory"}, "iat": now, "exp": now + 600, "scope": "catalog"}
+    result = {"sub": "oidc~admin", "act": {"sub": "partner~mallory"}, "iat": now, "exp": now + 600, "scope": "catalog"}
     for name in ("lakegate", f"urn:lakegate:{uuid4()}", day.base):
-        claims = {"iss": name, "aud": name, "jti": "1", **told}
+        claims = {"iss": name, "aud": name, "jti": "1", **result}
         for algorithm in ("RS256", "none", "Ed25519", "EdDSA", "HS256"):
             header = {"typ": "lakegate-delegated+jwt", "alg": algorithm, "kid": "1"}
             text = f"{b64(json.dumps(header).encode())}.{b64(json.dumps(claims).encode())}"
@@ -384,8 +384,8 @@ def run(day: Day) -> tuple[list[str], int]:
         for what, answer in each.attempts(day):
             refused = answer.status_code in REFUSED
             wrong += not refused
-            told = f"{answer.status_code} {_type_of(answer)}" if refused else f"NOT REFUSED: {answer.status_code}"
-            lines.append(f"    {what[:60]:62} {told}")
+            result = f"{answer.status_code} {_type_of(answer)}" if refused else f"NOT REFUSED: {answer.status_code}"
+            lines.append(f"    {what[:60]:62} {result}")
     return lines, wrong
 
 

@@ -22,7 +22,7 @@ from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.test_views import body as view_body
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import Person, Table, World, error_triple, unique
 
 REFUSED = (403, "NamespaceActionForbidden")
 
@@ -59,7 +59,7 @@ def release(world: World, table: Table, by: Person, how: str = "unregister") -> 
         assert by.delete(f"{table.path}?purgeRequested=false").status_code == 204
 
 
-def place(world: World) -> str:
+def lake_location(world: World) -> str:
     """Return an empty location."""
     return f"s3://{world.bucket}/demo/{unique('raw')}"
 
@@ -91,7 +91,7 @@ def keys_of(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
     world: World, creator: Person, own: str, how: str
 ) -> None:
-    raw = place(world)
+    raw = lake_location(world)
     victim = write(world, f"{raw}/orphan/secret.json", {"secret": 1})
     table = world.table(own, by=creator, location=f"{raw}/x")
     config = dict(table.answer["config"])
@@ -103,7 +103,7 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
     else:
         release(world, table, creator, how)
         answer = register(creator, world, own, file)
-    assert told(answer)[:2] == (400, "InvalidLocation"), answer.text
+    assert error_triple(answer)[:2] == (400, "InvalidLocation"), answer.text
     assert raw not in [row["location"] for row in world.sql("select location from tables")]
     with pytest.raises(ClientError):
         world.store_of(config).get_object(Bucket=world.bucket, Key=key(world, victim))
@@ -118,28 +118,28 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("inner", ["{at}/metadata", "{at}/metadata/deeper", "{above}", "{above}/y", "{twin}"])
 def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Person, own: str, inner: str) -> None:
-    raw = place(world)
+    raw = lake_location(world)
     table = world.table(own, by=creator, location=f"{raw}/x")
     release(world, table, creator)
     at = table.location
     location = inner.format(at=at, above=raw, twin=f"{raw}/X")
     document = {**table.answer["metadata"], "location": location}
     file = write(world, f"{at}/metadata/deeper/00009-a.metadata.json", document)
-    assert told(register(creator, world, own, file))[:2] == (400, "InvalidLocation")
+    assert error_triple(register(creator, world, own, file))[:2] == (400, "InvalidLocation")
     write(world, file, {**document, "location": f"{at}/"})
     assert register(creator, world, own, file).status_code == 200, "a slash at the end changes nothing"
 
 
 @pytest.mark.threat("LG-LOC-23")
 def test_a_view_file_that_names_an_ancestor_folder_is_refused(world: World, creator: Person, own: str) -> None:
-    raw = place(world)
+    raw = lake_location(world)
     name = unique("v")
     made = creator.post(f"{world.root}/namespaces/{own}/views", view_body(name, location=f"{raw}/v"))
     assert made.status_code == 200, made.text
     view = {**made.json(), "path": f"{world.root}/namespaces/{own}/views/{name}"}
     assert creator.delete(f"{view['path']}?purgeRequested=false").status_code == 204
     file = write(world, f"{raw}/v/metadata/00009-a.gz.metadata.json", {**view["metadata"], "location": raw})
-    assert told(register_view(creator, world, own, file))[:2] == (400, "InvalidLocation")
+    assert error_triple(register_view(creator, world, own, file))[:2] == (400, "InvalidLocation")
     assert register_view(creator, world, own, view["metadata-location"]).status_code == 200
 
 
@@ -150,7 +150,7 @@ def test_a_view_file_that_names_an_ancestor_folder_is_refused(world: World, crea
 def test_taken_retired_and_unknown_locations_get_the_same_response(world: World, creator: Person, own: str) -> None:
     live, gone = world.table(world.namespace()), world.table(world.namespace())
     release(world, gone, world.admin)
-    raw = place(world)
+    raw = lake_location(world)
     mine = world.table(own, by=creator, location=f"{raw}/mine")
     release(world, mine, creator)
     twin = mine.location.replace("/mine", "/MINE")
@@ -160,35 +160,35 @@ def test_taken_retired_and_unknown_locations_get_the_same_response(world: World,
         f"{live.location}/metadata/none.metadata.json",
         gone.answer["metadata-location"],
         f"{gone.location}/metadata/none.metadata.json",
-        f"{place(world)}/metadata/none.metadata.json",
+        f"{lake_location(world)}/metadata/none.metadata.json",
         f"{twin}/metadata/none.metadata.json",
         elsewhere,
     ]
     for file in files:
         answers = [
-            told(register(creator, world, own, file)),
-            told(register(creator, world, own, file, overwrite=True)),
-            told(register_view(creator, world, own, file)),
+            error_triple(register(creator, world, own, file)),
+            error_triple(register(creator, world, own, file, overwrite=True)),
+            error_triple(register_view(creator, world, own, file)),
         ]
         assert {(status, kind, text.replace(file, "<file>")) for status, kind, text in answers} == {
             (*REFUSED, answers[0][2].replace(file, "<file>"))
         }, file
-        assert answers[0][2].replace(file, "<file>") == told(register(creator, world, own, files[0]))[2].replace(
-            files[0], "<file>"
-        )
+        assert answers[0][2].replace(file, "<file>") == error_triple(register(creator, world, own, files[0]))[
+            2
+        ].replace(files[0], "<file>")
 
 
 def test_location_containing_another_owners_is_never_returned(world: World, creator: Person, own: str) -> None:
     """A table in that location now belongs to another owner."""
-    raw = place(world)
+    raw = lake_location(world)
     outer = world.table(own, by=creator, location=raw)
     release(world, outer, creator)
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", raw)
     inner = world.table(world.namespace(), location=f"{raw}/data/inner")
-    assert told(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
     release(world, inner, world.admin)
-    assert told(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
-    assert told(register(world.admin, world, own, inner.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, outer.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(world.admin, world, own, inner.answer["metadata-location"]))[:2] == REFUSED
 
 
 # ---- owners ----------------------------------------------------------------------------------------------------------
@@ -206,8 +206,8 @@ def test_dropping_a_table_gives_no_ownership_of_its_files(world: World, creator:
         release(where, table, creator, "drop")
         if how == "soft drop":
             end_now(where, id)
-        assert told(register(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
-        assert told(register_view(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
+        assert error_triple(register(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
+        assert error_triple(register_view(creator, where, own, table.answer["metadata-location"]))[:2] == REFUSED
         back = register(where.admin, where, theirs, table.answer["metadata-location"])
         assert back.status_code == 200, back.text
     finally:
@@ -222,7 +222,7 @@ def test_overwriting_a_table_with_its_own_file_needs_ownership(world: World, cre
     file = table.answer["metadata-location"]
     world.grant("create", creator, "namespace", world.namespace_id(ns))
     world.grant("modify", creator, "table", table.uuid)
-    assert told(register(creator, world, ns, file, table.name, overwrite=True))[:2] == REFUSED
+    assert error_triple(register(creator, world, ns, file, table.name, overwrite=True))[:2] == REFUSED
     assert creator.get(table.path).json()["metadata-location"] == file
     world.grant("ownership", creator, "table", table.uuid)
     assert register(creator, world, ns, file, table.name, overwrite=True).status_code == 200
@@ -236,7 +236,7 @@ def test_temporary_ownership_gives_no_claim_on_the_files(world: World, creator: 
     given = world.admin.post(grants, {"writes": [entry]})
     assert given.status_code == 204, given.text
     release(world, table, creator, "drop")
-    assert told(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
     assert register(world.admin, world, own, table.answer["metadata-location"]).status_code == 200
 
 
@@ -257,7 +257,7 @@ def test_table_owned_by_a_role_returns_to_the_role(world: World, creator: Person
     [row] = world.sql("select name from tables where location = $1", name)
     gone = creator.post(f"{world.root}/namespaces/{own}/tables/{row['name']}/unregister", headers=headers)
     assert gone.status_code == 200, gone.text
-    assert told(register(world.stranger(), world, own, file))[0] == 404
+    assert error_triple(register(world.stranger(), world, own, file))[0] == 404
     back = register(creator, world, own, file, headers=headers if acts else {})
     assert back.status_code == 200, back.text
     owners = world.sql(
@@ -276,7 +276,7 @@ def test_assumed_role_gives_the_user_no_claim(world: World, creator: Person, own
     table = world.table(own, by=creator)
     release(world, table, creator)
     file = table.answer["metadata-location"]
-    assert told(register(creator, world, own, file, headers=acting(role)))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, file, headers=acting(role)))[:2] == REFUSED
     assert register(creator, world, own, file).status_code == 200
 
 
@@ -287,7 +287,7 @@ def test_returning_deleted_user_owns_none_of_the_earlier_files(world: World, cre
     user = {"name": creator.name, "user-type": "human"}
     assert creator.post("/management/v1/user", user).status_code in (200, 201)
     world.grant("create", creator, "namespace", world.namespace_id(own))
-    assert told(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, table.answer["metadata-location"]))[:2] == REFUSED
 
 
 def test_retired_location_without_recorded_owners_needs_adoption(world: World, creator: Person, own: str) -> None:
@@ -295,7 +295,7 @@ def test_retired_location_without_recorded_owners_needs_adoption(world: World, c
     release(world, table, creator)
     file = table.answer["metadata-location"]
     world.sql("update retired_locations set owners = '{}' where location = $1", table.location)
-    assert told(register(creator, world, own, file))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, file))[:2] == REFUSED
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", table.location)
     assert register(world.admin, world, own, file, headers=ADOPT).status_code == 200
 
@@ -313,7 +313,7 @@ def test_a_retired_location_records_owners_and_the_last_metadata_file(world: Wor
 
 
 def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, creator: Person, own: str) -> None:
-    at = place(world)
+    at = lake_location(world)
     first = world.table(own, by=creator, location=at)
     release(world, first, creator)
     world.sql("update retired_locations set keys_until = clock_timestamp() where location = $1", at)
@@ -322,7 +322,7 @@ def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, 
     second = world.table(world.namespace(), location=at)
     assert world.sql("select 1 from retired_locations where location = $1", at) == []
     release(world, second, world.admin)
-    assert told(register(creator, world, own, second.answer["metadata-location"]))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, second.answer["metadata-location"]))[:2] == REFUSED
 
 
 # ---- adoption --------------------------------------------------------------------------------------------------------
@@ -331,19 +331,21 @@ def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, 
 def brought(world: World) -> tuple[str, str]:
     """Return (location, metadata file) of a table that another catalog created."""
     sample = world.table(world.namespace())
-    at = place(world)
+    at = lake_location(world)
     return at, write(world, f"{at}/metadata/00003-a.metadata.json", {**sample.answer["metadata"], "location": at})
 
 
 def test_adoption_needs_manage_storage_and_an_explicit_request(world: World, creator: Person, own: str) -> None:
     at, file = brought(world)
-    assert told(register(creator, world, own, file))[:2] == REFUSED
-    assert told(register(creator, world, own, file, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(register(creator, world, own, file))[:2] == REFUSED
+    assert error_triple(register(creator, world, own, file, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
     for header in ("", "false"):
-        assert told(register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": header}))[:2] == REFUSED
+        assert (
+            error_triple(register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": header}))[:2] == REFUSED
+        )
     for header in ("yes", "1", "true, true", "true false"):
         refused = register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": header})
-        assert told(refused)[:2] == (400, "BadRequestException"), header
+        assert error_triple(refused)[:2] == (400, "BadRequestException"), header
     answer = register(world.admin, world, own, file, headers={"X-Lakegate-Adopt": "TRUE"})
     assert answer.status_code == 200, answer.text
     assert [each["prefix"] for each in keys_of(answer.json())] == [f"{at}/"]
@@ -369,21 +371,21 @@ def test_adoption_is_audited_as_adoption(world: World, own: str) -> None:
 
 def test_view_adoption_follows_the_rules_of_tables(world: World, creator: Person, own: str) -> None:
     sample = create_view(world, own)
-    at = place(world)
+    at = lake_location(world)
     file = write(world, f"{at}/metadata/00000-a.metadata.json", {**sample["metadata"], "location": at})
-    assert told(register_view(creator, world, own, file, headers=ADOPT))[:2] in (
+    assert error_triple(register_view(creator, world, own, file, headers=ADOPT))[:2] in (
         (403, "WarehouseActionForbidden"),
         REFUSED,
     )
-    assert told(register_view(world.admin, world, own, file))[:2] == REFUSED
+    assert error_triple(register_view(world.admin, world, own, file))[:2] == REFUSED
     assert register_view(world.admin, world, own, file, headers=ADOPT).status_code == 200
 
 
 def test_an_adopted_location_overlaps_no_table(world: World, own: str) -> None:
-    raw = place(world)
+    raw = lake_location(world)
     table = world.table(own, location=f"{raw}/x")
     for location in (raw, f"{raw}/x", f"{raw}/x/data"):
         document = {**table.answer["metadata"], "location": location}
         file = write(world, f"{location}/metadata/00009-a.metadata.json", document)
         refused = register(world.admin, world, own, file, headers=ADOPT)
-        assert told(refused)[:2] == (409, "LocationAlreadyTaken"), location
+        assert error_triple(refused)[:2] == (409, "LocationAlreadyTaken"), location

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.exchanging import JWT, TOKENS, acting, ask, b64, delegating, unsigned
+from tests.contract.exchanging import JWT, TOKENS, acting, b64, delegating, send, unsigned
 from tests.contract.lifecycle import until
 from tests.contract.warehouses import make
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import Person, Table, World, error_triple, unique
 
 
 @pytest.fixture
@@ -61,46 +61,50 @@ def rejected(world: World, token: str, path: str) -> None:
 
 
 def test_subject_name_without_an_actor_is_refused(world: World, engine: Person, table: Table) -> None:
-    kept(ask(world, None, subject_token=unsigned("admin")), 401)
-    kept(ask(world, None, subject_token=unsigned("admin"), actor_token=unsigned("etl"), actor_token_type=JWT))
+    kept(send(world, None, subject_token=unsigned("admin")), 401)
+    kept(send(world, None, subject_token=unsigned("admin"), actor_token=unsigned("etl"), actor_token_type=JWT))
     rejected(world, unsigned("admin"), table.path)
 
 
 @pytest.mark.threat("LG-DEC-20")
 def test_engine_without_delegate_cannot_name_a_user(world: World, engine: Person) -> None:
     for proven in (world.admin.token, unsigned("admin")):
-        kept(ask(world, world.carol.token, subject_token=proven))
+        kept(send(world, world.carol.token, subject_token=proven))
 
 
 def test_forged_actor_token_is_refused(world: World, engine: Person) -> None:
     header, claims, signature = opened(world.carol.token)
     forged = closed(header, {**claims, "sub": "etl"}, signature)
-    kept(ask(world, forged, subject_token=world.alice.token), 401)
-    kept(ask(world, None, subject_token=world.alice.token, actor_token=forged, actor_token_type=JWT))
+    kept(send(world, forged, subject_token=world.alice.token), 401)
+    kept(send(world, None, subject_token=world.alice.token, actor_token=forged, actor_token_type=JWT))
     # A valid bearer token with the actor token of another principal, and the reverse.
-    kept(ask(world, world.carol.token, subject_token=unsigned("admin"), actor_token=engine.token, actor_token_type=JWT))
-    kept(ask(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT))
+    kept(
+        send(world, world.carol.token, subject_token=unsigned("admin"), actor_token=engine.token, actor_token_type=JWT)
+    )
+    kept(
+        send(world, engine.token, subject_token=unsigned("admin"), actor_token=world.carol.token, actor_token_type=JWT)
+    )
 
 
 @pytest.mark.threat("LG-AUT-13")
 def test_actor_token_as_subject_and_subject_with_an_actor_are_refused(world: World, engine: Person) -> None:
-    kept(ask(world, engine.token, subject_token=engine.token))
-    kept(ask(world, engine.token, subject_token=unsigned("etl")))
-    kept(ask(world, engine.token, subject_token=unsigned("carol", act={"sub": "other-engine"})))
-    kept(ask(world, world.carol.token, subject_token=engine.token))
+    kept(send(world, engine.token, subject_token=engine.token))
+    kept(send(world, engine.token, subject_token=unsigned("etl")))
+    kept(send(world, engine.token, subject_token=unsigned("carol", act={"sub": "other-engine"})))
+    kept(send(world, world.carol.token, subject_token=engine.token))
 
 
 @pytest.mark.threat("LG-AUT-13")
 def test_exchanged_token_cannot_be_exchanged_again(world: World, engine: Person) -> None:
     exchanged = acting(world, engine, world.admin).token
-    kept(ask(world, exchanged, subject_token=exchanged))
-    kept(ask(world, exchanged, subject_token=unsigned("carol")))
-    kept(ask(world, engine.token, subject_token=exchanged))
-    kept(ask(world, engine.token, subject_token=unsigned("carol"), actor_token=exchanged, actor_token_type=JWT))
+    kept(send(world, exchanged, subject_token=exchanged))
+    kept(send(world, exchanged, subject_token=unsigned("carol")))
+    kept(send(world, engine.token, subject_token=exchanged))
+    kept(send(world, engine.token, subject_token=unsigned("carol"), actor_token=exchanged, actor_token_type=JWT))
     # The user of an exchanged token may be an engine: such a token gives no right to act for another user.
     with delegating(world, world.steward, "warehouse", world.warehouse):
         through = acting(world, engine, world.steward).token
-        kept(ask(world, through, subject_token=unsigned("admin")))
+        kept(send(world, through, subject_token=unsigned("admin")))
 
 
 def test_exchanged_token_is_refused_after_revocation_of_delegate(world: World, engine: Person, table: Table) -> None:
@@ -109,7 +113,7 @@ def test_exchanged_token_is_refused_after_revocation_of_delegate(world: World, e
     world.revoke("delegate", engine, "warehouse", world.warehouse)
     try:
         for path in (table.path, f"{table.path}/credentials", f"{world.root}/namespaces"):
-            assert told(token.get(path))[0] == 404, path
+            assert error_triple(token.get(path))[0] == 404, path
         renamed = token.post(
             f"{world.root}/tables/rename",
             {
@@ -117,7 +121,7 @@ def test_exchanged_token_is_refused_after_revocation_of_delegate(world: World, e
                 "destination": {"namespace": [table.namespace], "name": unique("taken")},
             },
         )
-        assert told(renamed)[0] == 404
+        assert error_triple(renamed)[0] == 404
     finally:
         world.grant("delegate", engine, "warehouse", world.warehouse)
     assert world.admin.get(table.path).status_code == 200
@@ -129,10 +133,10 @@ def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table:
     other = make(world).id
     with delegating(world, world.etl, "warehouse", other):
         person = acting(world, world.etl, world.admin)
-        absent = told(person.get(f"{world.root}/namespaces/{unique('no')}"))
-        there = told(person.get(f"{world.root}/namespaces/{table.namespace}"))
+        absent = error_triple(person.get(f"{world.root}/namespaces/{unique('no')}"))
+        there = error_triple(person.get(f"{world.root}/namespaces/{table.namespace}"))
         assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), "an engine learns of nothing there"
-        assert told(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
+        assert error_triple(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
         assert person.get(f"/catalog/v1/{other}/namespaces").status_code == 200
 
 
@@ -157,11 +161,11 @@ def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table:
 def test_subject_with_relationship_syntax_has_no_rights(
     world: World, engine: Person, table: Table, subject: object
 ) -> None:
-    answer = ask(world, engine.token, subject_token=unsigned(subject))
+    answer = send(world, engine.token, subject_token=unsigned(subject))
     if answer.status_code == 200:
         # The name is an ordinary user id without grants: never a wildcard, never a userset.
         person = Person("odd", "", answer.json()["access_token"], world.base)
-        assert told(person.get(table.path))[0] == 404
+        assert error_triple(person.get(table.path))[0] == 404
     else:
         kept(answer, 400)
 
@@ -181,8 +185,8 @@ def test_modified_exchanged_token_is_refused(world: World, engine: Person, table
         rejected(world, closed({**header, **change}, claims, signature), table.path)
     rejected(world, closed({**header, "alg": "none"}, claims, ""), table.path)
     # A provider's token with the type of a gateway token is validated as a gateway token.
-    theirs, said, sealed = opened(world.admin.token)
-    rejected(world, closed({**theirs, "typ": header["typ"]}, said, sealed), table.path)
+    theirs, encoded, sealed = opened(world.admin.token)
+    rejected(world, closed({**theirs, "typ": header["typ"]}, encoded, sealed), table.path)
 
 
 def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World, table: Table) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from tests.contract.directories import USERS, Directory, scim_error
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.integration.toxic import GONE
 from tests.security.attacked_directories import Attacked, attacked, entra
 
@@ -67,14 +67,16 @@ def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
     path = f"{_USER}/{leaver.id}"
-    assert told(admin.delete(f"{_USER}/oidc~nobody"))[:2] == (404, "UserNotFound"), "the right to is remembered now"
+    assert error_triple(admin.delete(f"{_USER}/oidc~nobody"))[:2] == (404, "UserNotFound"), (
+        "the right to is remembered now"
+    )
     _leaves_something(world, attacked, leaver, ns, lambda: admin.delete(path))
-    assert told(admin.delete(path))[0] == 503, "it is not so yet"
+    assert error_triple(admin.delete(path))[0] == 503, "it is not so yet"
     attacked.shaky.well()
-    again = _asked_until_it_is_so(lambda: admin.delete(path))
+    again = _send_until_success(lambda: admin.delete(path))
     assert again.status_code == 204, "the first time that it succeeds"
     _nothing_is_left(world, leaver)
-    assert told(admin.delete(path))[:2] == (404, "UserNotFound")
+    assert error_triple(admin.delete(path))[:2] == (404, "UserNotFound")
     _deliver_the_rest(world)
 
 
@@ -83,7 +85,7 @@ def test_user_deletion_after_an_outage_completes_in_the_background(world: World,
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
-    assert told(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
+    assert error_triple(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
     _leaves_something(world, attacked, leaver, ns, lambda: admin.delete(f"{_USER}/{leaver.id}"))
     attacked.shaky.well()
     _deliver_the_rest(world)
@@ -103,16 +105,16 @@ def test_user_returning_during_deletion_loses_all_rights(world: World, attacked:
     leaver = world.stranger()
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
     path = f"{_USER}/{leaver.id}"
-    assert told(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
+    assert error_triple(admin.delete(f"{_USER}/oidc~nobody"))[0] == 404
     attacked.shaky.parts["openfga"].become(GONE)
     try:
-        assert told(admin.delete(path))[0] == 503
+        assert error_triple(admin.delete(path))[0] == 503
         _hold_delivery(world)
         assert leaver.post(_USER, {"name": "again", "user-type": "human"}).status_code == 201
-        assert told(admin.delete(path))[0] == 503, "what the first one left is not so yet"
+        assert error_triple(admin.delete(path))[0] == 503, "what the first one left is not so yet"
     finally:
         attacked.shaky.well()
-    assert _asked_until_it_is_so(lambda: admin.delete(path)).status_code == 204
+    assert _send_until_success(lambda: admin.delete(path)).status_code == 204
     _nothing_is_left(world, leaver)
     _deliver_the_rest(world)
 
@@ -131,13 +133,13 @@ def test_retried_role_deletion_waits_for_the_first(world: World, attacked: Attac
     assert admin.get(f"{path}/actions").status_code == 200, "the right to is remembered now"
     attacked.shaky.parts["openfga"].become(GONE)
     try:
-        deleted = admin.ask("DELETE", path, headers=key)
+        deleted = admin.send("DELETE", path, headers=key)
         _hold_delivery(world)
-        assert told(deleted)[0] == 503 and holder in world.tuples(held)
-        assert told(admin.ask("DELETE", path, headers=key))[0] == 503
+        assert error_triple(deleted)[0] == 503 and holder in world.tuples(held)
+        assert error_triple(admin.send("DELETE", path, headers=key))[0] == 503
     finally:
         attacked.shaky.well()
-    assert _asked_until_it_is_so(lambda: admin.ask("DELETE", path, headers=key)).status_code == 204
+    assert _send_until_success(lambda: admin.send("DELETE", path, headers=key)).status_code == 204
     assert holder not in world.tuples(held)
     _deliver_the_rest(world)
 
@@ -161,7 +163,7 @@ def test_directory_deletion_after_an_outage_completes_by_retry(world: World, att
     assert scim.get(path).status_code == 200
     _leaves_something(world, attacked, leaver, ns, lambda: scim.delete(path))
     attacked.shaky.well()
-    again = _asked_until_it_is_so(lambda: scim.delete(path))
+    again = _send_until_success(lambda: scim.delete(path))
     assert scim_error(again)[0] == 404
     _nothing_is_left(world, leaver)
     _deliver_the_rest(world)
@@ -190,7 +192,7 @@ def test_deactivated_user_has_no_right_to_concurrent_creations(world: World, ent
 def _kept(world: World, directory: Directory, ns: str) -> tuple[dict[str, Any], Person]:
     """Return a directory user with `create` on the namespace."""
     user = directory.user()
-    person = directory.comes(user["externalId"])
+    person = directory.sign_in(user["externalId"])
     world.grant("create", person, "namespace", world.namespace_id(ns))
     return user, person
 
@@ -261,9 +263,9 @@ def _deliver_the_rest(world: World) -> None:
     world.sql("update outbox set not_before = clock_timestamp()")
 
 
-def _asked_until_it_is_so(ask: Callable[[], httpx.Response]) -> httpx.Response:
+def _send_until_success(send: Callable[[], httpx.Response]) -> httpx.Response:
     deadline = time.monotonic() + 60
-    while (answer := ask()).status_code == 503:
+    while (answer := send()).status_code == 503:
         assert time.monotonic() < deadline, answer.text
         time.sleep(0.3)
     return answer

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, World, error_of, told, unique
+from tests.contract.world import SCHEMA, World, error_of, error_triple, unique
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,12 @@ def _shape(answer: httpx.Response, *names: str) -> tuple[int, list[str], str]:
 def test_invisible_and_absent_objects_get_the_same_response(
     world: World, hidden: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
-    def ask(ns: str, table: str) -> httpx.Response:
+    def send(ns: str, table: str) -> httpx.Response:
         sent = {**body, "namespace": [ns, "child"]} if body is not None and "namespace" in body else body
-        return world.carol.ask(method, world.root + path.format(ns=ns, t=table), json=sent)
+        return world.carol.send(method, world.root + path.format(ns=ns, t=table), json=sent)
 
     absent = "x" * len(hidden)
-    there, gone = ask(hidden, "secret"), ask(absent, "absent")
+    there, gone = send(hidden, "secret"), send(absent, "absent")
     assert there.status_code == 404
     assert _shape(there, hidden, "secret") == _shape(gone, absent, "absent")
     assert len(there.content) == len(gone.content)
@@ -91,7 +91,7 @@ def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) 
         there, gone = world.carol.get(path.format(id)), world.carol.get(path.format(nothing))
         assert there.status_code == 404, path
         assert _shape(there, id) == _shape(gone, nothing), path
-    assert told(world.carol.get("/catalog/v1/config?warehouse=demo"))[:2] == (404, "NoSuchWarehouseException")
+    assert error_triple(world.carol.get("/catalog/v1/config?warehouse=demo"))[:2] == (404, "NoSuchWarehouseException")
     assert _shape(world.carol.get("/catalog/v1/config?warehouse=demo"), "demo") == _shape(
         world.carol.get("/catalog/v1/config?warehouse=omed"), "omed"
     )
@@ -102,13 +102,15 @@ def test_taken_name_is_reported_only_to_callers_that_see_its_object(world: World
     """`create` on a namespace shows its objects; without it, taken and free names get equal responses."""
     table, person = world.table(ns), world.stranger()
     tables = f"{world.root}/namespaces/{ns}/tables"
-    refused = [told(person.post(tables, {"name": name, "schema": SCHEMA})) for name in (table.name, unique("free"))]
+    refused = [
+        error_triple(person.post(tables, {"name": name, "schema": SCHEMA})) for name in (table.name, unique("free"))
+    ]
     assert refused[0] == refused[1]
     assert refused[0][0] == 404
     world.grant("create", person, "namespace", world.namespace_id(ns))
     assert person.get(table.path).status_code == 200
     taken = person.post(tables, {"name": table.name, "schema": SCHEMA})
-    assert told(taken)[:2] == (409, "AlreadyExistsException")
+    assert error_triple(taken)[:2] == (409, "AlreadyExistsException")
 
 
 @pytest.mark.threat("LG-DIS-03")
@@ -119,8 +121,8 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 
 
 @pytest.mark.threat("LG-DIS-01")
-@pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
-def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, what: str) -> None:
+@pytest.mark.parametrize("kind", ["a table", "a namespace", "a table in a namespace"])
+def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, kind: str) -> None:
     """Compare response times of invisible and absent objects (threat E01): both need the same model evaluation.
 
     Requests alternate, so that load on the machine affects both. One round without a difference suffices: a disclosure
@@ -139,7 +141,7 @@ def test_response_time_does_not_distinguish_invisible_from_absent(world: World, 
         taken: tuple[list[float], list[float]] = ([], [])
         for number in range(120):
             started = time.perf_counter()
-            world.carol.get(f"{world.root}/{pairs[what][number % 2]}")
+            world.carol.get(f"{world.root}/{pairs[kind][number % 2]}")
             taken[number % 2].append(1000 * (time.perf_counter() - started))
         there, gone = map(statistics.median, taken)
         seen.append(f"invisible {there:.2f} ms, absent {gone:.2f} ms")
@@ -156,7 +158,7 @@ def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World,
     table = world.table(ns)
     paths = [table.path, f"{table.path}/credentials"]
 
-    def ask(number: int) -> int:
+    def send(number: int) -> int:
         with httpx.Client(
             base_url=world.base, headers=dict(world.steward.http.headers), trust_env=False, timeout=60
         ) as fresh:
@@ -165,9 +167,9 @@ def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World,
     with ThreadPoolExecutor(4) as pool:
         for _ in range(50):
             world.grant("select", world.steward, "table", table.uuid)
-            assert ask(0) == 200
+            assert send(0) == 200
             world.revoke("select", world.steward, "table", table.uuid)
-            assert set(pool.map(ask, range(4))) == {404}
+            assert set(pool.map(send, range(4))) == {404}
 
 
 @pytest.mark.threat("LG-DIS-04")
@@ -176,7 +178,7 @@ def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None
     answers = [
         world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
         world.admin.post(f"{world.root}/namespaces/{hidden}/tables", {"name": "secret", "schema": SCHEMA}),
-        world.admin.ask("POST", f"{world.root}/namespaces", content=b"\xff\xfe{"),
+        world.admin.send("POST", f"{world.root}/namespaces", content=b"\xff\xfe{"),
         world.carol.post("/management/v1/project", {"project-name": "mine"}),
         world.admin.get("/nope"),
     ]

@@ -19,7 +19,7 @@ from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.db.caller import CLOCK, caller_of
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
-from gateway.fga.cache import RememberedRelationships
+from gateway.fga.cache import CachedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role
 
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.chaos
 class Counted:
     """A cache observer that ignores its events."""
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Ignore the event."""
 
 
-class Asked:
+class RecordedRelationships:
     """An authorization engine on the real OpenFGA that runs a callback before the first check."""
 
     def __init__(self, world: World) -> None:
@@ -49,12 +49,12 @@ class Asked:
         self.first = []
         answers = []
         for question in questions:
-            asked = {"user": f"user:{actor.id}", "relation": question.relation.value}
+            requested = {"user": f"user:{actor.id}", "relation": question.relation.value}
             found = await asyncio.to_thread(
                 self.world._openfga.post,
                 "/check",
                 json={
-                    "tuple_key": {**asked, "object": f"{question.object.type}:{question.object.id}"},
+                    "tuple_key": {**requested, "object": f"{question.object.type}:{question.object.id}"},
                     "context": {"current_time": now.isoformat().replace("+00:00", "Z")},
                     "consistency": "HIGHER_CONSISTENCY",
                 },
@@ -81,9 +81,9 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
     assert given.status_code == 204, given.text
 
     async def decide() -> tuple[bool, bool]:
-        database, asked = _database(world), Asked(world)
+        database, requested = _database(world), RecordedRelationships(world)
         resolver = DatabaseResolver(database)
-        memory = RememberedRelationships(asked, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
+        cache = CachedRelationships(requested, model_id=lambda: "model", entries=100, seconds=60, observer=Counted())
         ref, actor = TabularRef(Table, UUID(world.warehouse), UUID(row["id"])), Actor.user(bob.id)
 
         async def once() -> bool:
@@ -94,12 +94,12 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
             assert found.time_boxes is not None
             pin = Pin(found.revision, found.time_boxes, found.next_expiry)
             question = Question(Can.READ_DATA, ObjectKey(ObjectType.TABLE, row["id"]), held.warehouse.revision)
-            [answer] = await memory.check(actor, [question], now=found.now, pin=pin)
+            [answer] = await cache.check(actor, [question], now=found.now, pin=pin)
             return answer
 
         try:
             # A membership without expiry is granted after the request was resolved and before the OpenFGA check.
-            asked.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
+            requested.first = [lambda: assign(world, "writes", role, {"user": bob.id})]
             before = await once()
             await asyncio.sleep(max(0.0, (ends - datetime.now(UTC)).total_seconds()) + 0.5)
             return before, await once()

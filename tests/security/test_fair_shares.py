@@ -67,11 +67,11 @@ def test_f09_batch_checks_of_a_stranger_neither_block_nor_slow_other_callers(wor
         beside = load_steadily(world.admin, tables[:10], seconds=15)
         fresh = world.admin.post(f"{world.root}/namespaces", {"namespace": [unique("fresh")]})
         there = world.admin.get(f"{world.root}/namespaces/{fresh.json()['namespace'][0]}")
-    told = f"alone: {alone}; beside: {beside}; abuser: {abused}"
-    assert (fresh.status_code, there.status_code) == (200, 200), told
-    assert set(beside.statuses) == {200}, told
-    assert beside.p95 <= 3 * alone.p95 + FLOOR, told
-    assert set(abused.statuses) <= {200, 429, 503}, told
+    measured = f"alone: {alone}; beside: {beside}; abuser: {abused}"
+    assert (fresh.status_code, there.status_code) == (200, 200), measured
+    assert set(beside.statuses) == {200}, measured
+    assert beside.p95 <= 3 * alone.p95 + FLOOR, measured
+    assert set(abused.statuses) <= {200, 429, 503}, measured
 
 
 def _stalled(base: str, person: Person, length: int = 500) -> socket.socket:
@@ -131,9 +131,9 @@ def test_share_metrics_name_no_principals(world: World, tmp_path: Path) -> None:
     with second_gateway(
         world.ready, tmp_path / "gateway.log", METRICS__PORT=str(port := free_port()), SHARES__QUESTION_BURST="1"
     ) as (base, _):
-        asked = at(base, world.stranger("measured"))
+        requested = at(base, world.stranger("measured"))
         for _ in range(3):
-            asked.post("/management/v1/action/batch-check", {"checks": []})
+            requested.post("/management/v1/action/batch-check", {"checks": []})
         figures = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
     assert 'lakegate_share_in_use{lane="user",share="requests"}' in figures
     assert "measured" not in figures

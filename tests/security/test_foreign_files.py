@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 KINDS = ("manifest-list", "manifests", "statistics", "partition-statistics", *PATHS)
@@ -51,7 +51,7 @@ def updates(kind: str, at: str) -> list[dict[str, Any]]:
             return [{"action": "set-properties", "updates": {kind: f"{at}/data"}}]
 
 
-def places(table: Table, victim: Table) -> list[str]:
+def locations(table: Table, victim: Table) -> list[str]:
     """Return locations where no file of `table` may be."""
     above, name = table.location.rsplit("/", 1)
     return [victim.location, above, f"{table.location}x", f"{above}/{name.upper()}", f"{table.location}/../{name}x"]
@@ -99,7 +99,7 @@ def replacement(table: Table, kind: str, at: str) -> dict[str, Any]:
 
 def refused(answer: httpx.Response, what: object) -> None:
     """Assert that the response rejects a location."""
-    assert told(answer)[:2] == (400, "InvalidLocation"), (what, answer.text)
+    assert error_triple(answer)[:2] == (400, "InvalidLocation"), (what, answer.text)
 
 
 @pytest.mark.threat("LG-LOC-04", "LG-LOC-08")
@@ -107,7 +107,7 @@ def refused(answer: httpx.Response, what: object) -> None:
 def test_no_commit_names_a_location_outside_the_table(world: World, victim: Table, kind: str) -> None:
     table = world.table(world.namespace())
     tables = table.path.rsplit("/", 1)[0]
-    for at in places(table, victim):
+    for at in locations(table, victim):
         refused(world.commit(world.admin, table.path, *updates(kind, at)), at)
         refused(world.admin.post(table.path, replacement(table, kind, at)), at)
         one = {"identifier": {"namespace": [table.namespace], "name": table.name}, "requirements": []}

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, Table, World, asked_again, error_of
+from tests.contract.world import Person, Table, World, error_of, send_until_decided
 from tests.integration.parts import free_port
 from tests.integration.toxic import second_gateway
 
@@ -69,7 +69,7 @@ def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
         process.wait(timeout=60)
 
 
-class House:
+class PolicyGateway:
     """A gateway whose OPA a test starts with a guardrail under test."""
 
     def __init__(self, world: World, port: int, admin: Person, policies: Path) -> None:
@@ -88,7 +88,7 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def house(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def fixture_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
     folder = tmp_path_factory.mktemp("guardrails")
     policies = Path(shutil.copytree(_POLICIES, folder / "policies"))
     port = free_port()
@@ -98,7 +98,7 @@ def house(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ho
             base, _ = held.enter_context(started)
         admin = Person("admin", world.admin.id, world.admin.token, base)
         held.callback(admin.http.close)
-        yield House(world, port, admin, policies)
+        yield PolicyGateway(world, port, admin, policies)
 
 
 @pytest.fixture(scope="module")
@@ -108,27 +108,31 @@ def table(world: World) -> Table:
 
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", DENIED)
-def test_an_invalid_guardrail_denies_and_names_its_package(house: House, table: Table, name: str) -> None:
-    with house.guarded(DENIED[name]):
-        answer = asked_again(lambda: house.admin.get(table.path))
+def test_an_invalid_guardrail_denies_and_names_its_package(
+    fixture_gateway: PolicyGateway, table: Table, name: str
+) -> None:
+    with fixture_gateway.guarded(DENIED[name]):
+        answer = send_until_decided(lambda: fixture_gateway.admin.get(table.path))
     assert answer.status_code == 403, answer.text
     assert "gateway.guardrails.mine is invalid" in error_of(answer)["message"]
 
 
 @pytest.mark.threat("LG-DEC-30")
-def test_builtin_function_error_denies(house: House, table: Table) -> None:
-    with house.guarded(_TIME):
-        answer = house.admin.get(table.path)
+def test_builtin_function_error_denies(fixture_gateway: PolicyGateway, table: Table) -> None:
+    with fixture_gateway.guarded(_TIME):
+        answer = fixture_gateway.admin.get(table.path)
     assert answer.status_code == 503, answer.text
 
 
-def test_a_valid_guardrail_allows_with_its_obligation(house: House, table: Table) -> None:
+def test_a_valid_guardrail_allows_with_its_obligation(fixture_gateway: PolicyGateway, table: Table) -> None:
     """Control: the gateway allows requests, so the refusals of the other tests have the named cause."""
     asking = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')):
-        free = asked_again(lambda: house.admin.get(table.path, headers=asking))
-    with house.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
-        bound = asked_again(lambda: house.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(
+        _OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')
+    ):
+        free = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
+        bound = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
     assert free.status_code == bound.status_code == 200, (free.text, bound.text)
     assert free.json().get("storage-credentials")
     assert not bound.json().get("storage-credentials")
@@ -146,28 +150,30 @@ UNENFORCED = {
 
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", UNENFORCED)
-def test_obligation_without_an_enforcer_denies_all_reads(world: World, house: House, name: str) -> None:
+def test_obligation_without_an_enforcer_denies_all_reads(
+    world: World, fixture_gateway: PolicyGateway, name: str
+) -> None:
     """An unenforceable row filter or mask closes every path to the data, and the audit records the obligation."""
     table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
     read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}
     commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     view = create_view(world, table.namespace)["path"]
-    with house.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
-        load = asked_again(lambda: house.admin.get(table.path, headers=asking))
+    with fixture_gateway.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
+        load = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
         refused = {
             "load": load,
-            "load without keys": house.admin.get(table.path),
-            "vend": house.admin.get(f"{table.path}/credentials"),
-            "sign": house.admin.post(f"{table.path}/sign", {}),
-            "commit": house.admin.post(table.path, commit),
-            "load of a view": house.admin.get(view),
+            "load without keys": fixture_gateway.admin.get(table.path),
+            "vend": fixture_gateway.admin.get(f"{table.path}/credentials"),
+            "sign": fixture_gateway.admin.post(f"{table.path}/sign", {}),
+            "commit": fixture_gateway.admin.post(table.path, commit),
+            "load of a view": fixture_gateway.admin.get(view),
         }
-        checked = house.admin.post("/management/v1/action/batch-check", {"checks": [read]})
-        drop = house.admin.delete(f"{table.path}?purgeRequested=false")
-    for place, answer in refused.items():
-        assert answer.status_code == 403, (place, answer.text)
-        assert "nothing here enforces" in error_of(answer)["message"], place
-        assert "s3" not in answer.text, place
+        checked = fixture_gateway.admin.post("/management/v1/action/batch-check", {"checks": [read]})
+        drop = fixture_gateway.admin.delete(f"{table.path}?purgeRequested=false")
+    for location, answer in refused.items():
+        assert answer.status_code == 403, (location, answer.text)
+        assert "nothing here enforces" in error_of(answer)["message"], location
+        assert "s3" not in answer.text, location
     assert [each["allowed"] for each in checked.json()["results"]] == [False]
     assert drop.status_code == 204, "nothing of the data leaves with a drop"
     record = "convert_from(record, 'UTF8')"

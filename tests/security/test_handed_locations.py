@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 
 #: Locations of one example: each is inside the one before, except for the last. The first holds an ownerless file.
 PLACES = ("", "/x", "/x/y", "/z")
@@ -41,7 +41,7 @@ class Attack:
     namespace: str
     raw: str
     document: dict[str, Any]
-    handed: list[str] = field(default_factory=list)
+    vended: list[str] = field(default_factory=list)
     names: list[tuple[str, str]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     configs: list[dict[str, str]] = field(default_factory=list)
@@ -53,8 +53,8 @@ class Attack:
         match kind:
             case "create" | "view" | "generic":
                 self._create(kind, self.raw + PLACES[first])
-            case "put" if self.handed:
-                self._put(self.handed[first % len(self.handed)], self.raw + PLACES[second])
+            case "put" if self.vended:
+                self._put(self.vended[first % len(self.vended)], self.raw + PLACES[second])
             case "unregister" if self.names:
                 at, name = self.names[first % len(self.names)]
                 self._check(self.by.post(f"{space}/{at}/{name}/unregister"))
@@ -104,7 +104,7 @@ class Attack:
         answer = self.by.post(f"{space}/{at}", body)
         if answer.status_code == 200:
             # An empty location that no table used before.
-            self.handed.append(location)
+            self.vended.append(location)
             self.names.append((at, name))
             if "metadata-location" in answer.json():
                 self.files.append(answer.json()["metadata-location"])
@@ -136,10 +136,10 @@ class Attack:
             return
         body = answer.json()
         for credential in body.get("storage-credentials") or ():
-            assert credential["prefix"].rstrip("/") in self.handed, (credential["prefix"], self.handed)
+            assert credential["prefix"].rstrip("/") in self.vended, (credential["prefix"], self.vended)
             self.configs.append(credential["config"])
         if "metadata" in body:
-            assert body["metadata"]["location"] in self.handed, self.handed
+            assert body["metadata"]["location"] in self.vended, self.vended
 
     def finish(self, secret: str) -> None:
         """Check all tables that the caller can load now, and that no obtained key reads the ownerless file."""
@@ -147,7 +147,7 @@ class Attack:
             if at == "tables":
                 self._check(self.by.get(f"{self.world.root}/namespaces/{self.namespace}/tables/{name}"))
         for row in self.world.sql("select location from tables where location like $1", self.raw + "%"):
-            assert row["location"] in self.handed
+            assert row["location"] in self.vended
         for config in self.configs[-3:]:
             with pytest.raises(ClientError):
                 self.world.store_of(config).get_object(Bucket=self.world.bucket, Key=secret)
@@ -218,7 +218,7 @@ def test_staged_location_is_not_replaced_by_one_differing_in_case(
         change = {"identifier": {"namespace": [namespace], "name": name}, **commit}
         return by.post(f"{world.root}/transactions/commit", {"table-changes": [change]})
 
-    assert told(finish(f"{raw}/x"))[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(finish(f"{raw}/x"))[:2] == (409, "LocationAlreadyTaken")
     keys = [found for found, _ in world.objects(f"{raw}/x/".removeprefix(f"s3://{world.bucket}/"))]
     assert keys == [strange]
     assert finish(f"{raw}/X").status_code in (200, 204)

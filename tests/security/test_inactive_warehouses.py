@@ -14,7 +14,7 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.lifecycle import until
-from tests.contract.world import World, told
+from tests.contract.world import World, error_triple
 from tests.security.test_revocation import Readers, hits, other, readers
 
 pytestmark = pytest.mark.chaos
@@ -34,7 +34,7 @@ def test_deactivated_warehouse_is_absent_on_all_workers_at_once(world: World, re
         assert world.admin.post(f"{made.path}/deactivate").status_code == 200
         answers = list(readers.pool.map(lambda client: client.get(path), readers.clients))
         answers += readers.pool.map(lambda client: client.get(f"{path}/credentials"), readers.clients)
-        assert {told(each)[:2] for each in answers} == {(404, "WarehouseNotActive")}
+        assert {error_triple(each)[:2] for each in answers} == {(404, "WarehouseNotActive")}
         assert all("secret-access-key" not in each.text for each in answers)
         assert world.admin.post(f"{made.path}/activate").status_code == 200
     assert hits(world) > before, "nothing was remembered, so nothing was shown"
@@ -47,7 +47,7 @@ def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Rea
     made = warehouses.make(world)
     path = made.table(world.admin)
     world.grant("modify", readers.person, "warehouse", made.id)
-    asked: list[tuple[float, int, str]] = []
+    requested: list[tuple[float, int, str]] = []
     stop = threading.Event()
 
     def write(number: int) -> None:
@@ -56,22 +56,24 @@ def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Rea
             began = time.monotonic()
             update = {"action": "set-properties", "updates": {f"writer-{number}": str(began)}}
             answer = client.post(path, json={"requirements": [], "updates": [update]})
-            asked.append((began, answer.status_code, "" if answer.is_success else told(answer)[1]))
+            requested.append((began, answer.status_code, "" if answer.is_success else error_triple(answer)[1]))
 
     writers = [threading.Thread(target=write, args=(number,)) for number in (0, 1, -1, -2)]
     for writer in writers:
         writer.start()
     try:
-        until(lambda: any(status == 200 for _, status, _ in list(asked)), "nobody writes")
+        until(lambda: any(status == 200 for _, status, _ in list(requested)), "nobody writes")
         assert world.admin.post(f"{made.path}/deactivate").status_code == 200
         acknowledged = time.monotonic()
-        until(lambda: sum(began >= acknowledged for began, _, _ in list(asked)) >= len(writers), "nobody comes late")
+        until(
+            lambda: sum(began >= acknowledged for began, _, _ in list(requested)) >= len(writers), "nobody comes late"
+        )
     finally:
         stop.set()
         for writer in writers:
             writer.join(60)
-    early = {(status, type) for began, status, type in asked if began < acknowledged}
-    late = {(status, type) for began, status, type in asked if began >= acknowledged}
+    early = {(status, type) for began, status, type in requested if began < acknowledged}
+    late = {(status, type) for began, status, type in requested if began >= acknowledged}
     assert (200, "") in early
     # 409 and 429: contention of four writers of one table on a busy machine.
     assert {status for status, _ in early} <= {200, 404, 409, 429}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.world import SCHEMA, Person, World, told, unique
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_rights_in_one_project_give_no_access_to_same_names_in_another(
         for path in (f"{other}/namespaces", f"{other}/namespaces/{ns}", f"{other}/namespaces/{ns}/tables/twin"):
             assert person.get(path).status_code == 404
         config = person.get("/catalog/v1/config", params={"warehouse": f"{tenant['project']}/demo"})
-        assert told(config)[:2] == (404, "NoSuchWarehouseException")
+        assert error_triple(config)[:2] == (404, "NoSuchWarehouseException")
         header = {"x-project-id": tenant["project"]}
         assert person.get("/management/v1/warehouse", headers=header).status_code == 404
     keys = world.store_of(mine.answer["config"])
@@ -177,17 +177,17 @@ def _below(world: World, location: str, name: str = "data/new") -> str:
 def test_keys_of_a_generic_table_reach_its_location_only(world: World, ns: str) -> None:
     """Invariant 2, on the store itself: keys reach no sibling, no location with the same prefix, and no parent."""
     mine, beside, table = _generic_table(world, ns), _generic_table(world, ns), world.table(ns)
-    place = mine["table"]["base-location"].rstrip("/")
+    location = mine["table"]["base-location"].rstrip("/")
     keys = world.store_of(mine["config"])
-    own = _below(world, place)
+    own = _below(world, location)
     keys.put_object(Bucket=world.bucket, Key=own, Body=b"x")
     assert keys.get_object(Bucket=world.bucket, Key=own)["Body"].read() == b"x"
     others = (
         _below(world, beside["table"]["base-location"]),
         _below(world, table.location),
         table.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/"),
-        _below(world, f"{place}2"),
-        _below(world, place.rpartition("/")[0], "new"),
+        _below(world, f"{location}2"),
+        _below(world, location.rpartition("/")[0], "new"),
     )
     for key in others:
         if key != others[2]:
@@ -201,7 +201,7 @@ def test_keys_of_a_generic_table_reach_its_location_only(world: World, ns: str) 
             with pytest.raises(ClientError):
                 tried()
     with pytest.raises(ClientError):
-        keys.list_objects_v2(Bucket=world.bucket, Prefix=_below(world, place.rpartition("/")[0], ""))
+        keys.list_objects_v2(Bucket=world.bucket, Prefix=_below(world, location.rpartition("/")[0], ""))
 
 
 def test_the_keys_of_a_table_reach_no_generic_table(world: World, ns: str) -> None:
@@ -240,11 +240,14 @@ def test_generic_table_reader_keys_are_read_only_and_not_shared(world: World, ns
 def test_former_generic_table_location_is_blocked_while_its_keys_live(world: World, ns: str) -> None:
     """K8: the user that dropped it may still hold keys, so no other user gets the location."""
     made = _generic_table(world, ns)
-    place = made["table"]["base-location"]
+    location = made["table"]["base-location"]
     path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
     dropped = world.admin.delete(f"{path}/{made['table']['name']}?purgeRequested=false")
     assert dropped.status_code == 204
-    body = {"name": unique("g"), "format": "lance", "base-location": place}
-    assert told(world.admin.post(path, body))[:2] == (409, "LocationAlreadyTaken")
-    wanted = {"name": unique("t"), "schema": SCHEMA, "location": place}
-    assert told(world.admin.post(f"{world.root}/namespaces/{ns}/tables", wanted))[:2] == (409, "LocationAlreadyTaken")
+    body = {"name": unique("g"), "format": "lance", "base-location": location}
+    assert error_triple(world.admin.post(path, body))[:2] == (409, "LocationAlreadyTaken")
+    requested = {"name": unique("t"), "schema": SCHEMA, "location": location}
+    assert error_triple(world.admin.post(f"{world.root}/namespaces/{ns}/tables", requested))[:2] == (
+        409,
+        "LocationAlreadyTaken",
+    )

@@ -16,8 +16,8 @@ from tests.contract.test_generic_tables import at
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import make
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, told, unique
-from tests.security.test_adoption import brought, place, register, register_view, write
+from tests.contract.world import Person, World, error_triple, unique
+from tests.security.test_adoption import brought, lake_location, register, register_view, write
 
 REFUSED = (403, "WarehouseActionForbidden")
 KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])
@@ -40,7 +40,7 @@ def adopt(world: World, by: Person, ns: str, kind: str, headers: dict[str, str] 
     headers = {**ADOPT, **(headers or {})}
     if kind == "table":
         return register(by, world, ns, brought(world)[1], headers=headers)
-    location = place(world)
+    location = lake_location(world)
     if kind == "view":
         metadata = {**create_view(world, world.namespace())["metadata"], "location": location}
         file = write(world, f"{location}/metadata/00000-a.metadata.json", metadata)
@@ -56,7 +56,7 @@ def test_temporary_manage_storage_does_not_adopt(world: World, kind: str) -> Non
     person, ns = world.stranger("lent"), world.namespace()
     world.grant("create", person, "namespace", world.namespace_id(ns))
     storage(world, {"user": person.id}, **{"expires-at": in_an_hour()})
-    refused = told(adopt(world, person, ns, kind))
+    refused = error_triple(adopt(world, person, ns, kind))
     assert refused[:2] == REFUSED
     assert "can_adopt_files ends at" in refused[2]
     assert world.sql("select 1 from tables where namespace_id = $1::text::uuid", world.namespace_id(ns)) == []
@@ -75,6 +75,6 @@ def test_temporary_membership_does_not_adopt(world: World, acts: bool) -> None:
     lent = {**member, "expires-at": in_an_hour()}
     assert world.admin.post(members, {"writes": [lent]}).status_code == 204
     headers = acting(role) if acts else {}
-    assert told(adopt(world, person, ns, "table", headers))[:2] == REFUSED
+    assert error_triple(adopt(world, person, ns, "table", headers))[:2] == REFUSED
     assert world.admin.post(members, {"writes": [member]}).status_code == 204
     assert adopt(world, person, ns, "table", headers).status_code == 200

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.storage.s3.location import SCHEME
-from tests.contract.world import SCHEMA, Table, World, asked_again, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, send_until_decided, unique
 
 
 def _warehouse(world: World, **more: Any) -> str:
@@ -50,19 +50,19 @@ def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
     world.sql("delete from tables where location = $1", sample["metadata"]["location"])
     folder = sample["metadata"]["location"].rpartition("/")[0]
     trap = {"name": "trap", "schema": SCHEMA, "location": folder}
-    assert told(world.admin.post(tables, trap))[:2] == (400, "InvalidLocation")
+    assert error_triple(world.admin.post(tables, trap))[:2] == (400, "InvalidLocation")
     # A row of an earlier version or of another layout: its keys would reach a table below it.
     assert world.admin.post(tables, {"name": "trap", "schema": SCHEMA}).status_code == 200
-    place = SCHEME.parse(folder)
+    location = SCHEME.parse(folder)
     world.sql(
         "update tables set location = $1, location_key = $2 where name = 'trap' and location like $3",
-        place.text,
-        place.overlap_key,
+        location.text,
+        location.overlap_key,
         f"{folder}/%",
     )
     for staged in (False, True):
         victim = world.admin.post(tables, {"name": "victim", "schema": SCHEMA, "stage-create": staged})
-        assert told(victim)[:2] == (409, "LocationAlreadyTaken")
+        assert error_triple(victim)[:2] == (409, "LocationAlreadyTaken")
 
 
 @pytest.mark.threat("LG-LOC-07")
@@ -73,17 +73,17 @@ def test_namespace_location_never_places_a_table_inside_another(world: World, ki
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
     victim = world.admin.post(f"{root}/namespaces/n/tables", {"name": "victim", "schema": SCHEMA})
     folder = victim.json()["metadata"]["location"]
-    for number, place in enumerate((folder, f"{folder}/below", folder.rpartition("/")[0])):
-        space = {"namespace": [f"m{number}"], "properties": {"location": place}}
+    for number, location in enumerate((folder, f"{folder}/below", folder.rpartition("/")[0])):
+        space = {"namespace": [f"m{number}"], "properties": {"location": location}}
         if world.admin.post(f"{root}/namespaces", space).status_code == 400:
             continue
         made = world.admin.post(f"{root}/namespaces/m{number}/tables", {"name": "t", "schema": SCHEMA})
         if made.status_code == 200:
             assert not f"{made.json()['metadata']['location']}/".startswith(f"{folder}/")
         else:
-            assert told(made)[:2] == (409, "LocationAlreadyTaken")
+            assert error_triple(made)[:2] == (409, "LocationAlreadyTaken")
     outside = {"namespace": ["o"], "properties": {"location": f"s3://{world.bucket}/elsewhere"}}
-    assert told(world.admin.post(f"{root}/namespaces", outside))[:2] == (400, "InvalidLocation")
+    assert error_triple(world.admin.post(f"{root}/namespaces", outside))[:2] == (400, "InvalidLocation")
 
 
 @pytest.mark.threat("LG-LOC-18")
@@ -93,14 +93,14 @@ def test_racing_default_and_explicit_locations_never_overlap(world: World) -> No
     folder = f"{made['properties']['location']}{unique('folder')}"
 
     def create(i: int) -> httpx.Response:
-        place = {} if i % 4 == 3 else {"location": [folder, f"{folder}/a", f"{folder}/a/{i}"][i % 4]}
-        body = {"name": f"t{i}", "schema": SCHEMA, **place}
-        return asked_again(lambda: world.admin.post(f"{root}/namespaces/n/tables", body))
+        location = {} if i % 4 == 3 else {"location": [folder, f"{folder}/a", f"{folder}/a/{i}"][i % 4]}
+        body = {"name": f"t{i}", "schema": SCHEMA, **location}
+        return send_until_decided(lambda: world.admin.post(f"{root}/namespaces/n/tables", body))
 
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(create, range(24)))
     made = {answer.json()["metadata"]["location"] for answer in answers if answer.status_code == 200}
-    refused = {told(answer)[:2] for answer in answers if answer.status_code != 200}
+    refused = {error_triple(answer)[:2] for answer in answers if answer.status_code != 200}
     # 400: the winning request's file already existed; 409: its row existed.
     assert refused <= {(409, "LocationAlreadyTaken"), (400, "UnexpectedFilesInLocation")}
     assert refused
@@ -133,7 +133,7 @@ def test_a_warehouse_inside_another_one_is_refused_in_any_project(world: World) 
             "project-id": project,
         }
         answer = world.admin.post("/management/v1/warehouse", body)
-        assert told(answer)[:2] == (400, "CreateWarehouseStorageProfileOverlap")
+        assert error_triple(answer)[:2] == (400, "CreateWarehouseStorageProfileOverlap")
 
 
 # ---- reach of vended keys ------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_a_dropped_and_recreated_table_inherits_nothing(world: World, ns: str) -
     old = world.store_of(world.analyst.get(first.path).json()["config"])
     assert world.admin.delete(first.path).status_code == 204
     second = world.table(ns, first.name)
-    assert told(world.analyst.get(second.path))[0] == 404
+    assert error_triple(world.analyst.get(second.path))[0] == 404
     key = second.answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
     _refused(old.get_object, Bucket=world.bucket, Key=key)
     assert world.tuples(f"table:{first.uuid}") == set()

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from tests.contract.test_register import adopt, adopt_view, foreign
-from tests.contract.world import SCHEMA, Table, World, told, unique
+from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.chaos
 
@@ -98,9 +98,9 @@ def test_metadata_file_bomb_is_refused_with_its_reason(world: World, ns: str, bo
     file = _file(world, location, FILES[bomb](location, metadata))
     before = world.snapshot()
     table, view = REASONS[bomb]
-    for ask, reason in ((adopt, table), (adopt_view, view)):
+    for send, reason in ((adopt, table), (adopt_view, view)):
         spent = _cpu_seconds(world)
-        status, kind, message = told(ask(world.admin, world, ns, unique("x"), file))
+        status, kind, message = error_triple(send(world.admin, world, ns, unique("x"), file))
         spent = _cpu_seconds(world) - spent
         assert status == 400, message
         assert kind in ("BadRequestException", "MetadataTooLarge"), message
@@ -179,7 +179,7 @@ def test_commit_bomb_is_refused_without_a_change(world: World, ns: str, bomb: st
         body = body.replace(b"null", b"[" * 100_000 + b"]" * 100_000)
     before = world.snapshot()
     answer = _send(world, table.path, body)
-    assert told(answer)[:2] == (status, kind), told(answer)
+    assert error_triple(answer)[:2] == (status, kind), error_triple(answer)
     assert world.snapshot() == before
     assert world.admin.get(table.path).json()["metadata"] == table.answer["metadata"]
 
@@ -220,7 +220,7 @@ def test_creations_have_the_same_bounds_as_changes(world: World, ns: str) -> Non
         (f"{world.root}/transactions/commit", {"table-changes": [{}] * 100_000}, 413),
     ):
         answer = _send(world, path, _text(body))
-        assert told(answer)[0] == status, (path, told(answer))
+        assert error_triple(answer)[0] == status, (path, error_triple(answer))
     assert world.snapshot() == before
 
 
@@ -272,7 +272,7 @@ def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
             time.sleep(_TICK)
             ticks.append(time.monotonic())
 
-    def ask(times: list[float]) -> None:
+    def send(times: list[float]) -> None:
         headers = {"Authorization": f"Bearer {world.alice.token}"}
         with httpx.Client(headers=headers, trust_env=False, timeout=60) as client:
             while not stop.is_set():
@@ -281,7 +281,7 @@ def _others(world: World, connections: int = 8) -> Iterator[list[list[float]]]:
                 times.append(time.monotonic())
                 time.sleep(0.05)
 
-    threads = [threading.Thread(target=tick), *(threading.Thread(target=ask, args=(times,)) for times in answered)]
+    threads = [threading.Thread(target=tick), *(threading.Thread(target=send, args=(times,)) for times in answered)]
     for thread in threads:
         thread.start()
     try:
@@ -337,7 +337,7 @@ def test_other_requests_are_served_while_a_commit_compares_additions(world: Worl
     _, _, updates = COMMITS["schemas"]
     table = world.table(ns)
     answer, counts, took = _answered_meanwhile(world, lambda: world.commit(world.admin, table.path, *updates))
-    assert told(answer)[1] == "TooManyUpdatesInCommit"
+    assert error_triple(answer)[1] == "TooManyUpdatesInCommit"
     _require_served(counts, took)
 
 
@@ -353,7 +353,7 @@ def test_table_at_the_size_limit_is_loaded_and_committed(world: World, ns: str) 
     assert answer.status_code == 200, answer.text[:500]
     table = f"{world.root}/namespaces/{ns}/tables/{name}"
     grow = {"action": "set-properties", "updates": {"a": "x" * (3 * MIB)}}
-    assert told(world.commit(world.admin, table, grow))[:2] == (400, "MetadataTooLarge")
+    assert error_triple(world.commit(world.admin, table, grow))[:2] == (400, "MetadataTooLarge")
     shrink = {"action": "remove-snapshots", "snapshot-ids": list(range(1, 19_000))}
     done = world.commit(world.admin, table, shrink)
     assert done.status_code == 200, done.text[:500]

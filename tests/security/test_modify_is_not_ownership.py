@@ -19,7 +19,7 @@ from tests.contract.test_generic_tables import make as make_generic
 from tests.contract.test_namespace_moves import move as move_namespace
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, asked_again, told, unique
+from tests.contract.world import Person, World, error_triple, send_until_decided, unique
 
 KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])
 
@@ -54,7 +54,7 @@ class Target:
         """Rename the object; another namespace makes this a move."""
         source = {"namespace": [self.namespace], "name": self.name}
         body = {"source": source, "destination": {"namespace": [namespace], "name": name or self.name}}
-        return asked_again(lambda: by.post(f"{self.root}/{self.kind}s/rename", body, **more))
+        return send_until_decided(lambda: by.post(f"{self.root}/{self.kind}s/rename", body, **more))
 
     def drop(self, by: Person) -> httpx.Response:
         """Drop the object and keep its files."""
@@ -89,7 +89,7 @@ def give(world: World, target: Target, privilege: str, principal: dict[str, str]
     grant: dict[str, Any] = {"privilege": privilege, "principal": principal}
     if ends is not None:
         grant["expires-at"] = ends.isoformat()
-    done = asked_again(lambda: world.admin.post(path, {"writes": [grant]}))
+    done = send_until_decided(lambda: world.admin.post(path, {"writes": [grant]}))
     assert done.status_code == 204, done.text
 
 
@@ -120,7 +120,7 @@ def register(world: World, by: Person, own: str, target: Target) -> httpx.Respon
     )
 
 
-def no_key_lives(world: World, target: Target) -> None:
+def no_key_is_valid(world: World, target: Target) -> None:
     """Expire all credentials for the target's location; until then the location is refused to all users."""
     world.sql("update retired_locations set keys_until = clock_timestamp() where table_id = $1::text::uuid", target.id)
 
@@ -134,7 +134,7 @@ def test_modify_does_not_move_an_object_into_the_callers_namespace(world: World,
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("modify", person, kind, thing.id)
     refused = thing.rename(person, own)
-    assert told(refused)[:2] == (403, FORBIDDEN[kind])
+    assert error_triple(refused)[:2] == (403, FORBIDDEN[kind])
     stays(thing, own)
     other = world.stranger()
     gives = person.post(world.grants_path(kind, thing.id), {"writes": [{"type": "select", "user": other.id}]})
@@ -149,11 +149,11 @@ def test_modify_does_not_move_an_object_into_the_callers_namespace(world: World,
 def test_namespace_modify_or_grant_right_alone_does_not_move(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("modify", person, "namespace", world.namespace_id(thing.namespace))
-    assert told(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
+    assert error_triple(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
     manager, theirs = attacker(world)
     world.grant("describe", manager, kind, thing.id)
     world.grant("manage_grants", manager, kind, thing.id)
-    assert told(thing.rename(manager, theirs))[:2] == (403, FORBIDDEN[kind])
+    assert error_triple(thing.rename(manager, theirs))[:2] == (403, FORBIDDEN[kind])
     stays(thing, own)
     world.grant("modify", manager, kind, thing.id)
     assert thing.rename(manager, theirs).status_code == 204
@@ -173,8 +173,8 @@ def test_temporary_ownership_does_not_move(world: World, kind: str) -> None:
     thing, (person, own) = target(world, kind), attacker(world)
     give(world, thing, "ownership", {"user": person.id}, in_an_hour())
     refused = thing.rename(person, own)
-    assert told(refused)[:2] == (403, FORBIDDEN[kind])
-    assert "can_move ends at" in told(refused)[2]
+    assert error_triple(refused)[:2] == (403, FORBIDDEN[kind])
+    assert "can_move ends at" in error_triple(refused)[2]
     stays(thing, own)
     # A rename makes no right permanent.
     name = unique("within")
@@ -189,7 +189,7 @@ def test_partly_temporary_right_does_not_move(world: World) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     world.grant("manage_grants", person, "table", thing.id)
     give(world, thing, "modify", {"user": person.id}, in_an_hour())
-    assert told(thing.rename(person, own))[:2] == (403, "TableActionForbidden")
+    assert error_triple(thing.rename(person, own))[:2] == (403, "TableActionForbidden")
     stays(thing, own)
 
 
@@ -218,7 +218,7 @@ def test_temporary_member_does_not_move_objects_of_the_role(world: World, assume
     assert world.admin.post(members, {"writes": [lent]}).status_code == 204
     headers = {"x-assume-role": role} if assumed else {}
     refused = thing.rename(person, own, headers=headers)
-    assert told(refused)[:2] == (403, "TableActionForbidden")
+    assert error_triple(refused)[:2] == (403, "TableActionForbidden")
     stays(thing, own)
     assert world.admin.post(members, {"writes": [member]}).status_code == 204
     assert thing.rename(person, own, headers=headers).status_code == 204
@@ -231,7 +231,7 @@ def test_an_owner_does_not_move_an_object_out_of_managed_access(world: World, ki
     world.grant("ownership", person, kind, thing.id)
     flag = f"/management/v1/permissions/namespace/{world.namespace_id(thing.namespace)}/managed-access"
     assert world.admin.post(flag, {"managed-access": True}).status_code == 200
-    assert told(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
+    assert error_triple(thing.rename(person, own))[:2] == (403, FORBIDDEN[kind])
     stays(thing, own)
     assert thing.rename(person, thing.namespace, unique("within")).status_code == 204
 
@@ -242,7 +242,7 @@ def test_namespaces_move_by_the_same_rules(world: World) -> None:
     made = world.admin.post(f"{world.root}/namespaces", {"namespace": [outer, "inner"]})
     inner = made.json()["properties"]["namespace_id"]
     world.grant("modify", person, "namespace", inner)
-    assert told(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
     lent: dict[str, Any] = {
         "privilege": "ownership",
         "principal": {"user": person.id},
@@ -251,13 +251,13 @@ def test_namespaces_move_by_the_same_rules(world: World) -> None:
     grants = f"/management/v1/warehouse/{world.warehouse}/namespace/{inner}/grants"
     assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
     refused = move_namespace(person, world, inner, [own, "inner"])
-    assert told(refused)[:2] == (403, "NamespaceActionForbidden")
-    assert "can_move ends at" in told(refused)[2]
+    assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
+    assert "can_move ends at" in error_triple(refused)[2]
     lent.pop("expires-at")
     assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
     flag = f"/management/v1/permissions/namespace/{world.namespace_id(outer)}/managed-access"
     assert world.admin.post(flag, {"managed-access": True}).status_code == 200
-    assert told(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(move_namespace(person, world, inner, [own, "inner"]))[:2] == (403, "NamespaceActionForbidden")
     assert world.admin.post(flag, {"managed-access": False}).status_code == 200
     assert move_namespace(person, world, inner, [own, "inner"]).status_code == 200
 
@@ -269,11 +269,11 @@ def test_namespaces_move_by_the_same_rules(world: World) -> None:
 def test_modify_does_not_unregister(world: World) -> None:
     thing, (person, own) = target(world, "table"), attacker(world)
     world.grant("modify", person, "table", thing.id)
-    assert told(person.post(f"{thing.path()}/unregister"))[:2] == (403, "TableActionForbidden")
+    assert error_triple(person.post(f"{thing.path()}/unregister"))[:2] == (403, "TableActionForbidden")
     give(world, thing, "ownership", {"user": person.id}, in_an_hour())
     refused = person.post(f"{thing.path()}/unregister")
-    assert told(refused)[:2] == (403, "TableActionForbidden")
-    assert "can_unregister ends at" in told(refused)[2]
+    assert error_triple(refused)[:2] == (403, "TableActionForbidden")
+    assert "can_unregister ends at" in error_triple(refused)[2]
     stays(thing, own)
     give(world, thing, "ownership", {"user": person.id})
     assert person.post(f"{thing.path()}/unregister").status_code == 200
@@ -303,7 +303,7 @@ def test_object_dropped_with_modify_is_not_registered_by_the_dropper(world: Worl
         key = row["location"].removeprefix(f"s3://{world.bucket}/").rstrip("/")
         world.s3.put_object(Bucket=world.bucket, Key=f"{key}/data/secret", Body=b"x")
     assert thing.drop(person).status_code == 204, "a plain drop takes modify"
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert refused.status_code in (400, 403, 409), sorted(refused.json())
     assert world.admin.get(f"{thing.root}/namespaces/{own}/{kind}s").json()["identifiers"] == []
@@ -317,7 +317,7 @@ def test_owner_cannot_leave_managed_access_by_reregistration(world: World, how: 
     assert world.admin.post(flag, {"managed-access": True}).status_code == 200
     gone = thing.drop(person) if how == "drop" else person.post(f"{thing.path()}/unregister")
     assert gone.status_code in (200, 204), gone.text
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert refused.status_code in (400, 403), sorted(refused.json())
 
@@ -331,10 +331,10 @@ def test_temporary_member_cannot_register_objects_of_the_role(world: World) -> N
     lent = {**member, "expires-at": in_an_hour().isoformat()}
     assert world.admin.post(members, {"writes": [lent]}).status_code == 204
     assert thing.drop(person).status_code == 204
-    no_key_lives(world, thing)
+    no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
-    assert told(refused)[:2] == (403, "NamespaceActionForbidden")
-    assert "can_assume ends at" in told(refused)[2]
+    assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
+    assert "can_assume ends at" in error_triple(refused)[2]
     assert world.admin.post(members, {"writes": [member]}).status_code == 204
     assert register(world, person, own, thing).status_code == 200
 

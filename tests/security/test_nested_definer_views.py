@@ -16,7 +16,7 @@ from tests.contract.exchanging import delegating
 from tests.contract.test_definer_views import OWNER, grant_view, load, referenced, through, view_id
 from tests.contract.test_roles import add, make
 from tests.contract.test_views import body, create, replace
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
 Name = tuple[str, str]
@@ -95,7 +95,7 @@ def test_replaced_ownerless_view_below_a_definer_view_gets_no_owner_rights(
     carol = through(engine, world, world.carol)
     assert load(carol, table, outer).status_code == 200, "the definer view itself lends the owner's rights"
     for at in ("", "/credentials"):
-        assert told(load(carol, table, outer, inner, at=at))[0] == 404, at
+        assert error_triple(load(carol, table, outer, inner, at=at))[0] == 404, at
 
 
 @pytest.mark.threat("LG-DEC-29")
@@ -104,7 +104,7 @@ def test_callers_own_rights_apply_below_an_ownerless_view(
 ) -> None:
     inner = ownerless(world, world.steward)
     carol = through(engine, world, world.carol)
-    assert told(load(carol, table, outer, inner))[0] == 404
+    assert error_triple(load(carol, table, outer, inner))[0] == 404
     world.grant("select", world.carol, "table", table.uuid)
     assert load(carol, table, outer, inner, at="/credentials").status_code == 200
     record = world.sql(
@@ -123,7 +123,7 @@ def test_the_ownerless_view_itself_is_read_with_the_outer_owners_rights(
     inner = ownerless(world, world.carol)
     world.grant("select", world.carol, "table", table.uuid)
     carol = through(engine, world, world.carol)
-    assert told(load(carol, table, outer, inner))[0] == 404, "the steward does not see it"
+    assert error_triple(load(carol, table, outer, inner))[0] == 404, "the steward does not see it"
     grant_view(world, inner[1], world.steward)
     assert load(carol, table, outer, inner).status_code == 200
 
@@ -135,12 +135,12 @@ def test_a_definer_view_below_an_ownerless_one_must_be_readable_to_the_caller(
     world.grant("select", world.bob, "table", table.uuid)
     grant_view(world, last[1], world.steward)
     carol = through(engine, world, world.carol)
-    assert told(load(carol, table, outer, inner, last))[0] == 404, "the steward may read it, and carol asks"
+    assert error_triple(load(carol, table, outer, inner, last))[0] == 404, "the steward may read it, and carol asks"
     grant_view(world, last[1], world.carol)
     world.revoke("select", world.steward, "table", table.uuid)
     assert load(carol, table, outer, inner, last).status_code == 200, "then its own owner's rights count"
     world.revoke("select", world.bob, "table", table.uuid)
-    assert told(load(carol, table, outer, inner, last))[0] in (403, 404)
+    assert error_triple(load(carol, table, outer, inner, last))[0] in (403, 404)
 
 
 def test_a_caller_that_assumed_a_role_falls_back_to_the_role(
@@ -153,7 +153,7 @@ def test_a_caller_that_assumed_a_role_falls_back_to_the_role(
         assign(world, "view", view_id(world, outer[1]), role["id"])
         carol, headers = through(engine, world, world.carol), {"x-assume-role": role["id"]}
         path = f"{table.path}?{referenced(outer, inner)['query']}"
-        assert told(carol.get(path, headers=headers))[0] == 404, "carol may read the table and the role may not"
+        assert error_triple(carol.get(path, headers=headers))[0] == 404, "carol may read the table and the role may not"
         assign(world, "table", table.uuid, role["id"])
         assert carol.get(path, headers=headers).status_code == 200
     finally:
@@ -206,4 +206,4 @@ def test_a_check_for_an_engine_tells_an_owned_view_from_an_ownerless_one(
     assert not allowed(outer, **needed), "the right is needed all the same"
     wrong = {"warehouse-id": world.warehouse, "namespace": ["n"], "view": "v", "action": "select", "runs-as-owner": 1}
     answer = world.carol.post("/management/v1/action/batch-check", {"checks": [{"operation": {"view": wrong}}]})
-    assert told(answer)[0] == 400
+    assert error_triple(answer)[0] == 400

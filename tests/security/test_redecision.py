@@ -15,7 +15,7 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Loop, Person, World, told, unique
+from tests.contract.world import SCHEMA, Loop, Person, World, error_triple, unique
 
 _WAITING = (
     "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and $1 = any(pg_blocking_pids(pid))"
@@ -42,20 +42,20 @@ def held(world: World, statement: str) -> Iterator[int]:
 
 
 def _meanwhile(
-    world: World, lock: str, ask: Callable[[], httpx.Response], change: Callable[[], object]
+    world: World, lock: str, send: Callable[[], httpx.Response], change: Callable[[], object]
 ) -> httpx.Response:
     """Return the response to a request that was authorized before `change` and continued after it."""
     with ThreadPoolExecutor(1) as pool:
         with held(world, lock) as holder:
-            asked: Future[httpx.Response] = pool.submit(ask)
+            requested: Future[httpx.Response] = pool.submit(send)
             deadline = time.monotonic() + 30
             while not world.sql(_WAITING, holder)[0]["n"]:
                 assert time.monotonic() < deadline, "it does not wait"
-                assert not asked.done(), asked.result().text
+                assert not requested.done(), requested.result().text
                 time.sleep(0.05)
             change()
-            assert not asked.done(), "it did not wait for the change"
-        return asked.result(60)
+            assert not requested.done(), "it did not wait for the change"
+        return requested.result(60)
 
 
 _ROW = "select 1 from tables where table_uuid = '{}' for no key update"
@@ -222,7 +222,7 @@ def test_task_action_is_refused_if_its_right_is_revoked_while_it_waits(
             lambda: analyst.post(f"/management/v1/warehouse/{world.warehouse}/task/control", body),
             revoke,
         )
-        assert told(answer)[:2] == expected, answer.text
+        assert error_triple(answer)[:2] == expected, answer.text
         assert table.uuid not in answer.text
         [after] = world.sql("select status from tasks where id = $1", row["id"])
         assert after["status"] == "scheduled"

@@ -10,19 +10,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, World, asked_again, unique
+from tests.contract.world import SCHEMA, World, send_until_decided, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 _BETWEEN = "%1F"  # separator of namespace levels in a path
 
 
 @contextmanager
-def rules(world: World, *places: dict[str, Any]) -> Iterator[None]:
+def rules(world: World, *locations: dict[str, Any]) -> Iterator[None]:
     """Forbid vending for objects in these places until the block ends."""
     url = f"{world.ready.opa.url}/v1/data/policy_data/credentials"
     headers = {"Authorization": f"Bearer {world.ready.opa.token}"}
     before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
-    now = {"rules": [*before["rules"], *({**place, "ask": {"no_vending": True}} for place in places)]}
+    now = {"rules": [*before["rules"], *({**location, "ask": {"no_vending": True}} for location in locations)]}
     httpx.put(url, headers=headers, json=now, trust_env=False, timeout=60).raise_for_status()
     try:
         yield
@@ -33,7 +33,7 @@ def rules(world: World, *places: dict[str, Any]) -> Iterator[None]:
 def vended(world: World, namespace: str, name: str) -> bool:
     """Return True if a load of the table vends credentials."""
     path = f"{world.root}/namespaces/{namespace}/tables/{name}"
-    answer = asked_again(lambda: world.admin.get(path, headers=_KEYS))
+    answer = send_until_decided(lambda: world.admin.get(path, headers=_KEYS))
     assert answer.status_code == 200, answer.text
     return bool(answer.json().get("storage-credentials"))
 
@@ -43,14 +43,14 @@ def rename(world: World, source: tuple[str, str], destination: tuple[str, str]) 
         side: {"namespace": namespace.split(_BETWEEN), "name": name}
         for side, (namespace, name) in (("source", source), ("destination", destination))
     }
-    done = asked_again(lambda: world.admin.post(f"{world.root}/tables/rename", body))
+    done = send_until_decided(lambda: world.admin.post(f"{world.root}/tables/rename", body))
     assert done.status_code == 204, done.text
 
 
 def child(world: World, parent: str, name: str) -> str:
     """Create a child namespace; return its levels as they appear in a path."""
     body = {"namespace": [*parent.split(_BETWEEN), name]}
-    made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces", body))
+    made = send_until_decided(lambda: world.admin.post(f"{world.root}/namespaces", body))
     assert made.status_code == 200, made.text
     return f"{parent}{_BETWEEN}{name}"
 
@@ -58,13 +58,13 @@ def child(world: World, parent: str, name: str) -> str:
 def table_in(world: World, namespace: str) -> None:
     """Create a table named `t`."""
     body = {"name": "t", "schema": SCHEMA}
-    made = asked_again(lambda: world.admin.post(f"{world.root}/namespaces/{namespace}/tables", body))
+    made = send_until_decided(lambda: world.admin.post(f"{world.root}/namespaces/{namespace}/tables", body))
     assert made.status_code == 200, made.text
 
 
 def move_namespace(world: World, name: str, to: list[str]) -> None:
     path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(name)}/move"
-    done = asked_again(lambda: world.admin.post(path, {"destination": to}))
+    done = send_until_decided(lambda: world.admin.post(path, {"destination": to}))
     assert done.status_code in (200, 204), done.text
 
 
@@ -177,8 +177,8 @@ def test_many_renames_keep_every_former_name(world: World) -> None:
     name = unique("people")
     world.table(space, name)
     rename(world, (space, name), (space, "n0"))
-    for turn in range(1, 23):
-        rename(world, (space, f"n{turn - 1}"), (space, f"n{turn}"))
+    for attempt in range(1, 23):
+        rename(world, (space, f"n{attempt - 1}"), (space, f"n{attempt}"))
     with rules(world, {"namespace": [space], "table": name}):
         assert not vended(world, space, "n22")
 
@@ -191,5 +191,5 @@ def test_former_names_are_deleted_with_their_object(world: World) -> None:
     count = "select count(*) from former_table_names where levels = $1"
     assert world.sql(count, [space, name])[0][0] == 1
     path = f"{world.root}/namespaces/{space}/tables/last"
-    assert asked_again(lambda: world.admin.delete(path)).status_code == 204
+    assert send_until_decided(lambda: world.admin.delete(path)).status_code == 204
     assert world.sql(count, [space, name])[0][0] == 0

@@ -71,7 +71,7 @@ def test_a_nul_in_path_or_query_is_a_bad_request(world: World, path: str) -> Non
     ],
 )
 def test_a_nul_anywhere_in_a_body_is_a_bad_request(world: World, path: str, body: dict[str, Any]) -> None:
-    answer = world.admin.ask("POST", path.format(root=world.root), content=json.dumps(body), headers=JSON)
+    answer = world.admin.send("POST", path.format(root=world.root), content=json.dumps(body), headers=JSON)
     assert answer.status_code in (400, 404, 405), answer.text
     if answer.status_code != 400:
         pytest.fail(f"{path} is not served; the case tests nothing")
@@ -86,14 +86,14 @@ def test_a_nul_in_a_form_is_a_bad_request(world: World, field: str) -> None:
         "scope": "catalog",
     }
     form[field] = form.get(field, "") + "\0"
-    answer = world.admin.ask("POST", "/catalog/v1/oauth/tokens", data=form)
+    answer = world.admin.send("POST", "/catalog/v1/oauth/tokens", data=form)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
     assert "U+0000" in answer.text
 
 
 def test_an_escaped_backslash_is_no_nul(world: World) -> None:
     body = rb'{"namespace": ["%s"], "properties": {"a": "C:\\u0000"}}' % unique("n").encode()
-    assert world.admin.ask("POST", f"{world.root}/namespaces", content=body, headers=JSON).status_code == 200
+    assert world.admin.send("POST", f"{world.root}/namespaces", content=body, headers=JSON).status_code == 200
 
 
 # ---- request ids of clients -----------------------------------------------------------------------------------------

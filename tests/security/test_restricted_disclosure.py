@@ -18,7 +18,7 @@ from gateway.access.operation import OPERATIONS
 from tests.contract.columns import give, take
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import deleted, fill, soft_world, undrop
-from tests.contract.world import Table, World, told, unique
+from tests.contract.world import Table, World, error_triple, unique
 
 MARK = "hidden"
 #: Further texts that no response may contain: keys, file locations and the table's metadata file.
@@ -143,7 +143,7 @@ def requests(world: World, table: Table) -> Iterator[tuple[str, str, Any]]:
         yield method, path, bodies.get(operation, {} if method in ("POST", "PUT", "PATCH") else None)
 
 
-def tells_too_much(answer: httpx.Response) -> list[str]:
+def leaks_hidden_columns(answer: httpx.Response) -> list[str]:
     """Return the forbidden texts that the body or the headers of a response contain."""
     text = answer.text + str(answer.headers)
     return [each for each in NOT_THEIRS if each in text]
@@ -154,16 +154,16 @@ def tells_too_much(answer: httpx.Response) -> list[str]:
 def test_no_operation_reveals_ungranted_columns(world: World, table: Table, through: str) -> None:
     carol = world.carol if through == "herself" else acting(world, world.etl, world.carol)
     before = world.snapshot()
-    asked = {}
+    requested = {}
     for method, path, body in requests(world, table):
         if through == "an engine" and (method, path) == ("GET", table.path):
             continue
-        answer = carol.ask(method, path, **({} if body is None else {"json": body}))
-        asked[method, path] = answer.status_code
+        answer = carol.send(method, path, **({} if body is None else {"json": body}))
+        requested[method, path] = answer.status_code
         assert answer.status_code < 500, (method, path, answer.text)
-        assert not tells_too_much(answer), (method, path, answer.text)
-    assert len(asked) > 100
-    assert set(asked.values()) > {200, 403, 404}, "some of it is answered: the table is there, and listed"
+        assert not leaks_hidden_columns(answer), (method, path, answer.text)
+    assert len(requested) > 100
+    assert set(requested.values()) > {200, 403, 404}, "some of it is answered: the table is there, and listed"
     assert world.snapshot().objects == before.objects
     assert world.sql("select status from tasks where id = $1::text::uuid", table.uuid)[0]["status"] == "scheduled"
 
@@ -199,10 +199,16 @@ def test_column_grantee_cannot_register_the_tables_files_elsewhere(world: World,
     world.grant("create", world.carol, "namespace", world.namespace_id(own))
     through = acting(world, world.etl, world.carol)
     known = through.get(table.path).json()
-    place, file = known["metadata"]["location"], known["metadata-location"]
+    location, file = known["metadata"]["location"], known["metadata-location"]
     space = f"{world.root}/namespaces/{own}"
     schema = known["metadata"]["schemas"][0]
-    inside = [place, f"{place}/", f"{place}/data", place.rpartition("/")[0], place.replace("s3://", "s3a://")]
+    inside = [
+        location,
+        f"{location}/",
+        f"{location}/data",
+        location.rpartition("/")[0],
+        location.replace("s3://", "s3a://"),
+    ]
     for person in (world.carol, through):
         mine = person.post(f"{space}/tables", {"name": unique("t"), "schema": schema}).json()["metadata"]
         listed = person.get(f"{space}/tables?returnUuids=true").json()
@@ -217,12 +223,12 @@ def test_column_grantee_cannot_register_the_tables_files_elsewhere(world: World,
                 for more in ({}, {"stage-create": True})
             ),
             *(
-                person.post(f"{space}/tables", {"name": unique("t"), "schema": schema, "properties": {key: place}})
+                person.post(f"{space}/tables", {"name": unique("t"), "schema": schema, "properties": {key: location}})
                 for key in ("write.data.path", "write.metadata.path", "write.object-storage.path")
             ),
             *(world.commit(person, path, {"action": "set-location", "location": at}) for at in inside),
             *(
-                world.commit(person, path, {"action": "set-properties", "updates": {key: place}})
+                world.commit(person, path, {"action": "set-properties", "updates": {key: location}})
                 for key in ("write.data.path", "write.metadata.path", "write.folder-storage.path")
             ),
         ]
@@ -243,10 +249,10 @@ def test_dropped_table_reveals_nothing_and_is_restored_unchanged(world: World) -
         assert soft.admin.delete(table.path).status_code == 204
         for person in (soft.carol, through):
             for path in (table.path, f"{table.path}/credentials", f"{table.path}?snapshots=refs"):
-                assert told(person.get(path))[:2] == (404, "NoSuchTableException")
+                assert error_triple(person.get(path))[:2] == (404, "NoSuchTableException")
             assert undrop(person, soft, ("table", table.uuid)).status_code in (403, 404)
             listed = person.get(f"/management/v1/warehouse/{soft.warehouse}/deleted-tabulars")
-            assert not tells_too_much(listed), listed.text
+            assert not leaks_hidden_columns(listed), listed.text
         assert table.uuid in deleted(soft.admin, soft)
         assert undrop(soft.admin, soft, ("table", table.uuid)).status_code == 204
         held = through.get(table.path).json()["read-restrictions"]["required-column-projections"]

@@ -16,11 +16,11 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.columns import ending, give, readable, take, wide
+from tests.contract.columns import expiring_grant, give, readable, take, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
 from tests.contract.test_views import body as view_body
-from tests.contract.world import Person, Table, World, error_of, told, unique
+from tests.contract.world import Person, Table, World, error_of, error_triple, unique
 
 HELD_BACK = {
     "required-column-projections": [
@@ -157,8 +157,8 @@ def test_d14_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table
     assert not [name for name in (*config_of(loaded), *loaded.json()["config"]) if "refresh" in name]
     not_renewed(carol.get(f"{table.path}/credentials"))
     assert take(world, table, "card", world.carol).status_code == 204
-    for asked in ("", "?planId=1", "?refresh=true", f"?referenced-by={table.namespace}%1Fsome_view"):
-        not_renewed(carol.get(f"{table.path}/credentials{asked}", headers=DELEGATION))
+    for requested in ("", "?planId=1", "?refresh=true", f"?referenced-by={table.namespace}%1Fsome_view"):
+        not_renewed(carol.get(f"{table.path}/credentials{requested}", headers=DELEGATION))
     record = recorded(world, carol.get(f"{table.path}/credentials"))
     assert (record["detail"]["vended"], "prefix" in record["detail"]) == ("nothing", False)
     assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, "the way that is left tells it"
@@ -213,7 +213,7 @@ def test_d32_revoked_column_is_withheld_at_the_next_request(world: World, table:
     assert take(world, table, "card", world.carol).status_code == 204
     assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK
     assert take(world, table, "name", world.carol).status_code == 204
-    assert told(carol.get(table.path))[:2] == (404, "NoSuchTableException")
+    assert error_triple(carol.get(table.path))[:2] == (404, "NoSuchTableException")
     assert carol.get(f"{table.path}/credentials").status_code == 404
 
 
@@ -248,7 +248,7 @@ def test_d20_keys_are_not_shared_between_different_column_sets(
 def test_keys_expire_before_the_column_grant(world: World, ns: str, carol: Person) -> None:
     table = wide(world, ns)
     end = datetime.now(UTC) + timedelta(minutes=25)
-    assert give(world, table, "name", world.carol, **ending(end)).status_code == 204
+    assert give(world, table, "name", world.carol, **expiring_grant(end)).status_code == 204
     config = config_of(carol.get(table.path))
     expires = datetime.fromtimestamp(int(config["s3.session-token-expires-at-ms"]) / 1000, UTC)
     assert expires <= end

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, Table, World, told, unique
+from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
 from tests.security.test_locations import _warehouse
 
 HIERARCHY = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
@@ -37,7 +37,7 @@ def _key(world: World, location: str) -> str:
     return location.removeprefix(f"s3://{world.bucket}/")
 
 
-def _place(world: World) -> str:
+def _location(world: World) -> str:
     return f"s3://{world.bucket}/demo/{unique('place')}"
 
 
@@ -78,27 +78,30 @@ def test_describe_gives_no_claim_on_the_files_of_a_dropped_table(world: World, h
     world.grant("describe", world.carol, "table", table.uuid)
     file = world.carol.get(table.path).json()["metadata-location"]
     _gone(world, table, how, world.admin)
-    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
     _nothing_lives(world, table.location)
     for more in ({}, {"overwrite": True}):
-        assert told(_register(world.carol, world, own, file, **more))[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(_register(world.carol, world, own, file, **more))[:2] == (403, "NamespaceActionForbidden")
     body = {"name": unique("view"), "metadata-location": file}
     view = world.carol.post(f"{world.root}/namespaces/{own}/register-view", body)
-    assert told(view)[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(view)[:2] == (403, "NamespaceActionForbidden")
 
 
 def test_own_metadata_file_claims_no_location_with_foreign_files(world: World) -> None:
     """The file itself is outside of retired locations, but the location that it names contains one."""
     own = _creator(world, world.carol)
-    place = _place(world)
-    left = world.table(world.namespace(), location=f"{place}/inner")
+    lake_location = _location(world)
+    left = world.table(world.namespace(), location=f"{lake_location}/inner")
     _gone(world, left, "drop", world.admin)
     _nothing_lives(world, left.location)
-    document = {**left.answer["metadata"], "location": place}
-    file = f"{place}/metadata/00000-a.metadata.json"
+    document = {**left.answer["metadata"], "location": lake_location}
+    file = f"{lake_location}/metadata/00000-a.metadata.json"
     world.s3.put_object(Bucket=world.bucket, Key=_key(world, file), Body=json.dumps(document).encode())
-    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
-    assert told(_register(world.carol, world, own, file, overwrite=True))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.carol, world, own, file, overwrite=True))[:2] == (
+        403,
+        "NamespaceActionForbidden",
+    )
 
 
 @pytest.mark.parametrize("how", ["drop", "unregister"])
@@ -116,10 +119,10 @@ def test_storage_manager_adopts_foreign_files_after_all_keys_expired(world: Worl
     table = world.table(own, by=world.carol)
     _gone(world, table, "drop", world.carol)
     file = table.answer["metadata-location"]
-    assert told(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
-    assert told(_adopt(world.admin, world, own, file))[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_adopt(world.admin, world, own, file))[:2] == (409, "LocationAlreadyTaken")
     _nothing_lives(world, table.location)
-    assert told(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.admin, world, own, file))[:2] == (403, "NamespaceActionForbidden")
     assert _adopt(world.admin, world, own, file).status_code == 200
 
 
@@ -127,18 +130,18 @@ def test_storage_manager_adopts_foreign_files_after_all_keys_expired(world: Worl
 def test_former_location_of_a_view_stays_with_its_owner(world: World, how: str) -> None:
     own, ns = _creator(world, world.carol), world.namespace()
     view = create_view(world, ns)
-    place = view["metadata"]["location"]
+    lake_location = view["metadata"]["location"]
     if how == "drop":
         assert world.admin.delete(view["path"]).status_code == 204
     else:
-        to = _place(world)
+        to = _location(world)
         moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": to}]})
         assert moved.status_code == 200, moved.text
     if how == "move and purge":
         assert world.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
         _wait_for_purge(world, to)
     [left] = world.sql(
-        "select retired_by, keys_until <= now() as past from retired_locations where location = $1", place
+        "select retired_by, keys_until <= now() as past from retired_locations where location = $1", lake_location
     )
     assert (left["retired_by"], left["past"]) == (world.admin.id, True)
 
@@ -146,7 +149,7 @@ def test_former_location_of_a_view_stays_with_its_owner(world: World, how: str) 
         body = {"name": unique("v"), "metadata-location": view["metadata-location"]}
         return by.post(f"{world.root}/namespaces/{namespace}/register-view", body)
 
-    assert told(register(world.carol, own))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(register(world.carol, own))[:2] == (403, "NamespaceActionForbidden")
     assert register(world.admin, ns).status_code == 200
 
 
@@ -158,7 +161,7 @@ def test_former_location_of_a_view_stays_with_its_owner(world: World, how: str) 
 def test_table_at_a_case_variant_keeps_claims_against_ancestor_locations(world: World, twin: str) -> None:
     """The files below the ancestor remain the other owner's, although the case variant was created and purged."""
     own, other = _creator(world, world.carol), _creator(world, world.bob)
-    raw = _place(world)
+    raw = _location(world)
     outer = world.table(own, by=world.carol, location=raw)
     _gone(world, outer, "drop", world.carol)
     _nothing_lives(world, raw)
@@ -166,19 +169,19 @@ def test_table_at_a_case_variant_keeps_claims_against_ancestor_locations(world: 
     _gone(world, inner, "drop", world.bob)
     _nothing_lives(world, inner.location)
     file = outer.answer["metadata-location"]
-    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
     at = {"x": f"{raw}/X", "above": raw.replace("/place", "/PLACE")}[twin]
     _gone(world, world.table(own, by=world.carol, location=at), "purge", world.carol)
     _wait_for_purge(world, at)
     _nothing_lives(world, at)
     assert world.sql("select 1 from retired_locations where location = $1", inner.location) != []
-    assert told(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
+    assert error_triple(_register(world.carol, world, own, file))[:2] == (403, "NamespaceActionForbidden")
     assert world.sql("select 1 from tables where location = $1", raw) == []
 
 
 def test_later_table_at_a_case_variant_does_not_hide_an_owners_claim(world: World) -> None:
     own, other = _creator(world, world.carol), _creator(world, world.bob)
-    raw = _place(world)
+    raw = _location(world)
     first = world.table(other, by=world.bob, location=f"{raw}/x")
     _gone(world, first, "drop", world.bob)
     _nothing_lives(world, first.location)
@@ -187,13 +190,13 @@ def test_later_table_at_a_case_variant_does_not_hide_an_owners_claim(world: Worl
     _nothing_lives(world, later.location)
     for by, namespace, table in ((world.carol, own, first), (world.bob, other, later)):
         refused = _register(by, world, namespace, table.answer["metadata-location"])
-        assert told(refused)[:2] == (403, "NamespaceActionForbidden")
+        assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
     back = _register(world.bob, world, other, first.answer["metadata-location"])
     assert back.status_code == 200, back.text
 
 
 def test_view_purge_keeps_the_record_of_its_former_case_variant(world: World) -> None:
-    raw = _place(world)
+    raw = _location(world)
     view = create_view(world, world.namespace())
     for to in (f"{raw}/X", f"{raw}/z", f"{raw}/x"):
         moved = world.admin.post(view["path"], {"updates": [{"action": "set-location", "location": to}]})
@@ -210,37 +213,39 @@ def test_view_purge_keeps_the_record_of_its_former_case_variant(world: World) ->
 def test_keys_of_a_dropped_staged_table_reach_no_other_table(world: World) -> None:
     own, other = _creator(world, world.carol), _creator(world, world.bob)
     assert world.carol.post(f"{world.root}/namespaces", {"namespace": [own, "mine"]}).status_code == 200
-    place = _place(world)
+    lake_location = _location(world)
     inner = f"{world.root}/namespaces/{own}%1Fmine"
-    body = {"name": "x", "schema": SCHEMA, "location": place, "stage-create": True}
+    body = {"name": "x", "schema": SCHEMA, "location": lake_location, "stage-create": True}
     staged = world.carol.post(f"{inner}/tables", body)
     assert staged.status_code == 200, staged.text
     assert world.carol.delete(inner).status_code == 204
-    for location in (place, f"{place}/victim", f"{place}/a/b"):
+    for location in (lake_location, f"{lake_location}/victim", f"{lake_location}/a/b"):
         for stage in (False, True):
             body = {"name": unique("t"), "schema": SCHEMA, "location": location, "stage-create": stage}
-            assert told(world.bob.post(_tables(world, other), body))[:2] == (409, "LocationAlreadyTaken"), location
+            assert error_triple(world.bob.post(_tables(world, other), body))[:2] == (409, "LocationAlreadyTaken"), (
+                location
+            )
     [kept] = world.sql(
         "select retired_by, extract(epoch from keys_until)::bigint * 1000 as until from retired_locations "
         "where location = $1",
-        place,
+        lake_location,
     )
     assert kept["retired_by"] == world.carol.id
     assert kept["until"] >= int(staged.json()["config"]["expiration-time"]) - 1000
-    _nothing_lives(world, place)
+    _nothing_lives(world, lake_location)
     # The staged table is purged; until then its files block the location too.
-    _wait_for_purge(world, place)
-    world.table(other, by=world.bob, location=f"{place}/victim")
+    _wait_for_purge(world, lake_location)
+    world.table(other, by=world.bob, location=f"{lake_location}/victim")
 
 
 @pytest.mark.parametrize("where", ["at", "above", "below"])
 def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(world: World, where: str) -> None:
-    place = f"{_place(world)}/{unique('t')}"
-    _gone(world, world.table(world.namespace(), location=place), "drop", world.admin)
-    location = {"at": place, "above": place.rpartition("/")[0], "below": f"{place}/x"}[where]
+    lake_location = f"{_location(world)}/{unique('t')}"
+    _gone(world, world.table(world.namespace(), location=lake_location), "drop", world.admin)
+    location = {"at": lake_location, "above": lake_location.rpartition("/")[0], "below": f"{lake_location}/x"}[where]
     other = world.namespace()
     plain = {"name": unique("t"), "schema": SCHEMA, "location": location}
-    assert told(world.admin.post(_tables(world, other), plain))[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(world.admin.post(_tables(world, other), plain))[:2] == (409, "LocationAlreadyTaken")
     name = unique("t")
     updates = [
         {"action": "assign-uuid", "uuid": str(UUID(int=7))},
@@ -255,11 +260,11 @@ def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(wor
     ]
     commit = {"requirements": [{"type": "assert-create"}], "updates": updates}
     made = world.admin.post(f"{_tables(world, other)}/{name}", commit)
-    assert told(made)[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(made)[:2] == (409, "LocationAlreadyTaken")
     named = {"namespace": [other], "name": name}
     many = {"table-changes": [{"identifier": named, **commit}]}
     made = world.admin.post(f"{world.root}/transactions/commit", many)
-    assert told(made)[:2] == (409, "LocationAlreadyTaken")
+    assert error_triple(made)[:2] == (409, "LocationAlreadyTaken")
 
 
 def test_namespace_folder_cannot_be_claimed(world: World) -> None:
@@ -270,7 +275,7 @@ def test_namespace_folder_cannot_be_claimed(world: World) -> None:
     for location in (folder, f"{folder}/t", f"{made['location']}elsewhere"):
         for staged in (False, True):
             body = {"name": "trap", "schema": SCHEMA, "location": location, "stage-create": staged}
-            refused = told(world.admin.post(f"{root}/namespaces/n/tables", body))
+            refused = error_triple(world.admin.post(f"{root}/namespaces/n/tables", body))
             assert refused[:2] == (400, "InvalidLocation")
             assert "full-hierarchy" in refused[2]
     for staged in (False, True):
@@ -301,8 +306,8 @@ def test_files_below_a_namespace_folder_are_registered_but_not_the_folder(
 def test_a_location_too_long_for_keys_is_refused_before_anything_is_created(
     world: World, ns: str, staged: bool
 ) -> None:
-    location = f"{_place(world)}/{'/'.join(['p' * 90] * 10)}"
+    location = f"{_location(world)}/{'/'.join(['p' * 90] * 10)}"
     body = {"name": unique("long"), "schema": SCHEMA, "location": location, "stage-create": staged}
     before = world.snapshot()
-    assert told(world.admin.post(_tables(world, ns), body))[:2] == (400, "PolicyTooLarge")
+    assert error_triple(world.admin.post(_tables(world, ns), body))[:2] == (400, "PolicyTooLarge")
     assert world.snapshot() == before

@@ -249,15 +249,15 @@ def by_ownership(world: World, person: Person, table: Table) -> Way:
     """Make the reader the table's owner; transfer the ownership to another user in one change."""
     id = _table_id(world, table)
 
-    def hand_over(to: Person, of: Person | None) -> None:
+    def transfer_ownership(to: Person, of: Person | None) -> None:
         body = {"writes": [{"type": "ownership", "user": to.id}]}
         if of is not None:
             body["deletes"] = [{"type": "ownership", "user": of.id}]
         done = world.admin.post(world.grants_path("table", id), body)
         assert done.status_code == 204, done.text
 
-    hand_over(world.steward, None)
-    return Way(lambda: hand_over(person, world.steward), lambda: hand_over(world.steward, person))
+    transfer_ownership(world.steward, None)
+    return Way(lambda: transfer_ownership(person, world.steward), lambda: transfer_ownership(world.steward, person))
 
 
 def by_the_thing_itself(world: World, person: Person, table: Table) -> Way:
@@ -322,7 +322,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
     """Grant and revoke `count` times; return the number of OpenFGA checks after the revocations."""
     table = world.table(world.namespace())
     taken = WAYS[way](world, readers.person, table)
-    asked = 0
+    requested = 0
     for _ in range(count):
         taken.give()
         # On a busy machine a policy engine may answer too late: 503 is neither an allow nor a denial.
@@ -333,8 +333,8 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
         taken.take()
         after = readers.statuses(taken.path or table.path)
         assert set(after) <= {404, 503}, after
-        asked += after.count(404)
-    return asked
+        requested += after.count(404)
+    return requested
 
 
 @pytest.mark.threat("LG-DIS-05")
@@ -367,17 +367,17 @@ def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers:
     assert abs(skew) < 0.5, "both clocks are of one machine"
     end = _end(world, 6.0)
     _give_until(world, readers.person, table, end)
-    asked: list[tuple[float, float, int]] = []
+    requested: list[tuple[float, float, int]] = []
 
-    def ask(client: httpx.Client) -> None:
+    def send(client: httpx.Client) -> None:
         while (began := time.time()) < end.timestamp() + 0.7:
             status = client.get(table.path).status_code
-            asked.append((began, time.time(), status))
+            requested.append((began, time.time(), status))
 
-    list(readers.pool.map(ask, readers.clients))
+    list(readers.pool.map(send, readers.clients))
     # One millisecond each way for the rounding of clocks.
-    early = [status for _, done, status in asked if done < end.timestamp() - 0.001]
-    late = [status for began, _, status in asked if began > end.timestamp() + 0.001]
+    early = [status for _, done, status in requested if done < end.timestamp() - 0.001]
+    late = [status for began, _, status in requested if began > end.timestamp() + 0.001]
     assert len(early) > 20
     assert len(late) > 5
     assert set(early) == {200}
@@ -499,10 +499,10 @@ def test_keys_expire_before_their_grant_and_need_a_minimum_lifetime(world: World
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_ten_thousand_requests_after_a_revocation_are_denied(world: World, readers: Readers) -> None:
-    asked = 0
-    while asked < 10_000:
+    requested = 0
+    while requested < 10_000:
         for way in WAYS:
-            asked += rounds(world, readers, way, 5)
+            requested += rounds(world, readers, way, 5)
 
 
 def hits(world: World, memory: str = "relationships") -> float:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.contract.world import Person, World, asked_again, error_of, unique
+from tests.contract.world import Person, World, error_of, send_until_decided, unique
 
 _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 
@@ -17,7 +17,7 @@ _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 def make_role(world: World) -> str:
     """Create a role without members: its creator would be one as its owner, so the ownership is revoked."""
     body = {"name": unique("role")}
-    made = asked_again(lambda: world.admin.post("/management/v1/role", body))
+    made = send_until_decided(lambda: world.admin.post("/management/v1/role", body))
     assert made.status_code == 201, made.text
     world.revoke("ownership", world.admin, "role", str(made.json()["id"]))
     return str(made.json()["id"])
@@ -26,7 +26,7 @@ def make_role(world: World) -> str:
 def put_in(world: World, role: str, kind: str, member: str) -> None:
     """Make a user or another role a member of the role."""
     body = {"members": [{"type": kind, "id": member}]}
-    done = asked_again(lambda: world.admin.post(f"/management/v1/role/{role}/members", body))
+    done = send_until_decided(lambda: world.admin.post(f"/management/v1/role/{role}/members", body))
     assert done.status_code == 204, done.text
 
 

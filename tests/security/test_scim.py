@@ -23,10 +23,10 @@ from tests.contract.directories import (
     lakegate,
     scim_error,
 )
-from tests.contract.exchanging import ask
-from tests.contract.world import Person, Table, World, told, unique
+from tests.contract.exchanging import send
+from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import GONE
-from tests.security.attacked_directories import NOBODY, Attacked, attacked, entra, okta
+from tests.security.attacked_directories import UNUSED_UUID, Attacked, attacked, entra, okta
 
 __all__ = ["attacked", "entra", "okta"]
 
@@ -45,7 +45,7 @@ def granted(world: World, person: Person, table: Table) -> None:
 def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Response:
     """Replace a whole user by PUT, as Okta does."""
     kept = {name: user[name] for name in ("userName", "externalId", "active") if name in user}
-    return directory.scim.ask("PUT", f"{USERS}/{user['id']}", json={"schemas": [CORE_USER], **kept, **changes})
+    return directory.scim.send("PUT", f"{USERS}/{user['id']}", json={"schemas": [CORE_USER], **kept, **changes})
 
 
 # ---- tokens ---------------------------------------------------------------------------------------------------------
@@ -59,9 +59,9 @@ def test_provisioning_token_is_refused_on_every_other_route(entra: Directory) ->
             continue
         for path in operation.paths():
             for name in ("prefix", "warehouse_id", "namespace", "table"):
-                path = path.replace(f"{{{name}}}", NOBODY)
+                path = path.replace(f"{{{name}}}", UNUSED_UUID)
             method = operation.endpoint.split(" ", 1)[0]
-            answer = entra.scim.ask(method, path.replace("{", "").replace("}", ""))
+            answer = entra.scim.send(method, path.replace("{", "").replace("}", ""))
             assert answer.status_code == 401, (method, path, answer.status_code, answer.text)
             tried += 1
     assert tried > 150
@@ -75,7 +75,7 @@ def test_provisioning_token_cannot_be_exchanged(world: World, entra: Directory) 
         (world.alice.token, {"subject_token": theirs}),
         (None, {"subject_token": world.alice.token, "actor_token": theirs, "actor_token_type": "urn:x"}),
     ):
-        answer = ask(world, bearer, base=entra.base, **form)
+        answer = send(world, bearer, base=entra.base, **form)
         assert answer.status_code in (400, 401), answer.text
         assert "access_token" not in answer.json() and theirs not in answer.text
 
@@ -132,21 +132,21 @@ def test_provisioning_token_ends_with_its_expiry_project_or_record(world: World,
 
 def test_engine_acting_for_a_provisioner_cannot_provision(world: World, entra: Directory) -> None:
     """An engine acts for users in a warehouse; the provisioning of users belongs to no warehouse."""
-    engine, clerk = entra.comes(unique("engine")), entra.comes(unique("clerk"))
+    engine, clerk = entra.sign_in(unique("engine")), entra.sign_in(unique("clerk"))
     for person in (engine, clerk):
         assert person.post("/management/v1/user", {}).status_code in (200, 201)
     world.grant("provisioner", clerk, "server", "")
     world.grant("delegate", engine, "warehouse", world.warehouse)
     try:
         assert clerk.get(USERS).status_code == 200
-        answer = ask(world, engine.token, base=entra.base, subject_token=clerk.token)
+        answer = send(world, engine.token, base=entra.base, subject_token=clerk.token)
         assert answer.status_code == 200, answer.text
         acting = Person("acting", clerk.id, answer.json()["access_token"], entra.base)
         world.quiet()
         before = world.rows()
-        for method, path in (("GET", USERS), ("POST", USERS), ("DELETE", f"{GROUPS}/{NOBODY}")):
+        for method, path in (("GET", USERS), ("POST", USERS), ("DELETE", f"{GROUPS}/{UNUSED_UUID}")):
             body = {"json": {"userName": "x", "externalId": "x"}} if method == "POST" else {}
-            assert scim_error(acting.ask(method, path, **body))[0] in (403, 404), (method, path)
+            assert scim_error(acting.send(method, path, **body))[0] in (403, 404), (method, path)
         assert world.rows() == before
     finally:
         world.revoke("provisioner", clerk, "server", "")
@@ -155,17 +155,17 @@ def test_engine_acting_for_a_provisioner_cannot_provision(world: World, entra: D
 
 def test_scim_without_the_right_reveals_no_users(entra: Directory) -> None:
     user, group = entra.user(), entra.group()
-    nobody = entra.comes(unique("nobody"))
+    missing_user = entra.sign_in(unique("nobody"))
     for there, absent in (
-        (f"{USERS}/{user['id']}", f"{USERS}/{NOBODY}"),
-        (f"{GROUPS}/{group['id']}", f"{GROUPS}/{NOBODY}"),
+        (f"{USERS}/{user['id']}", f"{USERS}/{UNUSED_UUID}"),
+        (f"{GROUPS}/{group['id']}", f"{GROUPS}/{UNUSED_UUID}"),
         (f'{USERS}?filter=externalId eq "{user["externalId"]}"', f'{USERS}?filter=externalId eq "{unique("x")}"'),
     ):
-        answers = [nobody.get(path) for path in (there, absent)]
+        answers = [missing_user.get(path) for path in (there, absent)]
         known, unknown = (each.json()["detail"].partition(" (error id")[0] for each in answers)
         assert [scim_error(each)[0] for each in answers] == [403, 403] and known == unknown
     for body in ({"userName": user["userName"], "externalId": unique("x")}, {"userName": unique("x")}):
-        assert scim_error(nobody.post(USERS, body)) == (403, "")
+        assert scim_error(missing_user.post(USERS, body)) == (403, "")
 
 
 # ---- resources of other owners --------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_directory_of_one_project_manages_no_group_of_another(world: World, entr
     patch = {"schemas": [PATCH_OP], "Operations": [{"op": "remove", "path": "members"}]}
     for more in ({}, {"headers": {"x-project-id": project}}, {"params": {"projectId": project}}):
         for method, sent in (("GET", None), ("DELETE", None), ("PATCH", patch), ("PUT", body)):
-            answer = entra.scim.ask(method, path, json=sent, **more) if sent else entra.scim.ask(method, path, **more)
+            answer = entra.scim.send(method, path, json=sent, **more) if sent else entra.scim.send(method, path, **more)
             assert scim_error(answer)[0] == 404, (method, more)
         listed = entra.scim.get(GROUPS, **more)
         assert listed.status_code == 404 or group["id"] not in listed.text
@@ -196,7 +196,7 @@ def test_directory_of_one_project_manages_no_group_of_another(world: World, entr
 def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Directory) -> None:
     """This includes a role with the directory's provider and source id, which stands for a group in tokens."""
     source = unique("src")
-    by_hand = world.admin.post("/management/v1/role", {"name": unique("hand")}).json()
+    manual = world.admin.post("/management/v1/role", {"name": unique("hand")}).json()
     by_source = world.admin.post(
         "/management/v1/role", {"name": unique("source"), "provider-id": "entra", "source-id": source}
     ).json()
@@ -204,19 +204,19 @@ def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Dir
     world.quiet()
     before = world.rows()
     patch = {"schemas": [PATCH_OP], "Operations": [{"op": "add", "path": "members", "value": [{"value": user["id"]}]}]}
-    for role in (by_hand, by_source):
+    for role in (manual, by_source):
         path = f"{GROUPS}/{role['id']}"
         for method, sent in (("GET", None), ("PATCH", patch), ("PUT", {"displayName": "x"}), ("DELETE", None)):
-            answer = entra.scim.ask(method, path, json=sent) if sent else entra.scim.ask(method, path)
+            answer = entra.scim.send(method, path, json=sent) if sent else entra.scim.send(method, path)
             assert scim_error(answer)[0] == 404, (method, role)
         assert role["id"] not in entra.scim.get(f"{GROUPS}?count=200&excludedAttributes=members").text
-    for taken in ({"externalId": source}, {"displayName": by_hand["name"]}, {"displayName": source}):
-        asked = entra.scim.post(GROUPS, {"displayName": unique("n")} | taken)
-        assert scim_error(asked) == (409, "uniqueness"), taken
+    for taken in ({"externalId": source}, {"displayName": manual["name"]}, {"displayName": source}):
+        requested = entra.scim.post(GROUPS, {"displayName": unique("n")} | taken)
+        assert scim_error(requested) == (409, "uniqueness"), taken
     taking = entra.patch(group, {"op": "replace", "path": "externalId", "value": source}, expect=409)
     assert scim_error(taking) == (409, "uniqueness")
     for value in (
-        *(by_hand["id"], inner["id"], group["id"], "*", "user:*", f"role:{by_hand['id']}#assignee", world.admin.id),
+        *(manual["id"], inner["id"], group["id"], "*", "user:*", f"role:{manual['id']}#assignee", world.admin.id),
         *(user["externalId"], f"entra~{user['externalId']}", f"user:{user['id']}", ""),
     ):
         add = entra.patch(group, {"op": "add", "path": "members", "value": [{"value": value}]}, expect=400)
@@ -233,15 +233,15 @@ def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Dir
 def test_active_user_cannot_be_renamed_to_another_user(
     world: World, entra: Directory, okta: Directory, table: Table
 ) -> None:
-    victim = entra.comes(unique("victim"))
+    victim = entra.sign_in(unique("victim"))
     assert victim.post("/management/v1/user", {}).status_code in (200, 201)
     granted(world, victim, table)
     subject = victim.id.partition("~")[2]
     for directory, attribute in ((entra, "externalId"), (okta, "userName")):
         user = directory.user(unique("mallory"))
-        asked = directory.patch(user, {"op": "replace", "path": attribute, "value": subject}, expect=400)
-        assert scim_error(asked) == (400, "mutability")
-        assert f"{attribute} names the user here and is '{user[attribute]}'" in asked.json()["detail"]
+        requested = directory.patch(user, {"op": "replace", "path": attribute, "value": subject}, expect=400)
+        assert scim_error(requested) == (400, "mutability")
+        assert f"{attribute} names the user here and is '{user[attribute]}'" in requested.json()["detail"]
         assert scim_error(put(directory, user, **{attribute: subject})) == (400, "mutability")
         assert directory.scim.get(f"{USERS}/{user['id']}").json()[attribute] == user[attribute]
     mallory = entra.user()
@@ -253,8 +253,8 @@ def test_active_user_cannot_be_renamed_to_another_user(
     ):
         assert scim_error(entra.patch(mallory, back, expect=400)) == (400, "mutability")
     assert scim_error(put(entra, mallory, externalId=subject, active=True)) == (400, "mutability")
-    told_now = entra.scim.get(f"{USERS}/{mallory['id']}").json()
-    assert (told_now["active"], told_now["externalId"]) == (False, subject)
+    current = entra.scim.get(f"{USERS}/{mallory['id']}").json()
+    assert (current["active"], current["externalId"]) == (False, subject)
     there = entra.user()
     onto = entra.patch(
         mallory, {"op": "replace", "value": {"active": False, "externalId": there["externalId"]}}, expect=409
@@ -266,7 +266,7 @@ def test_deactivation_with_a_changed_name_is_applied(world: World, okta: Directo
     """Entra ID sends both for a deleted user: if the gateway refused the new name, the user would stay active."""
     for way in ("PATCH", "PUT"):
         user = okta.user()
-        person = okta.comes(user["userName"])
+        person = okta.sign_in(user["userName"])
         granted(world, person, table)
         assert person.get(table.path).status_code == 200
         name = f"0f0f{user['userName']}"
@@ -276,12 +276,12 @@ def test_deactivation_with_a_changed_name_is_applied(world: World, okta: Directo
             change = {"op": "Replace", "path": "userName", "value": name}
             answer = okta.patch(user, change, {"op": "Replace", "path": "active", "value": "False"})
         assert (answer.status_code, answer.json()["active"], answer.json()["userName"]) == (200, False, name)
-        assert told(person.get(table.path))[:2] == (403, "UserDeactivated")
-        stranger = okta.comes(name)
-        assert told(stranger.get(table.path))[0] == 404, "the new name opens nothing of the old one's"
+        assert error_triple(person.get(table.path))[:2] == (403, "UserDeactivated")
+        stranger = okta.sign_in(name)
+        assert error_triple(stranger.get(table.path))[0] == 404, "the new name opens nothing of the old one's"
         taken = okta.scim.post(USERS, {"userName": user["userName"]})
         assert scim_error(taken) == (409, "uniqueness"), "nobody else gets the old name while its grants are kept"
-        silent = okta.scim.ask("PUT", f"{USERS}/{user['id']}", json={"userName": user["userName"]})
+        silent = okta.scim.send("PUT", f"{USERS}/{user['id']}", json={"userName": user["userName"]})
         assert (silent.status_code, silent.json()["active"]) == (200, False), "nobody comes back by not being mentioned"
         assert person.get(table.path).status_code == 403
         assert put(okta, user, active=True).json()["active"] is True
@@ -303,8 +303,8 @@ def test_user_name_with_special_syntax_gives_no_rights(
             body = {"userName": unique("u"), "externalId": unique("e")} | {attribute: name}
             made = directory.scim.post(USERS, body)
             assert made.status_code == 201, made.text
-            person = directory.comes(name)
-            assert told(person.get(table.path))[0] == 404, name
+            person = directory.sign_in(name)
+            assert error_triple(person.get(table.path))[0] == 404, name
             assert person.get("/management/v1/permissions/server/assignments").status_code == 403
             [row] = world.sql("select user_id from scim_users where id = $1::uuid", made.json()["id"])
             assert row["user_id"] == f"{directory.id}~{name}"
@@ -346,14 +346,14 @@ def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: 
     entra.give("select", group, "table", table.uuid)
     other = entra.group(user)
     entra.give("select", other, "table", table.uuid)
-    engine = entra.comes(unique("engine"))
+    engine = entra.sign_in(unique("engine"))
     assert engine.post("/management/v1/user", {}).status_code in (200, 201)
     world.grant("delegate", engine, "warehouse", world.warehouse)
-    plain, grouped = entra.comes(oid), entra.comes(oid, groups=[group["externalId"]])
+    plain, grouped = entra.sign_in(oid), entra.sign_in(oid, groups=[group["externalId"]])
     granted(world, plain, table)
 
     def exchanged(person: Person) -> Person:
-        answer = ask(world, engine.token, base=entra.base, subject_token=person.token)
+        answer = send(world, engine.token, base=entra.base, subject_token=person.token)
         assert answer.status_code == 200, answer.text
         return Person("exchanged", person.id, answer.json()["access_token"], entra.base)
 
@@ -366,7 +366,7 @@ def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: 
         for person, more in (
             (plain, {}),
             (grouped, {}),
-            (entra.comes(oid, jti=unique("new")), {}),
+            (entra.sign_in(oid, jti=unique("new")), {}),
             (through, {}),
             (plain, acting),
             (grouped, acting),
@@ -375,7 +375,7 @@ def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: 
             for path in (table.path, f"{table.path}/credentials", "/management/v1/project-list"):
                 assert person.get(path, **more).status_code in (403, 404), (person, path, more)
             assert person.post("/management/v1/user", {}).status_code == 403
-        late = ask(world, engine.token, base=entra.base, subject_token=plain.token)
+        late = send(world, engine.token, base=entra.base, subject_token=plain.token)
         if late.status_code == 200:
             token = late.json()["access_token"]
             assert Person("late", plain.id, token, entra.base).get(table.path).status_code in (403, 404)
@@ -393,12 +393,12 @@ def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: 
 
 def test_deactivated_provisioner_loses_all_rights(world: World, entra: Directory) -> None:
     oid = unique("app")
-    user, application = entra.user(oid), entra.comes(oid)
+    user, application = entra.user(oid), entra.sign_in(oid)
     world.grant("provisioner", application, "server", "")
     assert application.get(USERS).status_code == 200
     back = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": True}]}
     entra.patch(user, {"op": "replace", "path": "active", "value": False})
-    assert scim_error(application.ask("PATCH", f"{USERS}/{user['id']}", json=back))[0] == 403
+    assert scim_error(application.send("PATCH", f"{USERS}/{user['id']}", json=back))[0] == 403
     assert scim_error(application.get(USERS))[0] == 403
     assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204
     assert world.sql("select 1 from grants where principal_id = $1", application.id) == []
@@ -408,7 +408,7 @@ def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked
     """404 would confirm the deletion, but OpenFGA still has tuples of the deleted user or group."""
     entra, openfga = attacked.entra, attacked.shaky.parts["openfga"]
     user = entra.user()
-    person = entra.comes(user["externalId"])
+    person = entra.sign_in(user["externalId"])
     granted(world, person, table)
     group = entra.group(entra.user())
     entra.give("select", group, "table", table.uuid)

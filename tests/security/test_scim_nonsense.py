@@ -12,7 +12,7 @@ import pytest
 
 from tests.contract.directories import GROUPS, PATCH_OP, USERS, Directory, scim_error
 from tests.contract.world import World, unique
-from tests.security.attacked_directories import NOBODY, attacked, entra
+from tests.security.attacked_directories import UNUSED_UUID, attacked, entra
 
 pytestmark = pytest.mark.generated
 
@@ -77,7 +77,7 @@ def test_body_bombs_are_refused_quickly_without_a_change(world: World, entra: Di
     for path in paths:
         for some in operations:
             started = time.monotonic()
-            answer = entra.scim.ask("PATCH", path, json={"schemas": [PATCH_OP], "Operations": some})
+            answer = entra.scim.send("PATCH", path, json={"schemas": [PATCH_OP], "Operations": some})
             assert time.monotonic() - started < SOON_SECONDS
             if answer.status_code in (200, 204):
                 # Ignored: members of the other resource type, and parts of a name that SCIM does not define.
@@ -97,7 +97,7 @@ def test_body_bombs_are_refused_quickly_without_a_change(world: World, entra: Di
             b"\x1f\x8b\x08\x00" + b"\x00" * 100,
         ):
             started = time.monotonic()
-            assert scim_error(entra.scim.ask("PATCH", path, content=raw))[0] in (400, 413), raw[:40]
+            assert scim_error(entra.scim.send("PATCH", path, content=raw))[0] in (400, 413), raw[:40]
             assert time.monotonic() - started < SOON_SECONDS
     assert {k: v for k, v in world.rows().items() if k not in ("scim_users", "scim_groups", "users")} == {
         k: v for k, v in before.items() if k not in ("scim_users", "scim_groups", "users")
@@ -114,8 +114,8 @@ def test_equivalent_user_and_group_names_are_a_conflict(entra: Directory) -> Non
         (f"{stem}\u03a3\u03c2", f"{stem}\u03c3\u03c3"),
     ):
         assert entra.scim.post(USERS, {"userName": first, "externalId": unique("x")}).status_code == 201
-        asked = entra.scim.post(USERS, {"userName": twin, "externalId": unique("x")})
-        assert scim_error(asked) == (409, "uniqueness"), twin
+        requested = entra.scim.post(USERS, {"userName": twin, "externalId": unique("x")})
+        assert scim_error(requested) == (409, "uniqueness"), twin
         assert entra.scim.post(GROUPS, {"displayName": first}).status_code == 201
         assert scim_error(entra.scim.post(GROUPS, {"displayName": twin})) == (409, "uniqueness"), twin
     for hidden in ("\u200d", "\u202e", "\ufeff", "\u00ad", "\ue000", "\u2028"):
@@ -129,7 +129,7 @@ def test_paths_outside_the_schema_change_nothing(world: World, entra: Directory)
     world.quiet()
     before = world.rows()
     for path in ("id", "meta", "meta.version", "groups", "roles", "entitlements", "password", "schemas", "x.y"):
-        value: Any = [{"value": other["id"]}] if path in ("groups", "roles") else NOBODY
+        value: Any = [{"value": other["id"]}] if path in ("groups", "roles") else UNUSED_UUID
         answer = entra.patch(user, {"op": "add", "path": path, "value": value})
         assert answer.json()["id"] == user["id"]
     for path in ("id", "owners", "roles", "provider-id"):
@@ -165,7 +165,7 @@ def test_outdated_versions_change_nothing(world: World, entra: Directory) -> Non
             ("DELETE", f"{GROUPS}/{group['id']}", None),
         ):
             more = {"json": body} if body else {}
-            answer = entra.scim.ask(method, path, headers={"If-Match": version}, **more)
+            answer = entra.scim.send(method, path, headers={"If-Match": version}, **more)
             assert scim_error(answer)[0] == 412, (method, path, version)
     assert world.rows() == before
 
@@ -179,7 +179,7 @@ def test_concurrent_changes_of_one_group_all_apply(world: World, entra: Director
     def send(change: dict[str, Any]) -> int:
         body = {"schemas": [PATCH_OP], "Operations": [change]}
         for _ in range(20):
-            answer = entra.scim.ask("PATCH", f"{GROUPS}/{group['id']}", json=body)
+            answer = entra.scim.send("PATCH", f"{GROUPS}/{group['id']}", json=body)
             if answer.status_code not in (409, 503):
                 break
         return answer.status_code

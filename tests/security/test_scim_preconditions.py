@@ -34,11 +34,11 @@ def test_every_conditional_change_checks_its_version(world: World, entra: Direct
     world.quiet()
     before = world.rows()
     for method, path, more, _ in changes:
-        answer = entra.scim.ask(method, path, headers={"If-Match": 'W/"99"'}, **more)
+        answer = entra.scim.send(method, path, headers={"If-Match": 'W/"99"'}, **more)
         assert scim_error(answer)[0] == 412, (method, path)
     assert world.rows() == before
     for method, path, more, version in changes:
-        answer = entra.scim.ask(method, path, headers={"If-Match": version}, **more)
+        answer = entra.scim.send(method, path, headers={"If-Match": version}, **more)
         assert answer.status_code in (200, 204), (method, path, answer.text)
 
 
@@ -48,9 +48,9 @@ def test_idempotency_key_is_bound_to_its_precondition(entra: Directory, first: s
     for method, path, more, version in _changes(entra):
         key = {"Idempotency-Key": str(uuid.uuid4())}
         sent = key if first is None else {**key, "If-Match": version}
-        done = entra.scim.ask(method, path, headers=sent, **more)
+        done = entra.scim.send(method, path, headers=sent, **more)
         assert done.status_code in (200, 204), (method, path, done.text)
-        again = entra.scim.ask(method, path, headers=sent, **more)
+        again = entra.scim.send(method, path, headers=sent, **more)
         assert again.status_code == done.status_code, "the same request is answered from its record"
-        other = entra.scim.ask(method, path, headers={**key, "If-Match": 'W/"99"'}, **more)
+        other = entra.scim.send(method, path, headers={**key, "If-Match": 'W/"99"'}, **more)
         assert other.status_code == 422, (method, path, other.text)

@@ -53,11 +53,11 @@ def test_f07_self_asserted_foreign_address_is_neither_stored_nor_found(
     mallory = world.stranger("mallory")
     body = {"name": "Mallory", "email": address, "user-type": "human"}
     if method == "POST":
-        said = mallory.post(USER, body | {"update-if-exists": True})
+        sent = mallory.post(USER, body | {"update-if-exists": True})
     else:
-        said = mallory.ask("PUT", f"{USER}/{mallory.id}", json=body)
-    assert said.status_code == 200, said.text
-    assert "email" not in said.json()
+        sent = mallory.send("PUT", f"{USER}/{mallory.id}", json=body)
+    assert sent.status_code == 200, sent.text
+    assert "email" not in sent.json()
     assert "email" not in world.admin.get(f"{USER}/{mallory.id}").json()
     assert address not in json.dumps(
         [dict(row) for row in world.sql("select * from users where id = $1", mallory.id)], default=str
@@ -89,7 +89,7 @@ def test_name_resembling_an_address_is_not_found_as_address(world: World, form: 
     for written in (address, address.replace("@", "＠"), address.replace("@", "﹫"), f"{local} corp example"):
         name = form.format(written)
         body = {"name": name, "user-type": "human"}
-        assert mallory.ask("PUT", f"{USER}/{mallory.id}", json=body).status_code == 200
+        assert mallory.send("PUT", f"{USER}/{mallory.id}", json=body).status_code == 200
         for text in (address, address.upper(), f"{local}@", "@corp.example"):
             assert mallory.id not in ids(world, text), (name, text)
         if "corp example" not in written:
@@ -115,8 +115,8 @@ def test_verified_address_replaces_the_former_until_an_administrator_changes_it(
 ) -> None:
     person, address = boss
     mine = {"name": "The Boss", "user-type": "human", "email": "other@corp.example"}
-    assert person.ask("PUT", f"{USER}/{person.id}", json=mine).json()["email"] == address
-    changed = world.admin.ask(
+    assert person.send("PUT", f"{USER}/{person.id}", json=mine).json()["email"] == address
+    changed = world.admin.send(
         "PUT", f"{USER}/{person.id}", json={"name": "The Boss", "user-type": "human", "email": "new@corp.example"}
     )
     assert changed.json()["email"] == "new@corp.example"

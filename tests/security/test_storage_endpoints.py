@@ -17,7 +17,7 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.warehouses import WAREHOUSE
-from tests.contract.world import SCHEMA, World, told, unique
+from tests.contract.world import SCHEMA, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 from tests.storage_servers import serving
 
@@ -78,10 +78,10 @@ def test_f06_redirect_of_an_allowed_endpoint_is_not_followed(world: World) -> No
     def tried(status: int) -> None:
         with serving(body=b"inner") as inner, serving(status, {"location": f"{inner.url}/"}) as outer:
             answer = world.admin.post(WAREHOUSE, creation(world, endpoint=outer.url))
-            assert told(answer)[:2] == (400, "StorageValidationFailed"), status
+            assert error_triple(answer)[:2] == (400, "StorageValidationFailed"), status
             assert outer.seen, f"the endpoint was tried: {status}"
             sts = world.admin.post(WAREHOUSE, creation(world, **{"sts-endpoint": outer.url}))
-            assert told(sts)[:2] == (400, "StorageValidationFailed"), status
+            assert error_triple(sts)[:2] == (400, "StorageValidationFailed"), status
             assert [method for method, *_ in outer.seen].count("POST") >= 1, f"the STS endpoint was tried: {status}"
             assert not inner.seen, status
         assert "inner" not in answer.text + sts.text, status
@@ -96,7 +96,7 @@ def test_f06_an_sts_endpoint_that_answers_nonsense_is_a_bad_request(world: World
         with serving(body=body) as nonsense:
             request = creation(world, **{"sts-endpoint": nonsense.url})
             answer = world.admin.post(WAREHOUSE, request)
-            assert told(answer)[:2] == (400, "StorageValidationFailed"), body
+            assert error_triple(answer)[:2] == (400, "StorageValidationFailed"), body
             assert "intranet" not in answer.text, body
             assert set(failed(world.admin.post(VALIDATION, request))) == {"vended-credentials-issued"}, body
 
@@ -130,7 +130,7 @@ def test_f06_a_load_whose_sts_answers_nonsense_is_a_bad_request(world: World, tm
 )
 def test_d08_an_address_outside_of_the_listed_networks_is_refused(world: World, field: str, host: str) -> None:
     answer = world.admin.post(WAREHOUSE, creation(world, **{field: f"http://{host}:9"}))
-    assert told(answer)[:2] == (400, "InvalidStorageProfile")
+    assert error_triple(answer)[:2] == (400, "InvalidStorageProfile")
 
 
 @pytest.mark.threat("LG-DEC-05")
@@ -153,15 +153,15 @@ def test_f06_reports_do_not_distinguish_open_closed_and_unknown_endpoints(world:
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
     # Two HTTP servers, a closed port, a silent port, and a host name that does not resolve.
     with silent() as quiet, serving(404, body=b"no bucket") as open_port, serving(500, body=b"broken") as broken:
-        places = [open_port.url, broken.url, closed, quiet, "http://nobody-has-this-name.invalid:9"]
+        locations = [open_port.url, broken.url, closed, quiet, "http://nobody-has-this-name.invalid:9"]
 
-        def ask(url: str) -> tuple[dict[str, dict[str, Any]], float]:
+        def send(url: str) -> tuple[dict[str, dict[str, Any]], float]:
             request = creation(world, **{field: url})
             began = time.monotonic()
             return failed(world.admin.post(VALIDATION, request)), time.monotonic() - began
 
-        with ThreadPoolExecutor(len(places)) as pool:
-            answers = list(pool.map(ask, places))
+        with ThreadPoolExecutor(len(locations)) as pool:
+            answers = list(pool.map(send, locations))
     checks, seconds = [each for each, _ in answers], [each for _, each in answers]
     assert all(len(each) == 1 and each == checks[0] for each in checks), checks
     assert min(seconds) >= 6.0 and max(seconds) - min(seconds) < 1.5, seconds

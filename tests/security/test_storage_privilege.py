@@ -14,24 +14,24 @@ import pytest
 
 from tests.contract import warehouses
 from tests.contract.warehouses import Made
-from tests.contract.world import Person, World, asked_again, told, unique
+from tests.contract.world import Person, World, error_triple, send_until_decided, unique
 
 
 @pytest.fixture(scope="module")
-def place() -> str:
+def location() -> str:
     return unique("guarded")
 
 
 @pytest.fixture(scope="module")
-def made(world: World, place: str) -> Made:
+def made(world: World, location: str) -> Made:
     """Create a warehouse of the administrator."""
-    return warehouses.make(world, **warehouses.stored_at(world, place))
+    return warehouses.make(world, **warehouses.stored_at(world, location))
 
 
-def changes(world: World, place: str) -> dict[str, dict[str, Any] | None]:
+def changes(world: World, location: str) -> dict[str, dict[str, Any] | None]:
     """Return the body of each request that reads or changes the storage, by path suffix; each would succeed."""
     storage = {
-        "storage-profile": warehouses.profile(world, place),
+        "storage-profile": warehouses.profile(world, location),
         "storage-credential": warehouses.credential(world),
     }
     credential = {"new-storage-credential": warehouses.credential(world)}
@@ -44,11 +44,12 @@ def changes(world: World, place: str) -> dict[str, dict[str, Any] | None]:
     }
 
 
-def answers(world: World, person: Person, made: Made, place: str) -> set[tuple[int, str]]:
-    asked = [
-        asked_again(partial(person.post, f"{made.path}/{path}", body)) for path, body in changes(world, place).items()
+def answers(world: World, person: Person, made: Made, location: str) -> set[tuple[int, str]]:
+    requested = [
+        send_until_decided(partial(person.post, f"{made.path}/{path}", body))
+        for path, body in changes(world, location).items()
     ]
-    return {(200, "") if each.status_code == 200 else told(each)[:2] for each in asked}
+    return {(200, "") if each.status_code == 200 else error_triple(each)[:2] for each in requested}
 
 
 def version(world: World, made: Made) -> int:
@@ -59,15 +60,15 @@ def version(world: World, made: Made) -> int:
 @pytest.mark.threat("LG-DEC-32")
 @pytest.mark.parametrize("privilege", ["modify", "ownership", "manage_grants"])
 def test_no_other_privilege_on_the_warehouse_changes_its_storage(
-    world: World, made: Made, place: str, privilege: str
+    world: World, made: Made, location: str, privilege: str
 ) -> None:
     person, before = world.stranger(), version(world, made)
     world.grant("describe", person, "warehouse", made.id)
     world.grant(privilege, person, "warehouse", made.id)
-    assert answers(world, person, made, place) == {(403, "WarehouseActionForbidden")}
-    elsewhere = {**warehouses.profile(world, place), "endpoint": "https://store.example"}
+    assert answers(world, person, made, location) == {(403, "WarehouseActionForbidden")}
+    elsewhere = {**warehouses.profile(world, location), "endpoint": "https://store.example"}
     body = {"storage-profile": elsewhere, "storage-credential": warehouses.credential(world)}
-    assert told(person.post(f"{made.path}/storage", body))[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(person.post(f"{made.path}/storage", body))[:2] == (403, "WarehouseActionForbidden")
     assert version(world, made) == before
     # None of these privileges permits granting `manage_storage` either.
     given = person.post(
@@ -77,31 +78,31 @@ def test_no_other_privilege_on_the_warehouse_changes_its_storage(
 
 
 @pytest.mark.threat("LG-DEC-32")
-def test_project_modify_and_data_admin_cannot_change_storage(world: World, made: Made, place: str) -> None:
+def test_project_modify_and_data_admin_cannot_change_storage(world: World, made: Made, location: str) -> None:
     for privilege in ("modify", "data_admin"):
         person = world.stranger()
         world.grant(privilege, person, "project", world.project)
         try:
-            assert answers(world, person, made, place) == {(403, "WarehouseActionForbidden")}, privilege
+            assert answers(world, person, made, location) == {(403, "WarehouseActionForbidden")}, privilege
         finally:
             world.strip(person)
 
 
-def test_manage_storage_changes_the_storage_and_nothing_else(world: World, made: Made, place: str) -> None:
+def test_manage_storage_changes_the_storage_and_nothing_else(world: World, made: Made, location: str) -> None:
     person = world.stranger()
     world.grant("manage_storage", person, "warehouse", made.id)
     table = made.table(world.admin)
-    assert answers(world, person, made, place) == {(200, "")}
+    assert answers(world, person, made, location) == {(200, "")}
     assert person.get(made.path).status_code == 200
     assert person.get(table).status_code == 404
     assert person.get(f"{made.root}/namespaces").json()["namespaces"] == []
     renamed = person.post(f"{made.path}/rename", {"new-name": unique("w")})
-    assert told(renamed)[:2] == (403, "WarehouseActionForbidden")
+    assert error_triple(renamed)[:2] == (403, "WarehouseActionForbidden")
     for privilege in ("manage_storage", "describe"):
         writes = [{"type": privilege, "user": person.id}]
         assert person.post(world.grants_path("warehouse", made.id), {"writes": writes}).status_code == 403
     world.revoke("manage_storage", person, "warehouse", made.id)
-    assert answers(world, person, made, place) == {(404, "NoSuchWarehouseException")}
+    assert answers(world, person, made, location) == {(404, "NoSuchWarehouseException")}
 
 
 def test_the_creator_of_a_warehouse_manages_its_storage_and_a_later_owner_does_not(world: World) -> None:
@@ -123,13 +124,13 @@ def test_the_creator_of_a_warehouse_manages_its_storage_and_a_later_owner_does_n
         world.strip(creator)
 
 
-def test_the_audit_names_the_change_of_the_storage_and_its_endpoint(world: World, made: Made, place: str) -> None:
-    body = changes(world, place)
+def test_the_audit_names_the_change_of_the_storage_and_its_endpoint(world: World, made: Made, location: str) -> None:
+    body = changes(world, location)
     for path, operation in (
         ("storage", "update_warehouse_storage"),
         ("storage-credential", "update_warehouse_storage_credential"),
     ):
-        answer = asked_again(partial(world.admin.post, f"{made.path}/{path}", body[path]))
+        answer = send_until_decided(partial(world.admin.post, f"{made.path}/{path}", body[path]))
         assert answer.status_code == 200, answer.text
         request_id = answer.headers["x-request-id"]
         [record] = world.sql("select operation, outcome, record from audit_log where request_id = $1", request_id)

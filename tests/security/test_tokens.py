@@ -65,14 +65,14 @@ def _path(world: World) -> str:
     return f"{world.root}/namespaces"
 
 
-def _ask(world: World, authorization: str | list[str]) -> httpx.Response:
+def _send(world: World, authorization: str | list[str]) -> httpx.Response:
     values = [authorization] if isinstance(authorization, str) else authorization
     headers = [("Authorization", value) for value in values]
     return httpx.get(f"{world.base}{_path(world)}", headers=headers, trust_env=False, timeout=60)
 
 
 def _rejected(world: World, token: str) -> None:
-    answer = _ask(world, f"Bearer {token}")
+    answer = _send(world, f"Bearer {token}")
     assert answer.status_code == 401, answer.text
     error = error_of(answer)
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -87,8 +87,8 @@ def _signed(header: dict[str, Any], claims: dict[str, Any], key: RSAPrivateKey) 
 
 
 def test_valid_token_is_accepted(world: World, genuine: str) -> None:
-    assert _ask(world, f"Bearer {genuine}").status_code == 200
-    assert _ask(world, f"bearer {genuine}").status_code == 200
+    assert _send(world, f"Bearer {genuine}").status_code == 200
+    assert _send(world, f"bearer {genuine}").status_code == 200
 
 
 @pytest.mark.threat("LG-AUT-01")
@@ -181,7 +181,7 @@ def test_key_references_in_the_header_are_ignored(
 ) -> None:
     base, fetched = evil_issuer
     for extra in _links(base, own_key):
-        assert provided.ask(header=extra) == 200
+        assert provided.send(header=extra) == 200
     assert fetched == []
 
 
@@ -200,10 +200,10 @@ class Provided:
         changed.pop(without, None)
         return _signed({**self.header, **(header or {})}, changed, self.key)
 
-    def ask(self, header: Mapping[str, Any] | None = None, without: str = "", **claims: Any) -> int:
+    def send(self, header: Mapping[str, Any] | None = None, without: str = "", **claims: Any) -> int:
         """Return the status of a request with such a token; check the form of a refusal."""
         token = self.token(header, without, **claims)
-        status = _ask(self.world, f"Bearer {token}").status_code
+        status = _send(self.world, f"Bearer {token}").status_code
         if status != 200:
             _rejected(self.world, token)
         return status
@@ -216,7 +216,7 @@ def provided(world: World, genuine: str) -> Provided:
     assert isinstance(key, RSAPrivateKey)
     made = Provided(world, _part(genuine, 0), _part(genuine, 1), key)
     # Control: without it, each refusal below could be one of the signature.
-    assert made.ask() == 200
+    assert made.send() == 200
     return made
 
 
@@ -227,7 +227,7 @@ def provided(world: World, genuine: str) -> Provided:
     ids=json.dumps,
 )
 def test_token_with_a_critical_extension_is_refused(provided: Provided, extra: dict[str, Any]) -> None:
-    assert provided.ask(header=extra) == 401
+    assert provided.send(header=extra) == 401
 
 
 @pytest.mark.threat("LG-AUT-06")
@@ -240,14 +240,14 @@ def test_token_with_a_critical_extension_is_refused(provided: Provided, extra: d
 )
 def test_issuer_resembling_the_configured_one_is_refused(world: World, provided: Provided, variant: str) -> None:
     issuer = variant.format(world.ready.issuer if not variant.startswith("HTTP") else world.ready.issuer[4:])
-    assert provided.ask(iss=issuer) == 401
+    assert provided.send(iss=issuer) == 401
 
 
 @pytest.mark.threat("LG-AUT-06")
 def test_an_issuer_that_is_missing_or_no_text_is_refused(world: World, provided: Provided) -> None:
-    assert provided.ask(without="iss") == 401
+    assert provided.send(without="iss") == 401
     for issuer in (None, 1, [world.ready.issuer], {"iss": world.ready.issuer}, world.ready.issuer.upper()):
-        assert provided.ask(iss=issuer) == 401, issuer
+        assert provided.send(iss=issuer) == 401, issuer
 
 
 @pytest.mark.threat("LG-AUT-07", "LG-AUT-11")
@@ -256,9 +256,9 @@ def test_token_for_another_audience_is_refused(provided: Provided) -> None:
     own = provided.claims["aud"]
     [name] = [own] if isinstance(own, str) else own
     for audience in ("somebody-else", [], ["somebody-else"], "", name.upper(), f"{name} ", f"{name}x", None, 5, [5]):
-        assert provided.ask(aud=audience) == 401, audience
-    assert provided.ask(without="aud") == 401
-    assert provided.ask(aud=["somebody-else", name]) == 200
+        assert provided.send(aud=audience) == 401, audience
+    assert provided.send(without="aud") == 401
+    assert provided.send(aud=["somebody-else", name]) == 200
 
 
 @pytest.mark.threat("LG-AUT-12")
@@ -282,16 +282,16 @@ def test_token_for_another_audience_is_refused(provided: Provided) -> None:
     ids=lambda text: text[:20] or "empty",
 )
 def test_authorization_header_without_a_token_is_refused(world: World, authorization: str) -> None:
-    answer = _ask(world, authorization)
+    answer = _send(world, authorization)
     assert answer.status_code in (401, 431), answer.text
 
 
 @pytest.mark.threat("LG-AUT-12")
 def test_request_with_two_tokens_is_refused(world: World, genuine: str) -> None:
     """Threat C15: two components could read different tokens."""
-    assert _ask(world, [f"Bearer {genuine}", f"Bearer {world.admin.token}"]).status_code == 401
-    assert _ask(world, f"Bearer {genuine}, Bearer {world.admin.token}").status_code == 401
-    assert _ask(world, f"Bearer {genuine} {world.admin.token}").status_code == 401
+    assert _send(world, [f"Bearer {genuine}", f"Bearer {world.admin.token}"]).status_code == 401
+    assert _send(world, f"Bearer {genuine}, Bearer {world.admin.token}").status_code == 401
+    assert _send(world, f"Bearer {genuine} {world.admin.token}").status_code == 401
 
 
 @pytest.mark.threat("LG-AUT-12")
@@ -315,10 +315,10 @@ def test_token_authenticates_its_subject_only(world: World) -> None:
 def test_every_route_but_health_needs_a_token(world: World) -> None:
     """Threat D01, for the endpoints that the configuration lists and for the management API."""
     config = world.admin.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
-    asked = [endpoint.split(" ", 1) for endpoint in config["endpoints"]]
+    requested = [endpoint.split(" ", 1) for endpoint in config["endpoints"]]
     paths = [
         (method, "/catalog" + path.format(prefix=world.warehouse, namespace="n", table="t", view="v"))
-        for method, path in asked
+        for method, path in requested
     ]
     paths += [
         ("GET", "/catalog/v1/config?warehouse=demo"),
@@ -340,5 +340,5 @@ def test_every_route_but_health_needs_a_token(world: World) -> None:
         ("POST", "/management/v1/permissions/server/assignments"),
     ]
     for method, path in paths:
-        assert world.nobody.ask(method, path).status_code == 401, f"{method} {path}"
+        assert world.nobody.send(method, path).status_code == 401, f"{method} {path}"
     assert world.nobody.get("/health").status_code == 200

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.world import Person, Table, World, asked_again, unique
+from tests.contract.world import Person, Table, World, send_until_decided, unique
 
 MIB = 1024 * 1024
 LARGE = 8 * MIB
@@ -49,7 +49,7 @@ def about(world: World, table: Table, action: str = "read_data") -> dict[str, An
 
 def batch(by: Person, checks: list[dict[str, Any]]) -> httpx.Response:
     """Send a batch of checks; retry after 429 and 503."""
-    return asked_again(lambda: by.post("/management/v1/action/batch-check", {"checks": checks}))
+    return send_until_decided(lambda: by.post("/management/v1/action/batch-check", {"checks": checks}))
 
 
 class Peak:
@@ -101,13 +101,13 @@ def test_checks_of_a_large_table_do_not_read_its_document(world: World, ns: str)
     make_large(world, table)
     with Peak(world) as peak:
         for _ in range(10):
-            assert asked_again(lambda: world.admin.head(table.path)).status_code == 204
+            assert send_until_decided(lambda: world.admin.head(table.path)).status_code == 204
     assert peak.growth < LARGE, f"HEAD made a worker grow by {peak.growth / MIB:.0f} MiB"
-    loaded = asked_again(lambda: world.admin.get(table.path))
+    loaded = send_until_decided(lambda: world.admin.get(table.path))
     assert loaded.status_code == 200
     assert loaded.json()["metadata"]["table-uuid"] == table.uuid
     assert len(loaded.content) > LARGE, "the document leaves as it is stored"
-    again = asked_again(lambda: world.admin.get(table.path))
+    again = send_until_decided(lambda: world.admin.get(table.path))
     assert again.json() == loaded.json() | {"config": again.json()["config"]} | {
         key: again.json()[key] for key in ("storage-credentials",) if key in again.json()
     }
@@ -122,7 +122,7 @@ def test_every_load_has_location_document_and_etag_of_one_commit(world: World, n
     def commit() -> None:
         for number in range(30):
             put = {"action": "set-properties", "updates": {"number": str(number)}}
-            answer = asked_again(partial(world.commit, world.admin, table.path, put))
+            answer = send_until_decided(partial(world.commit, world.admin, table.path, put))
             if answer.status_code != 200:
                 failed.append(answer.text)
                 return
@@ -132,7 +132,7 @@ def test_every_load_has_location_document_and_etag_of_one_commit(world: World, n
     writer.start()
     loads = []
     while writer.is_alive():
-        answer = asked_again(lambda: world.admin.get(table.path))
+        answer = send_until_decided(lambda: world.admin.get(table.path))
         assert answer.status_code == 200, answer.text
         loads.append((answer.json(), answer.headers["etag"]))
     writer.join()
@@ -141,7 +141,7 @@ def test_every_load_has_location_document_and_etag_of_one_commit(world: World, n
         number = body["metadata"]["properties"].get("number")
         assert number == written.get(body["metadata-location"], number if number is None else "another commit")
         headers = {"If-None-Match": tag, "X-Iceberg-Access-Delegation": ""}
-        confirmed = asked_again(partial(world.admin.get, table.path, headers=headers))
+        confirmed = send_until_decided(partial(world.admin.get, table.path, headers=headers))
         newest = body["metadata-location"] == loads[-1][0]["metadata-location"]
         assert confirmed.status_code in ((200, 304) if newest else (200,)), "the tag is of another commit"
 

@@ -42,9 +42,9 @@ def differences(ours: dict[str, Any], published: dict[str, Any]) -> list[Differe
             continue
         mine, theirs = left[endpoint], right[endpoint]
         for kind in ("parameters", "required", "statuses"):
-            have, want = getattr(mine, kind), getattr(theirs, kind)
-            found += [Difference(endpoint, kind, each, "ours") for each in sorted(have - want)]
-            found += [Difference(endpoint, kind, each, "published") for each in sorted(want - have)]
+            have, required = getattr(mine, kind), getattr(theirs, kind)
+            found += [Difference(endpoint, kind, each, "ours") for each in sorted(have - required)]
+            found += [Difference(endpoint, kind, each, "published") for each in sorted(required - have)]
     return found
 
 

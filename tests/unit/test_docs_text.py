@@ -55,7 +55,7 @@ def _written(page: str) -> str:
     return _TESTS_OF_CASES.sub("", _TABLE_OF_OPERATIONS.sub("", text))
 
 
-_BY_HAND = [page for page in pages() if page not in _GENERATED]
+_WRITTEN_MANUALLY = [page for page in pages() if page not in _GENERATED]
 
 
 #: Documents that are unavailable to readers of the source, by the names it would use.
@@ -73,7 +73,7 @@ def test_the_source_cites_only_available_documents() -> None:
     assert {each.name: found for each in files if (found := _UNREADABLE.findall(each.read_text()))} == {}
 
 
-@pytest.mark.parametrize("page", _BY_HAND)
+@pytest.mark.parametrize("page", _WRITTEN_MANUALLY)
 def test_actors_have_names(page: str) -> None:
     text = re.sub(r"`[^`\n]*`", "", _written(page))
     if page == "CONTRIBUTING.md":
@@ -84,12 +84,12 @@ def test_actors_have_names(page: str) -> None:
     assert _ACTORS.findall(text) == []
 
 
-@pytest.mark.parametrize("page", _BY_HAND)
+@pytest.mark.parametrize("page", _WRITTEN_MANUALLY)
 def test_only_available_documents_are_cited(page: str) -> None:
     assert _PRIVATE.findall(_written(page)) == []
 
 
-@pytest.mark.parametrize("page", _BY_HAND)
+@pytest.mark.parametrize("page", _WRITTEN_MANUALLY)
 def test_every_named_file_exists(page: str) -> None:
     named = {code for of, code in inline() if of == page and _PATH.match(code)} - _EXAMPLES
     missing = {

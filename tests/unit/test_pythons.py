@@ -11,9 +11,9 @@ from pathlib import Path
 from tests.pythons import RESULT, ROOT, candidates, counts, failures, find, merged
 
 
-def _interpreter(path: Path, says: str) -> Path:
+def _interpreter(path: Path, output: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
     return path
 
@@ -29,12 +29,12 @@ def test_newest_patch_of_pyenv_comes_first_and_the_path_last(tmp_path: Path) -> 
 
 
 def test_interpreter_of_another_version_is_not_taken(tmp_path: Path) -> None:
-    place = _interpreter(tmp_path / "bin/python3.1", "3.12.1").parent
-    assert find("3.1", tmp_path, str(place)) is None
-    assert find("3.99", tmp_path, str(place)) is None
+    directory = _interpreter(tmp_path / "bin/python3.1", "3.12.1").parent
+    assert find("3.1", tmp_path, str(directory)) is None
+    assert find("3.99", tmp_path, str(directory)) is None
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     (tmp_path / f"bin/python{own}").symlink_to(sys.executable)
-    assert find(own, tmp_path, str(place)) is not None
+    assert find(own, tmp_path, str(directory)) is not None
 
 
 def test_counts_and_failures_are_those_of_the_report() -> None:

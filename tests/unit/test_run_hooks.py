@@ -13,7 +13,7 @@ import pytest
 
 from tests import kept_logs, retries
 from tests.conftest import pytest_xdist_node_collection_finished
-from tests.contract.world import sent_again
+from tests.contract.world import send_with_retries
 from tests.retries import BUDGET, Retries
 from tests.seeds import seed_of
 
@@ -118,8 +118,8 @@ def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Retries()
     monkeypatch.setattr("tests.contract.world.RETRIES", counted)
     answers = iter([429, 503, 200])
-    assert sent_again(lambda: httpx.Response(next(answers)), seconds=5, pause=0).status_code == 200
-    assert sent_again(lambda: httpx.Response(503), unless=503, seconds=5).status_code == 503
+    assert send_with_retries(lambda: httpx.Response(next(answers)), seconds=5, pause=0).status_code == 200
+    assert send_with_retries(lambda: httpx.Response(503), unless=503, seconds=5).status_code == 503
     report = _report("tests/a/test_x.py::d")
     counted.attach(report)
     counted.read(report)
@@ -128,11 +128,11 @@ def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_most_recent_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_logs, "_KEPT", 2)
-    log, place = tmp_path / "gateway.log", tmp_path / "kept"
-    assert kept_logs.keep(log, place=place) is None
+    log, directory = tmp_path / "gateway.log", tmp_path / "kept"
+    assert kept_logs.keep(log, directory=directory) is None
     log.write_text("a line")
-    made = [kept_logs.keep(log, tmp_path / "missing.log", place=place) for _ in range(3)]
-    assert kept_logs.summary(0, place) == [str(each) for each in made[1:]]
+    made = [kept_logs.keep(log, tmp_path / "missing.log", directory=directory) for _ in range(3)]
+    assert kept_logs.summary(0, directory) == [str(each) for each in made[1:]]
     assert made[2] is not None
     assert (made[2] / "gateway.log").read_text() == "a line"
 

@@ -158,9 +158,9 @@ def test_a_database_url_is_translated_for_the_driver(given: str) -> None:
     assert asyncpg_url(Secret(given)) == "postgresql+asyncpg://u@h/d"
 
 
-@pytest.mark.parametrize("said", ["ssl=verify-full", "sslmode=require", "application_name=a&sslrootcert=/ca.pem"])
-def test_tls_parameters_in_a_database_url_are_refused(said: str) -> None:
-    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": f"postgresql://u:hidden@h/d?{said}"})
+@pytest.mark.parametrize("text", ["ssl=verify-full", "sslmode=require", "application_name=a&sslrootcert=/ca.pem"])
+def test_tls_parameters_in_a_database_url_are_refused(text: str) -> None:
+    read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": f"postgresql://u:hidden@h/d?{text}"})
     with pytest.raises(settings.SettingsError, match="LAKEGATE__PG_SSL_MODE") as refused:
         read.write_url()
     assert "hidden" not in str(refused.value)
@@ -186,9 +186,9 @@ def test_tls_parameters_in_a_database_url_are_refused(said: str) -> None:
 def test_a_remote_database_needs_verified_tls(url: str, mode: str) -> None:
     read = settings.load(_SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url})
     assert read.postgres_tls_mode() == mode
-    for said in ("disable", "require"):
-        chosen = _SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url, "LAKEGATE__PG_SSL_MODE": said}
-        assert settings.load(chosen).postgres_tls_mode() == said
+    for text in ("disable", "require"):
+        chosen = _SERVING | {"LAKEGATE__PG_DATABASE_URL_WRITE": url, "LAKEGATE__PG_SSL_MODE": text}
+        assert settings.load(chosen).postgres_tls_mode() == text
 
 
 @pytest.mark.parametrize("networks", ["10.0.0.1/8", "private", "127.0.0.0/8,nonsense"])
@@ -248,7 +248,7 @@ def test_the_unnamed_provider_is_optional_beside_named_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "told"),
+    ("variable", "text", "message"),
     [
         ("OPENID_PROVIDERS__CORP-AD__SCOPE", "read", "spells the same id in another way"),
         ("OPENID_PROVIDERS__OTHER__SCOPE", "read", "OPENID_PROVIDERS__OTHER__URI must be set"),
@@ -258,13 +258,13 @@ def test_the_unnamed_provider_is_optional_beside_named_ones() -> None:
         ("OPENID_PROVIDERS__CORP_AD__AUDIENCE", ",", "AUDIENCE: "),
     ],
 )
-def test_a_misspelt_provider_setting_is_refused(variable: str, text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_a_misspelt_provider_setting_is_refused(variable: str, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         settings.load(_SERVING | _ENTRA | {f"LAKEGATE__{variable}": text})
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"CORP_AD__URI": "https://issuer.example", "CORP_AD__AUDIENCE": "x,lakegate"}, "same issuer .* same audience"),
         ({"CORP_AD__ADDITIONAL_ISSUERS": "https://issuer.example"}, "same issuer .* same audience"),
@@ -274,9 +274,9 @@ def test_a_misspelt_provider_setting_is_refused(variable: str, text: str, told: 
         ({"KUBERNETES__URI": "https://a.example", "KUBERNETES__AUDIENCE": "a"}, "KUBERNETES: this id is reserved"),
     ],
 )
-def test_serving_is_refused_with_indistinguishable_providers(changes: dict[str, str], told: str) -> None:
+def test_serving_is_refused_with_indistinguishable_providers(changes: dict[str, str], message: str) -> None:
     given = {f"LAKEGATE__OPENID_PROVIDERS__{name}": value for name, value in changes.items()}
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         settings.load(_SERVING | _ENTRA | given).require_serving()
 
 
@@ -323,7 +323,7 @@ def test_clusters_are_configured_with_providers_or_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         (
             {"KUBERNETES_CLUSTERS__KUBERNETES__URL": "https://a", "KUBERNETES_CLUSTERS__KUBERNETES__AUDIENCE": "a"},
@@ -337,11 +337,11 @@ def test_clusters_are_configured_with_providers_or_alone() -> None:
     ],
 )
 def test_serving_is_refused_with_invalid_clusters(
-    changes: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     given = {f"LAKEGATE__{name}": value for name, value in changes.items()}
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         settings.load(_SERVING | _CLUSTER | given).require_serving()
 
 

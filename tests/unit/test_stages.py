@@ -32,7 +32,7 @@ def _run(project: Path) -> tuple[int, dict[str, Any], str]:
     (project / "run.py").write_text(
         f"import sys\nsys.path.insert(0, {str(_ROOT)!r})\nfrom pathlib import Path\nimport tests.stages as stages\n"
         "stages._ROOT = Path.cwd()\n"
-        "sys.exit(stages.run('unit', [], processes=0, place=Path('record')))\n"
+        "sys.exit(stages.run('unit', [], processes=0, directory=Path('record')))\n"
     )
     done = subprocess.run(
         [sys.executable, "run.py"],

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.integration.certificates import authority
 
-_TELL = """
+_PRINT_PATH = """
 import os
 import sys
 from gateway.tls import trusted
@@ -36,15 +36,15 @@ def test_only_certificates_are_copied_and_the_copy_is_removed_on_exit(tmp_path: 
     (both / "tls.pem").write_bytes(key + made.file.read_bytes())
     kept = tmp_path / "kept"
     kept.mkdir()
-    told = subprocess.run(
-        [sys.executable, "-c", _TELL, str(both), str(int(ending))],
+    completed = subprocess.run(
+        [sys.executable, "-c", _PRINT_PATH, str(both), str(int(ending))],
         env=os.environ | {"TMPDIR": str(kept)},
         capture_output=True,
         text=True,
         timeout=200,
     )
-    assert told.returncode == -ending, told.stderr
-    _, _, text = told.stdout.partition("\n")
+    assert completed.returncode == -ending, completed.stderr
+    _, _, text = completed.stdout.partition("\n")
     assert made.file.read_text().strip() in text
     assert "PRIVATE KEY" not in text
     assert list(kept.iterdir()) == []

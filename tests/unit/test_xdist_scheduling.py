@@ -23,16 +23,16 @@ def _nodeid(file: Path) -> str:
 def _shares_the_stack(file: Path) -> bool:
     """Return True if the file uses `stack` and neither makes nor imports one, so that it gets the session's."""
     tree = ast.walk(ast.parse(file.read_text()))
-    asked, made = set(), set()
+    requested, made = set(), set()
     for node in tree:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             made.add(node.name)
-            asked |= {argument.arg for argument in node.args.args}
+            requested |= {argument.arg for argument in node.args.args}
         elif isinstance(node, ast.ImportFrom):
             made |= {each.asname or each.name for each in node.names}
         elif isinstance(node, ast.Assign):
             made |= {name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)}
-    return "stack" in asked - made
+    return "stack" in requested - made
 
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
@@ -52,10 +52,10 @@ def test_each_file_in_a_group_exists() -> None:
 
 def test_a_group_is_assigned_as_a_whole() -> None:
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
-    turns: dict[str, set[int]] = {}
+    groups: dict[str, set[int]] = {}
     for file in files:
-        turns.setdefault(group_of(file), set()).add(position_of(file)[0])
-    assert all(len(each) == 1 for each in turns.values())
+        groups.setdefault(group_of(file), set()).add(position_of(file)[0])
+    assert all(len(each) == 1 for each in groups.values())
     assert position_of("tests/integration/test_reconcile.py::test_x") < position_of(
         "tests/integration/test_bounded_cost.py::test_x"
     )

@@ -19,15 +19,15 @@ from gateway.access.families import (
     SERVER,
     TABULARS,
     WAREHOUSE,
-    one_for_each,
+    declare_for_each,
 )
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.refs import ObjectType, Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 from gateway.access.request import About, InPath
 
 #: The relation that callers need to check themselves. A member of a role may check its actions on the role.
-_ASKED_BY: dict[ObjectType, Can] = {
+_QUERY_RELATION: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.INCLUDE_IN_LIST,
     ObjectType.NAMESPACE: Can.INCLUDE_IN_LIST,
@@ -39,7 +39,7 @@ _ASKED_BY: dict[ObjectType, Can] = {
 
 
 @dataclass(frozen=True)
-class AskActions(ReadOperation, abstract=True):
+class QueryActions(ReadOperation, abstract=True):
     """Return the catalog actions that a principal (the caller when None) may take on an object."""
 
     on: Ref
@@ -48,23 +48,24 @@ class AskActions(ReadOperation, abstract=True):
     def demands(self) -> tuple[Demand, ...]:
         if self.principal is not None:
             return (Demand(Can.READ_ASSIGNMENTS, self.on),)
-        asked_by = _ASKED_BY.get(self.on.type)
-        return () if asked_by is None else (Demand(asked_by, self.on),)
+        query_relation = _QUERY_RELATION.get(self.on.type)
+        return () if query_relation is None else (Demand(query_relation, self.on),)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.on,)
 
 
 _ACTIONS = partial(
-    one_for_each,
-    AskActions,
+    declare_for_each,
+    QueryActions,
     name="Get{noun}Actions",
     endpoint="GET /management/v1/{path}/actions",
     doc="Return the catalog actions that a principal may take on {words}.",
 )
-ASK_ACTIONS: tuple[type[AskActions], ...] = (
+QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
     *_ACTIONS(
-        (SERVER,), open_to=OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
+        (SERVER,),
+        open_to=PublicAudience(Audience.SELF, "about oneself; asking about others demands can_read_assignments"),
     ),
     *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE)),
 )
@@ -79,7 +80,7 @@ class GetUserActions(ReadOperation):
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.SELF, "about what one may do oneself; asking about others demands can_list_users"
     )
     user: InPath[UserRef]
@@ -88,7 +89,7 @@ class GetUserActions(ReadOperation):
     def demands(self) -> tuple[Demand, ...]:
         return () if self.principal is None else (Demand(Can.LIST_USERS, ServerRef()),)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.user, ServerRef())
 
     def facts(self) -> Facts:

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Audience, OpenTo, QuestionOperation
+from gateway.access.operation import Audience, PublicAudience, QuestionOperation
 from gateway.access.refs import (
     NamespaceRef,
     ProjectRef,
@@ -73,7 +73,9 @@ class CheckPermission(QuestionOperation):
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
     # Changes nothing: it only answers a question.
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "about oneself; asking about others demands can_read_assignments"
+    )
     check: Check
 
     def demands(self) -> tuple[Demand, ...]:
@@ -81,10 +83,10 @@ class CheckPermission(QuestionOperation):
             return ()
         return (Demand(Can.READ_ASSIGNMENTS, self.check.on),)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.check.on,)
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return _about((self.check,))
 
 
@@ -99,7 +101,7 @@ class BatchCheck(QuestionOperation):
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
     # Changes nothing: it only answers questions.
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED,
         "about oneself; answers about others demand can_read_assignments or can_inspect, one by one",
     )
@@ -136,7 +138,7 @@ class BatchCheck(QuestionOperation):
                 demands[Demand(visible_by, check.on, required=False)] = None
         return tuple(demands)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         named = dict.fromkeys(on for check in self.checks for on in check.may_mean)
         return tuple(named | dict.fromkeys(namespace for _, namespace in self.lists()))
 
@@ -155,7 +157,7 @@ class BatchCheck(QuestionOperation):
     def facts(self) -> Facts:
         return {"checks": len(self.checks), "delegated": self.delegated}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return _about(self.checks)
 
 

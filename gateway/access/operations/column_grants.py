@@ -32,7 +32,7 @@ class ReadColumnAssignments(ReadingGrants, ReadOperation):
     column: InPath[str]
     privileges: tuple[Privilege, ...] = ()
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return {"column": self.column}
 
 
@@ -46,7 +46,7 @@ class WritingColumnGrants(WritingGrants):
     def facts(self) -> Facts:
         return {**super().facts(), "column": self.column}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return {"column": self.column}
 
 
@@ -71,7 +71,7 @@ class ListingColumnGrants(ListingGrants):
     on: InPathDropped[TableRef]
     column: InPath[str]
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return {"column": self.column}
 
 

@@ -11,7 +11,7 @@ from gateway.access.operation import ChangeOperation, QuestionOperation, Vending
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class VendCredentials(VendingOperation):
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
-    place: ClassVar[Place | None] = Place.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -37,7 +37,7 @@ class VendCreationCredentials(ChangeOperation):
     """Vend credentials for a table to its creator. `CreateTable` is decided with it, at the same endpoint."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
-    place: ClassVar[Place | None] = Place.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     table: str
 
@@ -53,7 +53,7 @@ class SignRequest(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
-    place: ClassVar[Place | None] = Place.SIGN
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.SIGN
     # Changes nothing: it is not supported.
     table: InPath[TableRef]
 

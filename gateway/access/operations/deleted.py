@@ -77,7 +77,7 @@ class UndropTabulars(ChangeOperation):
         """Return one operation for each target, in the order of the request."""
         return tuple(UndropTabulars(self.warehouse, (target,)) for target in self.targets)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.warehouse,)
 
     def facts(self) -> Facts:

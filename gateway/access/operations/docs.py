@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class ShowApi(ReadOperation):
     """Show the API documentation (Swagger UI)."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class GetApiAsset(ReadOperation):
     """Return a script or a style of the API documentation."""
 
     endpoint: ClassVar[str] = "GET /swagger-ui/{asset}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 @dataclass(frozen=True)
@@ -33,4 +33,4 @@ class GetApiDocument(ReadOperation):
     """Return the OpenAPI document of the catalog (`catalog`) or of everything else (`management`)."""
 
     endpoint: ClassVar[str] = "GET /api-docs/{api}/v1/openapi.json"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

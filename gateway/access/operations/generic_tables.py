@@ -18,7 +18,7 @@ from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.generic_tables import CreateGenericTableRequest, RenameGenericTableRequest
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 _ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
 
@@ -85,7 +85,7 @@ class VendGenericTableCreationCredentials(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
-    place: ClassVar[Place | None] = Place.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     generic_table: str
 
@@ -98,7 +98,7 @@ class LoadGenericTable(ReadOperation):
     """Load a generic table."""
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
-    place: ClassVar[Place | None] = Place.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -125,7 +125,7 @@ class VendGenericTableCredentials(VendingOperation):
     """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}/credentials"
-    place: ClassVar[Place | None] = Place.VEND
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     table: InPath[GenericTableRef]
 
     def demands(self) -> tuple[Demand, ...]:

@@ -19,9 +19,9 @@ from gateway.access.families import (
     ROLE,
     SERVER,
     WAREHOUSE,
-    one_for_each,
+    declare_for_each,
 )
-from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
+from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.refs import Ref, RoleRef, ServerRef
 from gateway.access.relations import VISIBLE_BY, Can
@@ -67,7 +67,9 @@ class ListPrincipalGrants(ReadOperation):
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "about oneself; asking about others demands can_read_assignments"
+    )
     project: OfRequest
     principal: About = None
     page_token: PageToken = None
@@ -83,7 +85,7 @@ class ListPrincipalGrants(ReadOperation):
             Demand(Can.READ_ASSIGNMENTS, ServerRef(), required=False),
         )
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.project,)
 
     def facts(self) -> Facts:
@@ -106,28 +108,28 @@ class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
 
 
 _ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)
-LIST_GRANTS: tuple[type[ListGrants], ...] = one_for_each(
+LIST_GRANTS: tuple[type[ListGrants], ...] = declare_for_each(
     ListGrants,
     _ALL,
     name="List{noun}Grants",
     endpoint="GET /management/v1/{path}/grants",
     doc="List the live grants on {words}.",
 )
-LIST_GRANT_HISTORY: tuple[type[ListGrantHistory], ...] = one_for_each(
+LIST_GRANT_HISTORY: tuple[type[ListGrantHistory], ...] = declare_for_each(
     ListGrantHistory,
     _ALL,
     name="List{noun}GrantHistory",
     endpoint="GET /management/v1/{path}/grants/history",
     doc="List the ended grants on {words}, with the reason.",
 )
-LIST_PRIVILEGES: tuple[type[ListPrivileges], ...] = one_for_each(
+LIST_PRIVILEGES: tuple[type[ListPrivileges], ...] = declare_for_each(
     ListPrivileges,
     _ALL,
     name="List{noun}Privileges",
     endpoint="GET /management/v1/{path}/grants/grantable-privileges",
     doc="List the privileges on {words}, and which of them the caller may grant.",
 )
-CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = one_for_each(
+CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = declare_for_each(
     ChangeGrants,
     _ALL,
     name="Change{noun}Grants",

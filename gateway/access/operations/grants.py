@@ -21,7 +21,7 @@ from gateway.access.families import (
     ROLE,
     SERVER,
     WAREHOUSE,
-    one_for_each,
+    declare_for_each,
 )
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.privileges import Privilege, granting
@@ -51,7 +51,7 @@ def _to_grant(ref: Ref, entries: Iterable[Assignment]) -> tuple[Demand, ...]:
     return tuple(Demand(right, ref) for right in rights) or (Demand(Can.READ_ASSIGNMENTS, ref),)
 
 
-def _told(entries: Iterable[Assignment]) -> tuple[str, ...]:
+def _assignment_facts(entries: Iterable[Assignment]) -> tuple[str, ...]:
     return tuple(f"{e.privilege}:{e.principal.type}:{e.principal.id}" for e in entries)
 
 
@@ -83,8 +83,8 @@ class WritingGrants:
 
     def facts(self) -> Facts:
         return {
-            "writes": _told(self.writes),
-            "deletes": _told(self.deletes),
+            "writes": _assignment_facts(self.writes),
+            "deletes": _assignment_facts(self.deletes),
             "write_ends": tuple("" if e.expires_at is None else e.expires_at.isoformat() for e in self.writes),
             "all_reasoned": all(e.reason is not None for e in self.writes),
         }
@@ -103,14 +103,14 @@ class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
 
 
 _ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
-READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = one_for_each(
+READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
     _ALL,
     name="Read{noun}Assignments",
     endpoint="GET /management/v1/permissions/{path}/assignments",
     doc="Return the assignments on {words}.",
 )
-WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = one_for_each(
+WRITE_ASSIGNMENTS: tuple[type[WriteAssignments], ...] = declare_for_each(
     WriteAssignments,
     _ALL,
     name="Write{noun}Assignments",

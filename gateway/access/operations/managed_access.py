@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import NAMESPACE, WAREHOUSE, one_for_each
+from gateway.access.families import NAMESPACE, WAREHOUSE, declare_for_each
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
@@ -40,14 +40,14 @@ class SetManagedAccess(ChangeOperation, abstract=True):
 
 
 GET_PERMISSIONS: tuple[type[GetPermissions], ...] = (
-    *one_for_each(
+    *declare_for_each(
         GetPermissions,
         (WAREHOUSE,),
         name="Get{noun}Permissions",
         endpoint="GET /management/v1/permissions/{path}",
         doc="Return whether access to the contents of {words} is managed.",
     ),
-    *one_for_each(
+    *declare_for_each(
         GetPermissions,
         (NAMESPACE,),
         name="Get{noun}Permissions",
@@ -55,7 +55,7 @@ GET_PERMISSIONS: tuple[type[GetPermissions], ...] = (
         doc="Return whether access to the contents of {words} is managed, by it or by a container above.",
     ),
 )
-SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = one_for_each(
+SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = declare_for_each(
     SetManagedAccess,
     (WAREHOUSE, NAMESPACE),
     name="Set{noun}ManagedAccess",

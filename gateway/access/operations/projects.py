@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
+from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.refs import ServerRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, OfRequest
@@ -35,7 +35,7 @@ class ListProjects(ReadOperation):
     """List the projects that the caller sees."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project-list"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "each row is filtered by can_include_in_list; who sees none gets an empty list"
     )
 

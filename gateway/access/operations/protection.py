@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, one_for_each
+from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, declare_for_each
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import GenericTableRef, NamespaceIdRef, TableRef, ViewRef
 from gateway.access.relations import Can
@@ -40,14 +40,14 @@ class SetProtection(ChangeOperation, abstract=True):
 
 
 _ALL = (NAMESPACE_IN_WAREHOUSE, *TABULARS)
-GET_PROTECTION: tuple[type[GetProtection], ...] = one_for_each(
+GET_PROTECTION: tuple[type[GetProtection], ...] = declare_for_each(
     GetProtection,
     _ALL,
     name="Get{noun}Protection",
     endpoint="GET /management/v1/{path}/protection",
     doc="Return whether {words} is protected.",
 )
-SET_PROTECTION: tuple[type[SetProtection], ...] = one_for_each(
+SET_PROTECTION: tuple[type[SetProtection], ...] = declare_for_each(
     SetProtection,
     _ALL,
     name="Set{noun}Protection",

@@ -13,7 +13,7 @@ from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 
 def _manages_storage(namespace: NamespaceRef) -> Demand:
@@ -82,7 +82,7 @@ class UnregisterTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
-    place: ClassVar[Place | None] = Place.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:

@@ -32,7 +32,7 @@ class RenameTable(ChangeOperation):
         return rename_demands(self.source, self.destination, Can.CREATE_TABLE)
 
     def facts(self) -> Facts:
-        return _told(self.destination)
+        return _destination_facts(self.destination)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RenameView(ChangeOperation):
         return rename_demands(self.source, self.destination, Can.CREATE_VIEW)
 
     def facts(self) -> Facts:
-        return _told(self.destination)
+        return _destination_facts(self.destination)
 
 
 def destination_namespace(
@@ -71,5 +71,5 @@ def rename_demands(
     return (Demand(Can.RENAME, source),) if at is None else (Demand(Can.MOVE, source), Demand(create, at))
 
 
-def _told(destination: TableIdentifier) -> Facts:
+def _destination_facts(destination: TableIdentifier) -> Facts:
     return {"destination_namespace": destination.namespace.levels, "destination_name": destination.name}

@@ -13,15 +13,24 @@ from functools import partial
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.families import DEFAULT_PROJECT, NAMESPACE, PROJECT, ROLE, SERVER, TABULARS, WAREHOUSE, one_for_each
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.families import (
+    DEFAULT_PROJECT,
+    NAMESPACE,
+    PROJECT,
+    ROLE,
+    SERVER,
+    TABULARS,
+    WAREHOUSE,
+    declare_for_each,
+)
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.refs import Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.request import About
 
 
 @dataclass(frozen=True)
-class AskRights(ReadOperation, abstract=True):
+class QueryRights(ReadOperation, abstract=True):
     """Return the actions that a principal (the caller when None) may take on an object."""
 
     authorizer_only: ClassVar[bool]
@@ -36,31 +45,31 @@ class AskRights(ReadOperation, abstract=True):
             return ()
         return (Demand(visible_by, self.on, alternative=Can.READ_ASSIGNMENTS),)
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.on,)
 
 
 _OPEN_TO_SELF = "about oneself; asking about others demands can_read_assignments"
 _OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
 _ACCESS = partial(
-    one_for_each,
-    AskRights,
+    declare_for_each,
+    QueryRights,
     name="Get{noun}Access",
     endpoint="GET /management/v1/permissions/{path}/access",
     doc="Return the actions that a principal may take on {words}.",
     authorizer_only=False,
 )
 _AUTHORIZER_ACTIONS = partial(
-    one_for_each,
-    AskRights,
+    declare_for_each,
+    QueryRights,
     name="Get{noun}AuthorizerActions",
     endpoint="GET /management/v1/permissions/{path}/authorizer-actions",
     doc="Return the actions of the relationship model alone that a principal may take on {words}.",
     authorizer_only=True,
 )
-ASK_RIGHTS: tuple[type[AskRights], ...] = (
-    *_ACCESS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
+QUERY_RIGHTS: tuple[type[QueryRights], ...] = (
+    *_ACCESS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),
     *_ACCESS(_OTHERS),
-    *_AUTHORIZER_ACTIONS((SERVER,), open_to=OpenTo(Audience.SELF, _OPEN_TO_SELF)),
+    *_AUTHORIZER_ACTIONS((SERVER,), open_to=PublicAudience(Audience.SELF, _OPEN_TO_SELF)),
     *_AUTHORIZER_ACTIONS(_OTHERS),
 )

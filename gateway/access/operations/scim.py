@@ -91,7 +91,7 @@ class _InProject(_Synchronising):
 
     project: OfRequest
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.project,)
 
 
@@ -171,7 +171,7 @@ class ListScimGroups(_Listing, ReadOperation):
     project: OfRequest = ProjectRef("")
     with_members: bool = True
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.project,)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Audience, ChangeOperation, OpenTo, ReadOperation
+from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.request import InBody
 from gateway.protocol.server import BootstrapRequest
 
@@ -16,7 +16,7 @@ class GetServerInfo(ReadOperation):
     """Return the version, the server id, and whether the server was bootstrapped."""
 
     endpoint: ClassVar[str] = "GET /management/v1/info"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "it tells what every client must know before it can do anything"
     )
 
@@ -27,7 +27,7 @@ class Bootstrap(ChangeOperation):
 
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
     returns: ClassVar[int] = 204
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "nobody can hold a right before the first administrator exists"
     )
     request: InBody[BootstrapRequest]

@@ -14,7 +14,7 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Step
 from gateway.access.refs import RoleRef, ViewRef
 from gateway.access.relations import Can
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ReadThroughView(Step):
     """Read through a view: a trusted engine reads the objects of its definition for a user."""
 
     occasion: ClassVar[str] = "through"
-    place: ClassVar[Place | None] = Place.SCAN
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.SCAN
     view: ViewRef
 
     def demands(self) -> tuple[Demand, ...]:

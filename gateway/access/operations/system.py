@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 
 
 @dataclass(frozen=True)
@@ -14,4 +14,4 @@ class GetHealth(ReadOperation):
     """Return the state of each dependency. It contains no data and no users, so load balancers need no token."""
 
     endpoint: ClassVar[str] = "GET /health"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

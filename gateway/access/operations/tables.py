@@ -21,7 +21,7 @@ from gateway.iceberg.wire import (
     ReportMetricsRequest,
     ScanReport,
 )
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class LoadTable(ReadOperation):
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    place: ClassVar[Place | None] = Place.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[TableRef]
     options: LoadOptions = LoadOptions()
 
@@ -113,7 +113,7 @@ class CommitTable(ChangeOperation):
     """Commit updates to a table. Policies receive the kinds of the updates."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-    place: ClassVar[Place | None] = Place.WRITE
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.WRITE
     table: InPath[TableRef]
     request: InBody[CommitTableRequest]
 

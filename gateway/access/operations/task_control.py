@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from gateway.access.authz_errors import no_task
+from gateway.access.authz_errors import task_not_found
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import Kept
@@ -64,7 +64,7 @@ class FindTask(ReadOperation):
     endpoint: ClassVar[str] = _ONE
     warehouse: InPath[WarehouseRef]
     task_id: InPath[UUID]
-    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.USE, self.warehouse), Demand(Can.GET_ALL_TASKS, self.warehouse, required=False))
@@ -99,7 +99,7 @@ class GetTask(ReadOperation):
 
     def hidden(self, ref: Ref) -> CatalogError:
         """Return TaskNotFound for the object of the task; see `ControlTasks.hidden`."""
-        return no_task(self.task.id) if ref == self.task.about else super().hidden(ref)
+        return task_not_found(self.task.id) if ref == self.task.about else super().hidden(ref)
 
 
 _CONTROL = "POST /management/v1/warehouse/{warehouse_id}/task/control"
@@ -112,7 +112,7 @@ class FindTasks(QuestionOperation):
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
     # Changes nothing: it only finds the tasks. Controlling them is an operation of its own.
-    pauses_because: ClassVar[str] = "tasks are found to be steered, and that pauses"
+    pause_reason: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
 
@@ -161,7 +161,7 @@ class ControlTasks(ChangeOperation):
     def hidden(self, ref: Ref) -> CatalogError:
         """Return TaskNotFound: a caller that does not see an object must not learn its id."""
         of_it = (each.id for each in self.tasks if each.about == ref)
-        return next((no_task(id) for id in of_it), super().hidden(ref))
+        return next((task_not_found(id) for id in of_it), super().hidden(ref))
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class GetProjectTask(ReadOperation):
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
     project: OfRequest
     task_id: InPath[UUID]
-    attempts: Annotated[int, Query("numAttempts", most=MAX_ATTEMPTS)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=MAX_ATTEMPTS)] = 5
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_PROJECT_TASKS, self.project),)

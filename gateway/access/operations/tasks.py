@@ -23,7 +23,7 @@ class _InWarehouse:
 
     warehouse: WarehouseRef
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.warehouse,)
 
 
@@ -69,7 +69,7 @@ class CleanTaskLog(SystemTask):
     system_tasks: ClassVar[frozenset[str]] = frozenset({"task_log_cleanup"})
     project: ProjectRef
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.project,)
 
 
@@ -104,7 +104,7 @@ class RepairDrift(SystemTask):
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
-    goes_on_because: ClassVar[str] = "a right that nobody gave must not stay in force for as long as maintenance takes"
+    continue_reason: ClassVar[str] = "a right that nobody gave must not stay in force for as long as maintenance takes"
     tuples: tuple[str, ...]
     kinds: tuple[str, ...]
 
@@ -117,7 +117,7 @@ class ChangeEncryptionKey(SystemTask):
     """Encrypt stored credentials with the first of the configured keys. `secrets` are the ids of the credentials."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"change_encryption_key"})
-    goes_on_because: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
+    continue_reason: ClassVar[str] = "it changes how secrets are kept and none of them, and a leaked key is urgent"
     secrets: tuple[str, ...]
 
     def facts(self) -> Facts:
@@ -129,7 +129,7 @@ class WithdrawSigningKeys(SystemTask):
     """Revoke the keys that sign the gateway's own tokens, and so every token signed with them."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"withdraw_signing_keys"})
-    goes_on_because: ClassVar[str] = "it only takes away, and a leaked key is urgent"
+    continue_reason: ClassVar[str] = "it only takes away, and a leaked key is urgent"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ReopenBootstrap(SystemTask):
     def facts(self) -> Facts:
         return {} if self.user_id is None else {"user_id": self.user_id}
 
-    def told(self) -> Mapping[str, str]:
+    def audit_details(self) -> Mapping[str, str]:
         return {} if self.user_id is None else {"bootstrap_for": self.user_id}
 
 
@@ -164,7 +164,7 @@ class RevokeScimToken(SystemTask):
     """Revoke a provisioning token. It is refused from the next request on."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
-    goes_on_because: ClassVar[str] = "it only takes away, and a leaked token is urgent"
+    continue_reason: ClassVar[str] = "it only takes away, and a leaked token is urgent"
     id: UUID
 
     def facts(self) -> Facts:

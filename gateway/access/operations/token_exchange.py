@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from gateway.access.demand import Facts
-from gateway.access.operation import Audience, OpenTo, VendingOperation
+from gateway.access.operation import Audience, PublicAudience, VendingOperation
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ExchangeToken(VendingOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "the token opens nothing where its engine lacks can_delegate, with each use"
     )
     authenticates_itself: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"

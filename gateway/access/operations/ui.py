@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.operation import Audience, OpenTo, ReadOperation
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class ShowUi(ReadOperation):
     """Show the page on which users sign in and see their identity and their visible objects."""
 
     endpoint: ClassVar[str] = "GET /ui"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class GetUiAsset(ReadOperation):
     """Return the script or the style of the sign-in page."""
 
     endpoint: ClassVar[str] = "GET /ui/{asset}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.EVERYBODY)
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

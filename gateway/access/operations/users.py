@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.operation import Audience, ChangeOperation, OpenTo, QuestionOperation, ReadOperation
+from gateway.access.operation import Audience, ChangeOperation, PublicAudience, QuestionOperation, ReadOperation
 from gateway.access.refs import Ref, ServerRef, UserRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query
@@ -19,7 +19,7 @@ class WhoAmI(ReadOperation):
     """Return the caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RegisterSelf(ChangeOperation):
     endpoint: ClassVar[str] = "POST /management/v1/user"
     returns: ClassVar[int] = 201
     for_every_token: ClassVar[bool] = True
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.SELF, "a verified caller may be known by name; being known gives no right"
     )
     by: str = "config-call-creation"
@@ -72,12 +72,12 @@ class GetUser(ReadOperation):
     """Return a user's record. Every verified caller may read it, as in Lakekeeper."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
     )
     user: InPath[UserRef]
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.user,)
 
 
@@ -86,7 +86,7 @@ class SearchUser(QuestionOperation):
     """Search users by name, verified address or id. Every verified caller may do this."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
-    open_to: ClassVar[OpenTo] = OpenTo(
+    open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
     )
     # Changes nothing: it searches.
@@ -99,10 +99,10 @@ class _OfUser:
 
     user: InPath[UserRef]
 
-    def looks_up(self) -> tuple[Ref, ...]:
+    def further_refs(self) -> tuple[Ref, ...]:
         return (self.user,)
 
-    def whose(self) -> str | None:
+    def target_user(self) -> str | None:
         return self.user.user_id
 
     def facts(self) -> Facts:
@@ -122,7 +122,9 @@ class UpdateSelf(_ChangingUser, ChangeOperation):
     """Change the caller's own name and kind."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "what one is called is one's own; it gives no right")
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "what one is called is one's own; it gives no right"
+    )
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class DeleteSelf(_DeletingUser, ChangeOperation):
     """Delete the caller's own record with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "everybody may give up what they have")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "everybody may give up what they have")
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class ListOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class ListAllOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gateway.access.refs import NamespaceRef, ViewRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
-from gateway.obligations.application import Place
+from gateway.obligations.application import EnforcementPoint
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LoadView(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
     # An engine with the definition reads the objects that it names: a filter on the view would not be applied.
-    place: ClassVar[Place | None] = Place.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     view: InPath[ViewRef]
 
     def demands(self) -> tuple[Demand, ...]:

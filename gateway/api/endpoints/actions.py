@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from gateway.access.operations.actions import ASK_ACTIONS, GetUserActions
+from gateway.access.operations.actions import QUERY_ACTIONS, GetUserActions
 from gateway.api.serves import serve
 from gateway.governance.rights import Rights
 
-for operation in ASK_ACTIONS:
+for operation in QUERY_ACTIONS:
     serve(operation, Rights.catalog_actions)
 serve(GetUserActions, Rights.user_actions)

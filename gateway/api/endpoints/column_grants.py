@@ -26,28 +26,28 @@ from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest, 
 async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
     """Return the assignments on a column, with all privileges or those in the query parameter `relations`."""
     privileges = parse_privileges(ObjectType.COLUMN, ctx.queries("relations"))
-    asked = await ctx.read(ReadColumnAssignments, privileges=privileges)
-    return await ctx.services.grants.read(await ctx.admit(asked))
+    operation = await ctx.read(ReadColumnAssignments, privileges=privileges)
+    return await ctx.services.grants.read(await ctx.admit(operation))
 
 
 @serves(WriteColumnAssignments, reads=(Body(WriteAssignmentsRequest),))
 async def write_column_assignments(ctx: Ctx) -> None:
     """Grant and revoke privileges on a column."""
-    asked = await ctx.read(WriteColumnAssignments, writes=(), deletes=())
+    operation = await ctx.read(WriteColumnAssignments, writes=(), deletes=())
     request = await ctx.body(WriteAssignmentsRequest)
     entries = parse_entries(request.writes), parse_entries(request.deletes)
-    writes, deletes = require_writable(asked.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.services.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+    writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
+    await ctx.services.grants.write(await ctx.admit(replace(operation, writes=writes, deletes=deletes)))
 
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
 async def change_column_grants(ctx: Ctx) -> None:
     """Grant and revoke privileges on a column. Other grants do not change."""
-    asked = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
+    operation = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
     request = await ctx.body(WriteGrantsRequest)
     entries = parse_grants(request.writes), parse_grants(request.deletes)
-    writes, deletes = require_writable(asked.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.services.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+    writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
+    await ctx.services.grants.change(await ctx.admit(replace(operation, writes=writes, deletes=deletes)))
 
 
 serve(ListColumnGrants, GrantLists.on_object)

@@ -7,7 +7,7 @@ from gateway.access.operations.config import GetConfig
 from gateway.access.refs import WarehouseNameRef
 from gateway.access.request import Query, RequestProject
 from gateway.api.context import Ctx
-from gateway.api.endpoints.users import meet
+from gateway.api.endpoints.users import register_caller
 from gateway.api.serves import serves
 from gateway.iceberg.errors import GetConfigNoWarehouseProvided
 from gateway.iceberg.wire import CatalogConfig
@@ -24,5 +24,5 @@ async def get_config(ctx: Ctx) -> CatalogConfig:
         raise GetConfigNoWarehouseProvided("Name a warehouse with the query parameter warehouse.")
     project, slash, name = named.partition("/")
     ref = WarehouseNameRef(project, name) if slash else WarehouseNameRef(ctx.project().project_id, named)
-    await meet(ctx)
+    await register_caller(ctx)
     return await ctx.services.configurations.get(await ctx.admit(GetConfig(ref)))

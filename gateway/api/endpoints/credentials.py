@@ -14,7 +14,7 @@ from gateway.iceberg.wire import LoadCredentialsResponse
 @serves(VendCredentials, reads=(Query("referenced-by"),))
 async def vend_credentials(ctx: Ctx) -> LoadCredentialsResponse:
     """Vend fresh credentials for a table."""
-    await ctx.come_through()
+    await ctx.pass_through_views()
     return await ctx.services.credentials.vend(await ctx.admit(await ctx.read(VendCredentials)))
 
 

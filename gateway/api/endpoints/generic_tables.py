@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
     CreateGenericTable,
@@ -18,7 +18,7 @@ from gateway.access.operations.generic_tables import (
 from gateway.access.refs import GenericTable, GenericTableRef, NamespaceRef, TabularRef
 from gateway.access.request import Header
 from gateway.api.context import Ctx
-from gateway.api.header_values import adopts, client_manages_storage
+from gateway.api.header_values import client_manages_storage, parse_adopt_header
 from gateway.api.serves import serve, serves
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.generic_tables import GenericTables
@@ -29,7 +29,7 @@ from gateway.iceberg.identifiers import TableIdentifier
 _DELEGATION = Header("x-iceberg-access-delegation")
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadGenericTableResult:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadGenericTableResult:
     """Return the current generic table, with credentials if the caller has the right to them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
     return await _load(
@@ -51,7 +51,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     the table. That requires `manage_storage`.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
-    adopted = adopts(ctx.header("x-lakegate-adopt"))
+    adopted = parse_adopt_header(ctx.header("x-lakegate-adopt"))
     kind: type[AdoptGenericTable | CreateGenericTable] = AdoptGenericTable if adopted else CreateGenericTable
     operation = await ctx.read(kind)
     keys = None if managed else VendGenericTableCreationCredentials(operation.namespace, operation.request.name)

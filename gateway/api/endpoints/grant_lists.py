@@ -24,10 +24,10 @@ from gateway.protocol.grants import WriteGrantsRequest
 def _serve_changing(operation: type[ChangeGrants]) -> None:
     @serves(operation, reads=(Body(WriteGrantsRequest),))
     async def change(ctx: Ctx) -> None:
-        asked = await ctx.read(operation, writes=(), deletes=())
+        unbound = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteGrantsRequest)
-        writes, deletes = require_writable(asked.on, parse_grants(request.writes), parse_grants(request.deletes))
-        await ctx.services.grants.change(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+        writes, deletes = require_writable(unbound.on, parse_grants(request.writes), parse_grants(request.deletes))
+        await ctx.services.grants.change(await ctx.admit(replace(unbound, writes=writes, deletes=deletes)))
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)

@@ -16,18 +16,18 @@ from gateway.protocol.grants import AssignmentsAnswer, WriteAssignmentsRequest
 def _serve_reading(operation: type[ReadAssignments]) -> None:
     @serves(operation, reads=(Query("relations"),))
     async def read(ctx: Ctx) -> AssignmentsAnswer:
-        asked = await ctx.read(operation)
-        privileges = parse_privileges(asked.on.type, ctx.queries("relations"))
-        return await ctx.services.grants.read(await ctx.admit(replace(asked, privileges=privileges)))
+        unbound = await ctx.read(operation)
+        privileges = parse_privileges(unbound.on.type, ctx.queries("relations"))
+        return await ctx.services.grants.read(await ctx.admit(replace(unbound, privileges=privileges)))
 
 
 def _serve_writing(operation: type[WriteAssignments]) -> None:
     @serves(operation, reads=(Body(WriteAssignmentsRequest),))
     async def write(ctx: Ctx) -> None:
-        asked = await ctx.read(operation, writes=(), deletes=())
+        unbound = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteAssignmentsRequest)
-        writes, deletes = require_writable(asked.on, parse_entries(request.writes), parse_entries(request.deletes))
-        await ctx.services.grants.write(await ctx.admit(replace(asked, writes=writes, deletes=deletes)))
+        writes, deletes = require_writable(unbound.on, parse_entries(request.writes), parse_entries(request.deletes))
+        await ctx.services.grants.write(await ctx.admit(replace(unbound, writes=writes, deletes=deletes)))
 
 
 for reading in READ_ASSIGNMENTS:

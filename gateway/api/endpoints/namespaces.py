@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.namespaces import (
     CreateNamespace,
     DropNamespace,
@@ -34,17 +34,17 @@ async def list_namespaces(ctx: Ctx) -> ListNamespacesResponse:
     return await ctx.services.namespaces.list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> NamespaceResponse:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> NamespaceResponse:
     """Return the current namespace."""
     namespace = (await ctx.body(CreateNamespaceRequest)).identifier
     ref = NamespaceRef(ctx.ref(WarehouseRef).warehouse_id, namespace)
     return await ctx.services.namespaces.load(await ctx.admit(LoadNamespace(ref)))
 
 
-async def replay_update(ctx: Ctx, remembered: Remembered) -> UpdateNamespacePropertiesResponse:
+async def replay_update(ctx: Ctx, recorded_success: RecordedSuccess) -> UpdateNamespacePropertiesResponse:
     """Return the recorded names of changed properties, if the caller still has the right to change them."""
     permit = await ctx.admit(await ctx.read(UpdateNamespaceProperties))
-    return await ctx.services.namespaces.repeat_update(permit, remembered)
+    return await ctx.services.namespaces.repeat_update(permit, recorded_success)
 
 
 serve(CreateNamespace, Namespaces.create, replay=replay_create)

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.request import Form, Header
-from gateway.access.tuples import fits_a_tuple
+from gateway.access.tuples import is_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
@@ -90,7 +90,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
         raise OAuthRefused("invalid_request", "x-assume-role goes with each request that the token is used for")
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
-    await ctx.come_as(engine)
+    await ctx.authenticate_as(engine)
     try:
         issued = await ctx.services.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
         ctx.recognize_engine()
@@ -223,7 +223,7 @@ def _named(token: str, engine: VerifiedToken) -> Subject | None:
         user_id = f"{engine.idp_id}~{checked_subject(named.sub, 'its subject')}"
     except NotAuthenticated as unfit:
         raise OAuthRefused("invalid_request", f"subject_token: {unfit.message}") from None
-    if not fits_a_tuple(user_id):
+    if not is_valid_in_tuples(user_id):
         raise OAuthRefused("invalid_request", "subject_token: the subject is too long")
     return Subject(user_id=user_id, not_after=named.exp)
 

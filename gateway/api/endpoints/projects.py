@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.projects import CreateProject, DeleteProject, GetProject, ListProjects, RenameProject
 from gateway.access.refs import ProjectRef
 from gateway.api.context import Ctx
@@ -12,9 +12,9 @@ from gateway.governance.projects import Projects
 from gateway.protocol.projects import CreatedProject
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> CreatedProject:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> CreatedProject:
     """Return the project's id. Raises 404 if the caller cannot see the project."""
-    created = ProjectRef(remembered.detail["project_id"])
+    created = ProjectRef(recorded_success.detail["project_id"])
     project = await ctx.services.projects.get(await ctx.admit(GetProject(created)))
     return CreatedProject(project_id=project.project_id)
 

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable, LoadOptions, LoadTable
 from gateway.access.operations.views import LoadView
 from gateway.access.refs import NamespaceRef, TableRef, TabularRef, View
 from gateway.access.request import Header
-from gateway.api.answers import TableAnswer, not_modified_or
+from gateway.api.answers import TableAnswer, cached_response
 from gateway.api.context import Ctx
-from gateway.api.header_values import adopts, client_manages_storage
+from gateway.api.header_values import client_manages_storage, parse_adopt_header
 from gateway.api.serves import serve, serves
 from gateway.catalog.etags import Tagged
 from gateway.catalog.registrations import Registrations
@@ -24,13 +24,13 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 _ADOPT = Header("x-lakegate-adopt")
 
 
-async def replay_table(ctx: Ctx, remembered: Remembered) -> TableAnswer:
+async def replay_table(ctx: Ctx, recorded_success: RecordedSuccess) -> TableAnswer:
     """Return the current table, with credentials if the caller has the right to them now."""
     table = (await ctx.read(RegisterTable)).table
     return await _load(ctx, table, client_manages_storage(ctx.header("x-iceberg-access-delegation")))
 
 
-async def replay_view(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
+async def replay_view(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadViewResult:
     """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(RegisterViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
@@ -50,25 +50,27 @@ async def register_table(ctx: Ctx) -> TableAnswer:
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(RegisterTableRequest)
-    kind: type[AdoptTable | RegisterTable] = AdoptTable if adopts(ctx.header("x-lakegate-adopt")) else RegisterTable
+    kind: type[AdoptTable | RegisterTable] = (
+        AdoptTable if parse_adopt_header(ctx.header("x-lakegate-adopt")) else RegisterTable
+    )
     operation = await ctx.read(kind)
     drop = DropTable(operation.table, purge=False) if request.overwrite else None
     done = await ctx.services.registrations.table(*await ctx.admit_with(operation, drop))
     try:
         return await _load(ctx, operation.table, managed)
     except CatalogError:
-        return not_modified_or(Tagged("", done))
+        return cached_response(Tagged("", done))
 
 
 async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
     operation, keys = LoadTable(ref, LoadOptions(client_managed=managed)), None if managed else VendCredentials(ref)
-    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(operation, keys)))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, keys)))
 
 
 @serves(RegisterView, AdoptView, replay=replay_view, reads=(_ADOPT,))
 async def register_view(ctx: Ctx) -> LoadViewResult:
     """Register a view from its metadata file. The rules for the location of the file are those of `register_table`."""
-    kind = AdoptView if adopts(ctx.header("x-lakegate-adopt")) else RegisterView
+    kind = AdoptView if parse_adopt_header(ctx.header("x-lakegate-adopt")) else RegisterView
     return await ctx.services.registrations.view(await ctx.admit(await ctx.read(kind)))
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from gateway.access.operations.rights import ASK_RIGHTS
+from gateway.access.operations.rights import QUERY_RIGHTS
 from gateway.api.serves import serve
 from gateway.governance.rights import Rights
 
-for operation in ASK_RIGHTS:
+for operation in QUERY_RIGHTS:
     serve(operation, Rights.allowed_actions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
     AddRoleMembers,
@@ -26,7 +26,7 @@ from gateway.access.operations.roles import (
 from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
 from gateway.access.request import Body
-from gateway.access.tuples import Principal, require_fitting
+from gateway.access.tuples import Principal, require_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable
@@ -34,9 +34,9 @@ from gateway.governance.roles import Roles, parse_member
 from gateway.protocol.roles import Role, RoleMembersRequest
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> Role:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Role:
     """Return the current role."""
-    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(remembered.detail["role_id"])))))
+    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(recorded_success.detail["role_id"])))))
 
 
 @serves(AddRoleMembers, reads=(Body(RoleMembersRequest),))
@@ -56,7 +56,7 @@ async def remove_role_member(ctx: Ctx) -> None:
 
 def _entry(type: str, id: str) -> Assignment:
     kind, id = parse_member(type, id)
-    return Assignment(Privilege.ASSIGNEE, Principal(kind, require_fitting(id)))
+    return Assignment(Privilege.ASSIGNEE, Principal(kind, require_valid_in_tuples(id)))
 
 
 _AS_IT_IS = replay_by(GetRole, Roles.get)

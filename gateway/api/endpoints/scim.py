@@ -10,7 +10,7 @@ from litestar import Response
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.scim import (
     CreateScimGroup,
     CreateScimUser,
@@ -58,7 +58,7 @@ _FILTER: Final = (Query("filter"),)
 _SELECTION: Final = (Query("attributes"), Query("excludedAttributes"))
 _LIST: Final = (*_FILTER, Query("startIndex"), Query("count"), *_SELECTION)
 
-Told = TypeVar("Told", bound=Struct)
+BodyT = TypeVar("BodyT", bound=Struct)
 Resource = TypeVar("Resource", ScimUser, ScimGroup)
 
 
@@ -66,35 +66,35 @@ Resource = TypeVar("Resource", ScimUser, ScimGroup)
 async def get_config(ctx: Ctx) -> Response[discovery.ScimConfig]:
     """Return the supported features."""
     await _describe(ctx, GetScimConfig())
-    return _told(discovery.config(MAX_RESULTS))
+    return _scim_response(discovery.config(MAX_RESULTS))
 
 
 @serves(ListScimResourceTypes, reads=_FILTER)
 async def list_resource_types(ctx: Ctx) -> Response[discovery.ScimResourceTypeList]:
     """List the resource types."""
     await _describe(ctx, ListScimResourceTypes())
-    return _told(discovery.resource_types())
+    return _scim_response(discovery.resource_types())
 
 
 @serves(GetScimResourceType, reads=_FILTER)
 async def get_resource_type(ctx: Ctx) -> Response[discovery.ScimResourceType]:
     """Return a resource type."""
     await _describe(ctx, GetScimResourceType())
-    return _told(discovery.resource_type(ctx.path["resource_type"]))
+    return _scim_response(discovery.resource_type(ctx.path["resource_type"]))
 
 
 @serves(ListScimSchemas, reads=_FILTER)
 async def list_schemas(ctx: Ctx) -> Response[discovery.ScimSchemaList]:
     """List the schemas."""
     await _describe(ctx, ListScimSchemas())
-    return _told(discovery.schemas())
+    return _scim_response(discovery.schemas())
 
 
 @serves(GetScimSchema, reads=_FILTER)
 async def get_schema(ctx: Ctx) -> Response[discovery.ScimSchema]:
     """Return the schema of one resource type."""
     await _describe(ctx, GetScimSchema())
-    return _told(discovery.schema(ctx.path["schema_urn"]))
+    return _scim_response(discovery.schema(ctx.path["schema_urn"]))
 
 
 async def _describe(ctx: Ctx, operation: Discovery) -> None:
@@ -111,7 +111,7 @@ async def list_users(ctx: Ctx) -> Response[ScimUserList]:
     """List the provider's users that match a filter."""
     found = await ctx.services.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
     selection = _selection(ctx)
-    return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
+    return _scim_response(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimUser, reads=_SELECTION)
@@ -120,13 +120,13 @@ async def get_user(ctx: Ctx) -> Response[ScimUser]:
     return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
-async def replay_create_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
+async def replay_create_user(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimUser]:
     """Return the current user, with status 201."""
-    id = UUID(remembered.detail["scim_id"])
+    id = UUID(recorded_success.detail["scim_id"])
     return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
 
 
-async def replay_user(ctx: Ctx, remembered: Remembered) -> Response[ScimUser]:
+async def replay_user(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimUser]:
     """Return the current user."""
     return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
 
@@ -156,7 +156,7 @@ async def patch_user(ctx: Ctx) -> Response[ScimUser]:
 async def delete_user(ctx: Ctx) -> None:
     """Delete a user and all grants to the user."""
     permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
-    ctx.services.met.discard(await ctx.services.scim_users.delete(permit))
+    ctx.services.known_callers.discard(await ctx.services.scim_users.delete(permit))
 
 
 # ---- groups --------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     selection = _selection(ctx)
     operation = ListScimGroups(*_page(ctx), ctx.project(), with_members=selection.takes("members"))
     found = await ctx.services.scim_groups.list(await ctx.admit(operation))
-    return _told(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
+    return _scim_response(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
 @serves(GetScimGroup, reads=_SELECTION)
@@ -182,13 +182,13 @@ async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
     return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)))
 
 
-async def replay_create_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
+async def replay_create_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup]:
     """Return the current group, with status 201."""
-    operation = GetScimGroup(ctx.project(), UUID(remembered.detail["scim_id"]))
+    operation = GetScimGroup(ctx.project(), UUID(recorded_success.detail["scim_id"]))
     return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)), created=True)
 
 
-async def replay_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup]:
+async def replay_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup]:
     """Return the current group."""
     return await _read_group(ctx)
 
@@ -208,7 +208,7 @@ async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     return _one(ctx, await ctx.services.scim_groups.replace(await ctx.admit(operation)))
 
 
-async def replay_patch_group(ctx: Ctx, remembered: Remembered) -> Response[ScimGroup | None]:
+async def replay_patch_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup | None]:
     """Return the requested attributes of the current group."""
     return await _patched(ctx)
 
@@ -271,7 +271,7 @@ def _number(text: str | None, least: int | None) -> int | None:
     return int(text) if least is None else max(int(text), least)
 
 
-def _told(body: Told) -> Response[Told]:
+def _scim_response(body: BodyT) -> Response[BodyT]:
     return Response(body, media_type=MEDIA_TYPE)
 
 

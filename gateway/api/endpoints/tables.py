@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import (
     CommitTable,
@@ -18,7 +18,7 @@ from gateway.access.operations.tables import (
 )
 from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
-from gateway.api.answers import CommitAnswer, TableAnswer, not_modified_or, tagged
+from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, tagged
 from gateway.api.context import Ctx
 from gateway.api.header_values import client_manages_storage
 from gateway.api.serves import serve, serves
@@ -33,7 +33,7 @@ from gateway.iceberg.wire import CommitTableRequest
 _DELEGATION = Header("x-iceberg-access-delegation")
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> TableAnswer:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> TableAnswer:
     """Return the current table, or the staged table as it was staged.
 
     The response has credentials if the caller has the right to them now.
@@ -43,10 +43,12 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> TableAnswer:
     namespace, name = operation.namespace, operation.request.name
     if operation.request.stage_create:
         keys = None if managed else VendCreationCredentials(namespace, name)
-        return not_modified_or(await ctx.services.tables.restage(*await ctx.admit_with(operation, keys), remembered))
+        return cached_response(
+            await ctx.services.tables.load_staged(*await ctx.admit_with(operation, keys), recorded_success)
+        )
     table = TabularRef(Table, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     load = LoadTable(table, LoadOptions(client_managed=managed))
-    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_create, reads=(_DELEGATION,))
@@ -55,20 +57,20 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
     keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name)
-    return not_modified_or(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
+    return cached_response(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
 
 
 @serves(LoadTable, reads=(Query("snapshots"), Query("referenced-by"), _DELEGATION, Header("if-none-match")))
 async def load_table(ctx: Ctx) -> TableAnswer:
     """Load a table, with credentials if the caller has the right to them; 304 if the client's ETag is current."""
-    await ctx.come_through()
+    await ctx.pass_through_views()
     options = LoadOptions(
         snapshots=SnapshotsMode.parse(ctx.query("snapshots")),
         client_managed=client_manages_storage(ctx.header("x-iceberg-access-delegation")),
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
     operation = await ctx.read(LoadTable, options=options)
-    return not_modified_or(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
 
 
 def _keys_of(operation: LoadTable) -> VendCredentials | None:
@@ -76,7 +78,7 @@ def _keys_of(operation: LoadTable) -> VendCredentials | None:
     return None if operation.options.client_managed else VendCredentials(operation.table)
 
 
-async def replay_commit(ctx: Ctx, remembered: Remembered) -> CommitAnswer:
+async def replay_commit(ctx: Ctx, recorded_success: RecordedSuccess) -> CommitAnswer:
     """Return the current table, which includes the commit and any later ones."""
     permit = await ctx.admit(LoadTable(ctx.ref(TableRef)))
     state = await ctx.services.tables.committed(permit)
@@ -99,4 +101,4 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
 serve(ListTables, Tables.list)
 serve(TableExists, Tables.exists)
 serve(DropTable, Tables.drop)
-serve(ReportMetrics, Reports.keep)
+serve(ReportMetrics, Reports.store)

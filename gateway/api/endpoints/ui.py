@@ -28,7 +28,7 @@ _FILES: Final = Path(__file__).parents[1] / "ui_files"
 _ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": "image/svg+xml"}
 
 
-class _Told(msgspec.Struct, frozen=True, rename="camel"):
+class _PageData(msgspec.Struct, frozen=True, rename="camel"):
     """The configuration of the page.
 
     `set_up`: sign-in is configured. `sign_in`: its endpoints, if available. `interface`: Swagger UI is served.
@@ -44,9 +44,11 @@ async def show_ui(ctx: Ctx) -> Response[str]:
     """Return the page. Raises 404 if it is disabled."""
     _require_shown(ctx)
     sign_in = await pages.sign_in_of(ctx)
-    told = msgspec.json.encode(_Told(ctx.services.sign_in is not None, sign_in, ctx.services.swagger_ui)).decode()
+    page_data = msgspec.json.encode(
+        _PageData(ctx.services.sign_in is not None, sign_in, ctx.services.swagger_ui)
+    ).decode()
     # In an attribute, because the Content-Security-Policy forbids inline scripts (`script-src 'self'`).
-    text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(told, quote=True))
+    text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(page_data, quote=True))
     return pages.page(text, sign_in=sign_in, styles="'self'", opener=pages.ALONE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from litestar import Response
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.users import (
     DeleteSelf,
     DeleteUser,
@@ -24,36 +24,36 @@ from gateway.access.operations.users import (
 )
 from gateway.access.refs import UserRef
 from gateway.access.request import Body
-from gateway.access.tuples import require_fitting
+from gateway.access.tuples import require_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.users import Users
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import CreateUserRequest, UpdateUserRequest, User
 
-_REMEMBERED = 100_000
+_MAX_CACHED = 100_000
 
 
-async def meet(ctx: Ctx) -> None:
+async def register_caller(ctx: Ctx) -> None:
     """Create the caller's user record on the first request; each process caches the callers that have one.
 
     In read-only maintenance no record is created, and the request continues without one. Requests of an engine for a
     user create none either: only the user's own requests do.
     """
-    met = ctx.services.met
-    if ctx.actor.engine is not None or ctx.actor.id in met or ctx.services.door.pauses(RegisterSelf):
+    known_callers = ctx.services.known_callers
+    if ctx.actor.engine is not None or ctx.actor.id in known_callers or ctx.services.door.pauses(RegisterSelf):
         return
     await ctx.services.users.register(await ctx.admit(RegisterSelf()))
-    if len(met) >= _REMEMBERED:
-        met.clear()
-    met.add(ctx.actor.id)
+    if len(known_callers) >= _MAX_CACHED:
+        known_callers.clear()
+    known_callers.add(ctx.actor.id)
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> Response[User]:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[User]:
     """Return the current user record, with the status of the first response."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
     user = await ctx.services.users.get(await ctx.admit(GetUser(UserRef(id))))
-    return Response(user, status_code=201 if remembered.detail["created"] == "true" else 200)
+    return Response(user, status_code=201 if recorded_success.detail["created"] == "true" else 200)
 
 
 @serves(RegisterSelf, ProvisionUser, replay=replay_create, reads=(Body(CreateUserRequest),))
@@ -64,7 +64,7 @@ async def create_user(ctx: Ctx) -> Response[User]:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
         user, created = await ctx.services.users.register(await ctx.admit(own))
     else:
-        id = require_fitting(request.id)
+        id = require_valid_in_tuples(request.id)
         other = ProvisionUser(id, request.name, request.email, request.user_type, request.update_if_exists)
         user, created = await ctx.services.users.provision(await ctx.admit(other))
     return Response(user, status_code=201 if created else 200)
@@ -76,8 +76,8 @@ async def update_user(ctx: Ctx) -> User:
     user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
     if _own(ctx, user):
         return await ctx.services.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
-    asked = UpdateUser(user, request.name, request.user_type, request.email)
-    return await ctx.services.users.update(await ctx.admit(asked))
+    update = UpdateUser(user, request.name, request.user_type, request.email)
+    return await ctx.services.users.update(await ctx.admit(update))
 
 
 @serves(DeleteUser, DeleteSelf)
@@ -89,7 +89,7 @@ async def delete_user(ctx: Ctx) -> None:
         await ctx.services.users.delete(permit)
     finally:
         # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
-        ctx.services.met.discard(user.user_id)
+        ctx.services.known_callers.discard(user.user_id)
 
 
 @serves(ListUserRoles, ListOwnRoles)

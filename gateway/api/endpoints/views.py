@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.refs import NamespaceRef, TabularRef, View
 from gateway.access.request import Query
@@ -14,7 +14,7 @@ from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CreateViewRequest, LoadViewResult
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadViewResult:
     """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
@@ -24,7 +24,7 @@ async def replay_create(ctx: Ctx, remembered: Remembered) -> LoadViewResult:
 @serves(LoadView, reads=(Query("referenced-by"),))
 async def load_view(ctx: Ctx) -> LoadViewResult:
     """Load a view."""
-    await ctx.come_through()
+    await ctx.pass_through_views()
     return await ctx.services.views.load(await ctx.admit(await ctx.read(LoadView)))
 
 

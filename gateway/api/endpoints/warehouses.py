@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.access.idempotency import Remembered
+from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.warehouses import (
     ActivateWarehouse,
     CreateWarehouse,
@@ -29,13 +29,13 @@ from gateway.protocol.protection import ProtectionAnswer
 from gateway.protocol.warehouses import Warehouse
 
 
-async def replay_create(ctx: Ctx, remembered: Remembered) -> Warehouse:
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> Warehouse:
     """Return the current warehouse."""
-    created = WarehouseRef(UUID(remembered.detail["warehouse_id"]))
+    created = WarehouseRef(UUID(recorded_success.detail["warehouse_id"]))
     return await ctx.services.warehouses.get(await ctx.admit(GetWarehouse(created)))
 
 
-async def replay_protection(ctx: Ctx, remembered: Remembered) -> ProtectionAnswer:
+async def replay_protection(ctx: Ctx, recorded_success: RecordedSuccess) -> ProtectionAnswer:
     """Return the current protection of the warehouse."""
     warehouse = await ctx.services.warehouses.get(await ctx.admit(await ctx.read(GetWarehouse)))
     return ProtectionAnswer(protected=warehouse.protected, updated_at=warehouse.updated_at)

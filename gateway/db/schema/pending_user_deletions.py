@@ -7,7 +7,7 @@ from sqlalchemy import Column, Table, Text
 
 from gateway.db.schema.base import metadata, now
 
-departures = Table(
+pending_user_deletions = Table(
     "departures",
     metadata,
     Column("user_id", Text, primary_key=True),

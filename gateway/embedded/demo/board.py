@@ -24,11 +24,11 @@ class Observation:
 class Trial:
     """One attempt of a caller, with its expected result.
 
-    ``who``: name of the caller. ``tried`` and ``expected``: text for the table. ``attempt``: makes the attempt and
+    ``caller``: name of the caller. ``tried`` and ``expected``: text for the table. ``attempt``: makes the attempt and
     returns its result.
     """
 
-    who: str
+    caller: str
     tried: str
     expected: str
     attempt: Callable[[], Awaitable[Observation]]
@@ -38,7 +38,7 @@ class Trial:
 class Line:
     """The record of a trial that was made. ``seconds`` is its duration."""
 
-    who: str
+    caller: str
     tried: str
     expected: str
     observed: str
@@ -53,7 +53,7 @@ class Board:
     console: Console
     lines: list[Line] = field(default_factory=list)
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Print a line about the progress."""
         self.console.print(escape(text))
 
@@ -67,11 +67,11 @@ class Board:
             seen = await trial.attempt()
         except Exception as error:  # a failed trial must not end the others; its line shows the error
             seen = Observation(False, f"{type(error).__name__}: {error}"[:300])
-        line = Line(trial.who, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
+        line = Line(trial.caller, trial.tried, trial.expected, seen.text, seen.as_expected, time.monotonic() - started)
         self.lines.append(line)
         mark = "[green]as expected[/]" if line.as_expected else "[bold red]NOT AS EXPECTED[/]"
-        told = f"  {mark}  {escape(line.who)}: {escape(line.tried)} -> {escape(line.observed)}"
-        self.console.print(told, soft_wrap=True)
+        board_line = f"  {mark}  {escape(line.caller)}: {escape(line.tried)} -> {escape(line.observed)}"
+        self.console.print(board_line, soft_wrap=True)
 
     @property
     def failed(self) -> list[Line]:
@@ -86,10 +86,10 @@ class Board:
         table.add_column("s", justify="right")
         before: str | None = None
         for line in self.lines:
-            if before not in (None, line.who):
+            if before not in (None, line.caller):
                 table.add_section()
-            before = line.who
+            before = line.caller
             mark = "[green]ok[/]" if line.as_expected else "[bold red]NO[/]"
-            cells = (line.who, line.tried, line.expected, line.observed)
+            cells = (line.caller, line.tried, line.expected, line.observed)
             table.add_row(mark, *map(escape, cells), f"{line.seconds:.1f}")
         return table

@@ -93,7 +93,7 @@ async def demonstrate(scene: Scene, console: Console, *, pipeline: bool = True) 
         if pipeline:
             await _pipeline(board, scene)
         await _grants(people, lake)
-        board.say("Starting one Spark engine for the trials ...")
+        board.notify("Starting one Spark engine for the trials ...")
         async with worker(scene.logs, scene.spark, scene.ready) as engine:
             await _trials(board, _world(scene, people, lake, engine), http)
     console.print(board.table())
@@ -143,9 +143,9 @@ async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: s
 
 async def _pipeline(board: Board, scene: Scene) -> None:
     """Run the pipeline twice as `etl`. The second run must leave every table unchanged."""
-    board.say("The pipeline runs as etl: 336,776 flights through bronze, silver and gold ...")
+    board.notify("The pipeline runs as etl: 336,776 flights through bronze, silver and gold ...")
     first = await _run_as_etl("pipeline-1", board, scene)
-    board.say("The pipeline runs again, on the same delivery ...")
+    board.notify("The pipeline runs again, on the same delivery ...")
     second = await _run_as_etl("pipeline-2", board, scene)
 
     async def worked() -> Observation:
@@ -168,7 +168,7 @@ async def _run_as_etl(name: str, board: Board, scene: Scene) -> Account:
         logs=scene.logs,
         tools=scene.spark,
         ready=scene.ready,
-        say=board.say,
+        notify=board.notify,
     )
 
 
@@ -191,7 +191,7 @@ def _judge_first(account: Account) -> Observation:
 
 
 async def _trials(board: Board, world: World, http: httpx2.AsyncClient) -> None:
-    board.say("The door is tried ...")
+    board.notify("The door is tried ...")
     for paragraph in (story.strangers, story.one_gold_table, story.no_writing, story.foreign_places):
         await _make(board, paragraph(world))
     planted, trials = await story.vended_key(world)
@@ -218,7 +218,7 @@ def _summary(board: Board, console: Console, scene: Scene, seconds: float) -> in
     if failed:
         console.print(f"[bold red]{len(failed)} of {len(board.lines)} lines were not as expected[/], {seconds:.0f} s.")
         for line in failed:
-            console.print(f"  {line.who}: {line.tried}: expected {line.expected}, saw {line.observed}", markup=False)
+            console.print(f"  {line.caller}: {line.tried}: expected {line.expected}, saw {line.observed}", markup=False)
         console.print(f"The logs of every part, gateway.log and spark.log first, are in {scene.logs}", markup=False)
         return 1
     console.print(f"[bold green]All {len(board.lines)} lines were as expected[/], {seconds:.0f} s.")

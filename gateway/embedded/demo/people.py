@@ -144,7 +144,7 @@ class Lake:
             "POST", self.assignments(kind, identity), {"writes": [{"type": relation, "user": user.id}], "deletes": []}
         )
 
-    async def withdraw(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
+    async def revoke(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
         """Revoke a relation of ``user``, as ``caller``."""
         return await caller.call(
             "POST", self.assignments(kind, identity), {"writes": [], "deletes": [{"type": relation, "user": user.id}]}

@@ -97,9 +97,16 @@ class Account(msgspec.Struct, frozen=True):
 
 
 async def run_pipeline(
-    name: str, user: str, *, children: Children, logs: Path, tools: SparkTools, ready: Ready, say: Callable[[str], None]
+    name: str,
+    user: str,
+    *,
+    children: Children,
+    logs: Path,
+    tools: SparkTools,
+    ready: Ready,
+    notify: Callable[[str], None],
 ) -> Account:
-    """Run the pipeline once as ``user``, and return its report. Each line of progress is passed to ``say``.
+    """Run the pipeline once as ``user``, and return its report. Each line of progress is passed to ``notify``.
 
     Raises:
         ChildFailed: the run failed or took more than ``RUN_SECONDS``. The error names its log.
@@ -123,7 +130,7 @@ async def run_pipeline(
         order=3,
     )
     child = await children.start(spec)
-    code = await _watched(child, say)
+    code = await _watched(child, notify)
     if code != 0:
         raise ChildFailed(name, f"ended with status {code}: {_last_words(child.log)}", child.log)
     return msgspec.json.decode(report.read_bytes(), type=Account)
@@ -134,8 +141,8 @@ def _last_words(log: Path) -> str:
     return lines[-1][:500] if lines else "it said nothing"
 
 
-async def _watched(child: Child, say: Callable[[str], None]) -> int:
-    """Wait for a child and return its exit code. The lines of progress in its log are passed to ``say``."""
+async def _watched(child: Child, notify: Callable[[str], None]) -> int:
+    """Wait for a child and return its exit code. The lines of progress in its log are passed to ``notify``."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RUN_SECONDS
     shown = 0
@@ -144,7 +151,7 @@ async def _watched(child: Child, say: Callable[[str], None]) -> int:
         lines = child.log.read_text(errors="replace").splitlines() if child.log.exists() else []
         for line in lines[shown:]:
             if _PROGRESS.match(line):
-                say(f"    {line}")
+                notify(f"    {line}")
         shown = len(lines)
         if done:
             return child.exited.result()
@@ -198,7 +205,7 @@ class Worker:
             await self._process.stdout.read()
         await self._process.wait()
 
-    async def ask(self, token: str, statement: str) -> Answer:
+    async def query(self, token: str, statement: str) -> Answer:
         """Run a statement as the holder of ``token``.
 
         Raises:

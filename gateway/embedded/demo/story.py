@@ -66,10 +66,12 @@ def one_gold_table(world: World) -> list[Trial]:
 
     async def hidden_table() -> Observation:
         hidden, absent = await world.load("analyst", SILVER), await world.load("analyst", "silver.no_such_table")
-        told_apart = hidden.message.replace("flights", "…") != absent.message.replace("no_such_table", "…")
+        distinguishable = hidden.message.replace("flights", "…") != absent.message.replace("no_such_table", "…")
         seen = same_status(hidden, 404, "NoSuchTableException")
-        alike = "told apart from an absent one" if told_apart else "the same answer as for an absent one"
-        return Observation(seen.as_expected and str(hidden) == str(absent) and not told_apart, f"{hidden}, {alike}")
+        alike = "told apart from an absent one" if distinguishable else "the same answer as for an absent one"
+        return Observation(
+            seen.as_expected and str(hidden) == str(absent) and not distinguishable, f"{hidden}, {alike}"
+        )
 
     async def count() -> Observation:
         mine, theirs = await world.count("analyst", GOLD), await world.count("etl", GOLD)
@@ -219,7 +221,7 @@ async def steward(world: World) -> list[Trial]:
         return Observation(reply.status in (403, 404), str(reply))
 
     async def revoke_and_load() -> Observation:
-        reply = await lake.withdraw(giver, "table", table, "select", taker)
+        reply = await lake.revoke(giver, "table", table, "select", taker)
         acknowledged = time.monotonic()
         loaded = await world.load("analyst", SHARED_SILVER, vend=True)
         elapsed = (time.monotonic() - acknowledged) * 1000
@@ -231,7 +233,7 @@ async def steward(world: World) -> list[Trial]:
         return await world.statement_refused("analyst", statement, NOT_FOUND_IN_SPARK)
 
     async def still_out() -> Observation:
-        key = world.handed_out[SHARED_SILVER]
+        key = world.vended_keys[SHARED_SILVER]
         left = minutes_left(key.expires_at_ms)
         return Observation(
             0 < left <= LONGEST_LIFE_MINUTES, f"{key.access_key} ends {clock(key.expires_at_ms)}, in {left:.0f} min"

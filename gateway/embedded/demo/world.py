@@ -22,53 +22,53 @@ SHARED_SILVER = "silver.weather"
 
 @dataclass(slots=True)
 class World:
-    """A running stack after the pipeline. ``handed_out`` contains the storage keys that trials received, by table."""
+    """A running stack after the pipeline. ``vended_keys`` contains the storage keys that trials received, by table."""
 
     ready: Ready
     people: dict[str, Caller]
     lake: Lake
     spark: Worker
-    handed_out: dict[str, VendedKey] = field(default_factory=dict)
+    vended_keys: dict[str, VendedKey] = field(default_factory=dict)
 
-    async def load(self, who: str, ident: str, *, vend: bool = False) -> Reply:
-        """Load a table as ``who``. ``vend``: request credentials for the storage."""
-        return await self.people[who].call("GET", self.lake.table(ident), vend=vend)
+    async def load(self, caller: str, ident: str, *, vend: bool = False) -> Reply:
+        """Load a table as ``caller``. ``vend``: request credentials for the storage."""
+        return await self.people[caller].call("GET", self.lake.table(ident), vend=vend)
 
-    async def metadata_location(self, who: str, ident: str) -> str:
+    async def metadata_location(self, caller: str, ident: str) -> str:
         """Return the location of the table's current metadata file."""
-        body = await self.people[who].must("GET", self.lake.table(ident))
+        body = await self.people[caller].must("GET", self.lake.table(ident))
         return str(body["metadata-location"])
 
-    async def key_for(self, who: str, ident: str) -> VendedKey:
-        """Return a new storage key for the table, and record it in ``handed_out``.
+    async def key_for(self, caller: str, ident: str) -> VendedKey:
+        """Return a new storage key for the table, and record it in ``vended_keys``.
 
         Raises:
             SetupRefused: the catalog vended none.
         """
-        reply = await self.load(who, ident, vend=True)
+        reply = await self.load(caller, ident, vend=True)
         key = vended(reply.body) if reply.status == 200 else None
         if key is None:
-            raise SetupRefused(f"{who} was given no key for {ident}: {reply}")
-        self.handed_out[ident] = key
+            raise SetupRefused(f"{caller} was given no key for {ident}: {reply}")
+        self.vended_keys[ident] = key
         return key
 
-    async def count(self, who: str, ident: str) -> str | None:
-        """Return the number of rows that Spark counts in a new session of ``who``, or None if the statement failed."""
-        answer = await self.spark.ask(self._token(who), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
+    async def count(self, caller: str, ident: str) -> str | None:
+        """Return the number of rows that Spark counts in a new session of ``caller``, None if the statement failed."""
+        answer = await self.spark.query(self._token(caller), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
         return None if answer.error else str(answer.rows[0][0])
 
-    async def statement_refused(self, who: str, statement: str, signs: tuple[str, ...]) -> Observation:
+    async def statement_refused(self, caller: str, statement: str, signs: tuple[str, ...]) -> Observation:
         """Run a statement that must fail, with an error that contains one of the ``signs``."""
-        answer = await self.spark.ask(self._token(who), statement)
+        answer = await self.spark.query(self._token(caller), statement)
         if answer.error is None:
             return Observation(False, f"it worked: {answer.rows[:1]}")
         text = f"{answer.error} {answer.message or ''}"
         return Observation(any(sign in text for sign in signs), answer.refusal())
 
-    def _token(self, who: str) -> str:
-        token = self.people[who].token
+    def _token(self, caller: str) -> str:
+        token = self.people[caller].token
         if token is None:
-            raise SetupRefused(f"{who} has no token")
+            raise SetupRefused(f"{caller} has no token")
         return token
 
 

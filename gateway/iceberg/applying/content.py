@@ -230,10 +230,10 @@ def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionSt
 
 def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
     """Set properties. Reserved names are ignored. Equal values are not a change."""
-    wanted = persisted_properties(update.updates)
-    check_settable(builder.properties, wanted)
-    if any(builder.properties.get(name) != value for name, value in wanted.items()):
-        builder.properties.update(wanted)
+    requested = persisted_properties(update.updates)
+    check_settable(builder.properties, requested)
+    if any(builder.properties.get(name) != value for name, value in requested.items()):
+        builder.properties.update(requested)
         builder.changed = True
 
 

@@ -64,33 +64,33 @@ def upgrade_format_version(builder: TableBuilder, update: UpgradeFormatVersion, 
 
     Raises `InvalidTableUpdate` for a downgrade, and the errors of `check_format_version`.
     """
-    wanted = update.format_version
-    check_format_version(wanted, builder.allowed_format_versions, current=builder.format_version)
-    if wanted < builder.format_version:
-        raise InvalidTableUpdate(f"Cannot downgrade v{builder.format_version} table to v{wanted}")
-    if wanted != builder.format_version:
-        builder.format_version = wanted
+    requested = update.format_version
+    check_format_version(requested, builder.allowed_format_versions, current=builder.format_version)
+    if requested < builder.format_version:
+        raise InvalidTableUpdate(f"Cannot downgrade v{builder.format_version} table to v{requested}")
+    if requested != builder.format_version:
+        builder.format_version = requested
         builder.changed = True
 
 
-def check_format_version(wanted: int, allowed: frozenset[int], *, current: int | None = None) -> None:
+def check_format_version(requested: int, allowed: frozenset[int], *, current: int | None = None) -> None:
     """Raise an error of status 400 if a table must not get this format version.
 
     Raises `InvalidTableUpdate` for an unknown version, and `FormatVersionNotAllowed` for one that the warehouse does
     not permit. A table that already has the version, `current`, keeps it.
     """
     highest = max(SUPPORTED_FORMAT_VERSIONS)
-    if wanted > highest:
+    if requested > highest:
         raise InvalidTableUpdate(
-            f"Cannot upgrade table to unsupported format version: v{wanted} (supported: v{highest})"
+            f"Cannot upgrade table to unsupported format version: v{requested} (supported: v{highest})"
         )
-    if wanted not in allowed and wanted in SUPPORTED_FORMAT_VERSIONS and wanted != current:
+    if requested not in allowed and requested in SUPPORTED_FORMAT_VERSIONS and requested != current:
         permitted = ", ".join(f"v{version}" for version in sorted(allowed))
         raise FormatVersionNotAllowed(
-            f"Format version v{wanted} is not allowed in this warehouse, allowed: {permitted}"
+            f"Format version v{requested} is not allowed in this warehouse, allowed: {permitted}"
         )
-    if wanted < 1:
-        raise InvalidTableUpdate(f"Cannot use format version {wanted}: the lowest is 1")
+    if requested < 1:
+        raise InvalidTableUpdate(f"Cannot use format version {requested}: the lowest is 1")
 
 
 def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
@@ -228,13 +228,13 @@ def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, a
     builder.changed = True
 
 
-def or_last_added(asked: int, last_added: int | None, otherwise: str) -> int:
+def or_last_added(requested: int, last_added: int | None, otherwise: str) -> int:
     """Return the requested id, or the id that was added last if the request has -1.
 
     Raises `InvalidTableUpdate` with the message `otherwise` if -1 was requested and nothing was added.
     """
-    if asked != LAST_ADDED:
-        return asked
+    if requested != LAST_ADDED:
+        return requested
     if last_added is None:
         raise InvalidTableUpdate(otherwise)
     return last_added

@@ -114,8 +114,8 @@ def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Resu
         match rule:
             case UniqueKey(columns=columns):
                 violations[rule.name] = rows - frame.select(*columns).distinct().count()
-            case NotEmpty(rows=wanted):
-                violations[rule.name] = max(0, wanted - rows)
+            case NotEmpty(rows=minimum):
+                violations[rule.name] = max(0, minimum - rows)
             case _:
                 pass
     return [judge(dataset, rule, rows, violations[rule.name]) for rule in rules]

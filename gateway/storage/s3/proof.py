@@ -94,11 +94,11 @@ def prove_scope(
         if _evaluate(statements, action, resource, context, dialect) is not expected:
             violations.append(Violation(action, where, key, tuple(context.items()), expected))
 
-    wanted = _WANTED[level]
+    allowed_actions = _ALLOWED_ACTIONS[level]
     for key in (*_inside_samples(inside), *_neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
-            check(action, bucket, key, {}, expected=belongs and action in wanted)
+            check(action, bucket, key, {}, expected=belongs and action in allowed_actions)
             check(action, bucket + "-other", key, {}, expected=False)
         for prefix in _stems(key):
             check("s3:ListBucket", bucket, None, {"s3:prefix": prefix}, expected=prefix.startswith(inside))
@@ -111,7 +111,7 @@ def prove_scope(
     return violations
 
 
-_WANTED: Final[dict[AccessLevel, frozenset[str]]] = {
+_ALLOWED_ACTIONS: Final[dict[AccessLevel, frozenset[str]]] = {
     AccessLevel.READ: frozenset({"s3:GetObject"}),
     AccessLevel.READ_WRITE: frozenset(
         {"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"}
@@ -197,7 +197,7 @@ def _stems(key: str) -> Iterator[str]:
 
 
 def _statements(policy: str) -> list[dict[str, Any]]:
-    document = json.loads(policy, object_pairs_hook=_no_twins)
+    document = json.loads(policy, object_pairs_hook=_reject_duplicates)
     if not isinstance(document, dict) or document.keys() - {"Version", "Id", "Statement"}:
         raise UnsupportedPolicy("the document has unknown elements")
     if document.get("Version") != "2012-10-17":
@@ -217,7 +217,7 @@ def _statements(policy: str) -> list[dict[str, Any]]:
     return list(statements)
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise UnsupportedPolicy("an element occurs twice")

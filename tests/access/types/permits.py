@@ -36,7 +36,7 @@ async def note(permit: Permit[Operation]) -> None:
     """A helper that takes any permit."""
 
 
-async def what_a_permit_is_for(door: Door, context: RequestContext, table: TableRef) -> None:
+async def permit_has_its_operation(door: Door, context: RequestContext, table: TableRef) -> None:
     await drop(await door.admit(context, DropTable(table)))
     await drop(await door.admit(context, LoadTable(table)))  # refused
     await vend(await door.admit(context, VendCredentials(table)))
@@ -73,7 +73,7 @@ async def a_permit_is_not_widened(permit: Permit[Operation], reading: Permit[Rea
     await drop(narrowed)
 
 
-async def a_permit_is_not_made_by_hand(
+async def permits_cannot_be_constructed(
     permit: Permit[LoadTable], table: TableRef, by_id: TableRef, warehouse: WarehouseRef
 ) -> None:
     permit.operation = DropTable(table)  # refused

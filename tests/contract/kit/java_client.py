@@ -71,9 +71,9 @@ OTHER_SCHEMA = schema(column(1, "some_id", "int"))
 # ---- updates ---------------------------------------------------------------------------------------------------------
 
 
-def add_schema(wanted: JSON) -> JSON:
+def add_schema(requested: JSON) -> JSON:
     """Return the update that adds a schema."""
-    return {"action": "add-schema", "schema": wanted}
+    return {"action": "add-schema", "schema": requested}
 
 
 def current_schema(id: int = -1) -> JSON:
@@ -81,9 +81,9 @@ def current_schema(id: int = -1) -> JSON:
     return {"action": "set-current-schema", "schema-id": id}
 
 
-def add_spec(wanted: JSON) -> JSON:
+def add_spec(requested: JSON) -> JSON:
     """Return the update that adds a partition spec."""
-    return {"action": "add-spec", "spec": wanted}
+    return {"action": "add-spec", "spec": requested}
 
 
 def default_spec(id: int = -1) -> JSON:
@@ -91,9 +91,9 @@ def default_spec(id: int = -1) -> JSON:
     return {"action": "set-default-spec", "spec-id": id}
 
 
-def add_order(wanted: JSON) -> JSON:
+def add_order(requested: JSON) -> JSON:
     """Return the update that adds a sort order."""
-    return {"action": "add-sort-order", "sort-order": wanted}
+    return {"action": "add-sort-order", "sort-order": requested}
 
 
 def default_order(id: int = -1) -> JSON:
@@ -172,7 +172,7 @@ class JavaThing:
     def _send(self, kind: Kind, requirements: Sequence[JSON], updates: Sequence[JSON]) -> None:
         identifier = {"namespace": list(self.namespace), "name": self.name}
         body = {"identifier": identifier, "requirements": list(requirements), "updates": list(updates)}
-        answer = self.catalog.ask(kind, "POST", self.path, json=body).json()
+        answer = self.catalog.send(kind, "POST", self.path, json=body).json()
         self.metadata, self.metadata_location = answer["metadata"], answer["metadata-location"]
 
 
@@ -217,11 +217,11 @@ class JavaTable(JavaThing):
         return attempt()
 
     def replaced_with(
-        self, wanted: JSON, *, spec: JSON | None = None, order: JSON | None = None, **properties: str
+        self, requested: JSON, *, spec: JSON | None = None, order: JSON | None = None, **properties: str
     ) -> list[JSON]:
         """Return the updates of a replacement: refer to existing parts by id and add the rest."""
         updates: list[JSON] = []
-        updates += self._or_existing("schemas", "schema-id", wanted, add_schema, current_schema)
+        updates += self._or_existing("schemas", "schema-id", requested, add_schema, current_schema)
         updates += self._or_existing("partition-specs", "spec-id", spec, add_spec, default_spec)
         updates += self._or_existing("sort-orders", "order-id", order, add_order, default_order)
         if "main" in self.metadata.get("refs", {}):
@@ -231,13 +231,13 @@ class JavaTable(JavaThing):
         return updates
 
     def _or_existing(
-        self, member: str, id: str, wanted: JSON | None, add: Callable[[JSON], JSON], use: Callable[[int], JSON]
+        self, member: str, id: str, requested: JSON | None, add: Callable[[JSON], JSON], use: Callable[[int], JSON]
     ) -> list[JSON]:
-        wanted = wanted or {"fields": []}
+        requested = requested or {"fields": []}
         for known in self.metadata[member]:
-            if _plain(known["fields"]) == _plain(wanted["fields"]):
+            if _plain(known["fields"]) == _plain(requested["fields"]):
                 return [use(known[id])]
-        return [add(wanted), use(-1)]
+        return [add(requested), use(-1)]
 
 
 def _plain(fields: Sequence[JSON]) -> list[JSON]:
@@ -351,9 +351,9 @@ class JavaCatalog:
         self.root = world.root
         self._person = person or world.admin
 
-    def ask(self, kind: Kind, method: str, path: str, **more: Any) -> httpx.Response:
+    def send(self, kind: Kind, method: str, path: str, **more: Any) -> httpx.Response:
         """Send a request; raise the exception that the library raises for the response."""
-        answer = self._person.ask(method, path, **more)
+        answer = self._person.send(method, path, **more)
         if answer.is_success:
             return answer
         if method == "HEAD":
@@ -371,71 +371,71 @@ class JavaCatalog:
     def create_namespace(self, *levels: str, **properties: str) -> JSON:
         """Create a namespace; return the response."""
         body = {"namespace": list(levels), "properties": properties}
-        answer: JSON = self.ask(Kind.NAMESPACE, "POST", f"{self.root}/namespaces", json=body).json()
+        answer: JSON = self.send(Kind.NAMESPACE, "POST", f"{self.root}/namespaces", json=body).json()
         return answer
 
     def load_namespace(self, *levels: str) -> dict[str, str]:
         """Return the properties of a namespace."""
-        found: dict[str, str] = self.ask(Kind.NAMESPACE, "GET", self.path("", levels)).json()["properties"]
+        found: dict[str, str] = self.send(Kind.NAMESPACE, "GET", self.path("", levels)).json()["properties"]
         return found
 
     def namespace_exists(self, *levels: str) -> bool:
         """Return True if the namespace exists."""
         with _absent_is_false(NoSuchNamespaceException) as there:
-            self.ask(Kind.NAMESPACE, "HEAD", self.path("", levels))
+            self.send(Kind.NAMESPACE, "HEAD", self.path("", levels))
         return bool(there)
 
     def change_namespace(self, *levels: str, removals: Sequence[str] = (), **updates: str) -> JSON:
         """Set and remove properties; return the response."""
         body = {"removals": list(removals), "updates": updates}
-        answer: JSON = self.ask(Kind.NAMESPACE, "POST", self.path("properties", levels), json=body).json()
+        answer: JSON = self.send(Kind.NAMESPACE, "POST", self.path("properties", levels), json=body).json()
         return answer
 
     def drop_namespace(self, *levels: str) -> bool:
         """Drop a namespace; return False if it did not exist."""
         with _absent_is_false(NoSuchNamespaceException) as dropped:
-            self.ask(Kind.DROP_NAMESPACE, "DELETE", self.path("", levels))
+            self.send(Kind.DROP_NAMESPACE, "DELETE", self.path("", levels))
         return bool(dropped)
 
     def list_namespaces(self, *parent: str) -> list[tuple[str, ...]]:
         """List the direct children."""
         query = {"parent": "\x1f".join(parent)} if parent else {}
-        found = self.ask(Kind.NAMESPACE, "GET", f"{self.root}/namespaces", params=query).json()["namespaces"]
+        found = self.send(Kind.NAMESPACE, "GET", f"{self.root}/namespaces", params=query).json()["namespaces"]
         return [tuple(levels) for levels in found]
 
     def list(self, kind: str, *namespace: str) -> list[str]:
         """List the names of the tables or views of a namespace."""
-        found = self.ask(Kind.NAMESPACE, "GET", self.path(kind, namespace)).json()["identifiers"]
+        found = self.send(Kind.NAMESPACE, "GET", self.path(kind, namespace)).json()["identifiers"]
         assert all(each["namespace"] == list(namespace) for each in found)
         return [each["name"] for each in found]
 
     # tables and views
 
-    def create_table(self, namespace: str, name: str, wanted: JSON = SCHEMA, **more: Any) -> JavaTable:
+    def create_table(self, namespace: str, name: str, requested: JSON = SCHEMA, **more: Any) -> JavaTable:
         """Create a table; `more` holds further members of the request."""
-        return self._made(namespace, name, {"name": name, "schema": wanted, **more})
+        return self._made(namespace, name, {"name": name, "schema": requested, **more})
 
-    def stage(self, namespace: str, name: str, wanted: JSON = SCHEMA, **more: Any) -> JavaTable:
+    def stage(self, namespace: str, name: str, requested: JSON = SCHEMA, **more: Any) -> JavaTable:
         """Begin a create transaction."""
-        return self._made(namespace, name, {"name": name, "schema": wanted, "stage-create": True, **more})
+        return self._made(namespace, name, {"name": name, "schema": requested, "stage-create": True, **more})
 
     def _made(self, namespace: str, name: str, body: JSON) -> JavaTable:
         path = self.path("tables", [namespace])
-        answer = self.ask(Kind.CREATE_TABLE, "POST", path, json=body).json()
+        answer = self.send(Kind.CREATE_TABLE, "POST", path, json=body).json()
         return JavaTable(self, "tables", (namespace,), name, answer["metadata"], answer.get("metadata-location") or "")
 
     def create_view(
-        self, namespace: str, name: str, *sql: tuple[str, str], wanted: JSON = SCHEMA, **more: Any
+        self, namespace: str, name: str, *sql: tuple[str, str], requested: JSON = SCHEMA, **more: Any
     ) -> JavaView:
         """Create a view of (dialect, text) pairs."""
-        body = {"name": name, "schema": wanted, "view-version": version(*(sql or (SQL,))), "properties": {}, **more}
-        answer = self.ask(Kind.VIEW, "POST", self.path("views", [namespace]), json=body).json()
+        body = {"name": name, "schema": requested, "view-version": version(*(sql or (SQL,))), "properties": {}, **more}
+        answer = self.send(Kind.VIEW, "POST", self.path("views", [namespace]), json=body).json()
         return JavaView(self, "views", (namespace,), name, answer["metadata"], answer["metadata-location"])
 
     def load(self, kind: str, namespace: Sequence[str], name: str) -> JavaThing:
         """Load a table or view."""
-        asked = Kind.TABLE if kind == "tables" else Kind.VIEW
-        answer = self.ask(asked, "GET", self.path(kind, namespace, name)).json()
+        requested = Kind.TABLE if kind == "tables" else Kind.VIEW
+        answer = self.send(requested, "GET", self.path(kind, namespace, name)).json()
         made = JavaTable if kind == "tables" else JavaView
         return made(self, kind, tuple(namespace), name, answer["metadata"], answer["metadata-location"])
 
@@ -453,9 +453,9 @@ class JavaCatalog:
 
     def exists(self, kind: str, namespace: str, name: str) -> bool:
         """Return True if a table or view of this name exists."""
-        asked, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
+        requested, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
         with _absent_is_false(absent) as there:
-            self.ask(asked, "HEAD", self.path(kind, [namespace], name))
+            self.send(requested, "HEAD", self.path(kind, [namespace], name))
         return bool(there)
 
     def drop(self, kind: str, namespace: str, name: str, *, purge: bool | None = None) -> bool:
@@ -463,10 +463,10 @@ class JavaCatalog:
 
         The library omits `purgeRequested` where this passes false (see `docs/protocol.md`).
         """
-        asked, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
+        requested, absent = (Kind.TABLE, NoSuchTableException) if kind == "tables" else (Kind.VIEW, NoSuchViewException)
         query = {} if purge is None else {"purgeRequested": str(purge).lower()}
         with _absent_is_false(absent) as dropped:
-            self.ask(asked, "DELETE", self.path(kind, [namespace], name), params=query)
+            self.send(requested, "DELETE", self.path(kind, [namespace], name), params=query)
         return bool(dropped)
 
     def rename(self, kind: str, source: tuple[str, str], destination: tuple[str, str]) -> None:
@@ -475,13 +475,13 @@ class JavaCatalog:
             end: {"namespace": [namespace], "name": name}
             for end, (namespace, name) in (("source", source), ("destination", destination))
         }
-        self.ask(Kind.TABLE if kind == "tables" else Kind.VIEW, "POST", f"{self.root}/{kind}/rename", json=body)
+        self.send(Kind.TABLE if kind == "tables" else Kind.VIEW, "POST", f"{self.root}/{kind}/rename", json=body)
 
     def register(self, kind: str, namespace: str, name: str, metadata_location: str) -> JavaThing:
         """Register a table or view from a metadata file."""
-        asked, where = (Kind.TABLE, "register") if kind == "tables" else (Kind.VIEW, "register-view")
+        requested, where = (Kind.TABLE, "register") if kind == "tables" else (Kind.VIEW, "register-view")
         body = {"name": name, "metadata-location": metadata_location}
-        answer = self.ask(asked, "POST", self.path(where, [namespace]), json=body).json()
+        answer = self.send(requested, "POST", self.path(where, [namespace]), json=body).json()
         made = JavaTable if kind == "tables" else JavaView
         return made(self, kind, (namespace,), name, answer["metadata"], answer["metadata-location"])
 

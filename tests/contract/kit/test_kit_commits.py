@@ -179,25 +179,25 @@ def test_commit_to_a_recreated_table_of_the_same_name_fails(catalog: JavaCatalog
 
 
 @pytest.mark.parametrize("branch", [None, "other"])
-@pytest.mark.parametrize("what", ["remove-partition-specs", "remove-schemas"])
-def test_unused_specs_and_schemas_are_removed(table: JavaTable, what: str, branch: str | None) -> None:
+@pytest.mark.parametrize("update", ["remove-partition-specs", "remove-schemas"])
+def test_unused_specs_and_schemas_are_removed(table: JavaTable, update: str, branch: str | None) -> None:
     table.append()
     table.commit(*SHARD).commit(*ADD_COLUMN)
     table.append()
     if branch is not None:
         table.commit(set_ref(table.metadata["current-snapshot-id"], branch))
-    ids = {"remove-partition-specs": "spec-ids", "remove-schemas": "schema-ids"}[what]
+    ids = {"remove-partition-specs": "spec-ids", "remove-schemas": "schema-ids"}[update]
     late = table.stale()
-    table.commit({"action": what, ids: [0]})
-    kept = {"remove-partition-specs": "partition-specs", "remove-schemas": "schemas"}[what]
+    table.commit({"action": update, ids: [0]})
+    kept = {"remove-partition-specs": "partition-specs", "remove-schemas": "schemas"}[update]
     assert [each.get("spec-id", each.get("schema-id")) for each in _now(table)[kept]] == [1]
-    late.commit({"action": what, ids: [0]})
+    late.commit({"action": update, ids: [0]})
     with raises(BadRequestException, starts="Cannot remove the "):
-        table.commit({"action": what, ids: [1]})
+        table.commit({"action": update, ids: [1]})
     if branch is not None:
         table.append(branch=branch)
         with raises(CommitFailedException, starts=f"Requirement failed: branch {branch} has changed"):
-            late.commit({"action": what, ids: [0]})
+            late.commit({"action": update, ids: [0]})
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------

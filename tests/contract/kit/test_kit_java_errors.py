@@ -56,7 +56,7 @@ def test_only_an_unknown_commit_outcome_raises_commit_state_unknown(kind: Kind) 
         error
         for error in _errors()
         if isinstance(java_error(kind, error.code, error.type, ""), java.CommitStateUnknownException)
-        and error.code != 503  # Mutations return it as 429: `gateway.api.errors.told_error`.
+        and error.code != 503  # Mutations return it as 429: `gateway.api.errors.catalog_error`.
     }
     assert {CommitStateUnknownException, InternalServerError} <= unknown
     assert all(error.code == 500 for error in unknown)

@@ -42,7 +42,7 @@ def test_namespace_load_returns_its_creation_properties(catalog: JavaCatalog) ->
 
 
 @pytest.mark.parametrize(
-    ("ask", "text"),
+    ("send", "text"),
     [
         (lambda catalog: catalog.load_namespace(GONE), f"Namespace does not exist: {GONE}"),
         (lambda catalog: catalog.change_namespace(GONE, test="value"), f"Namespace does not exist: {GONE}"),
@@ -63,10 +63,10 @@ def test_namespace_load_returns_its_creation_properties(catalog: JavaCatalog) ->
     ],
 )  # fmt: skip
 def test_every_operation_on_a_missing_namespace_is_not_found(
-    catalog: JavaCatalog, ask: Callable[[JavaCatalog], object], text: str
+    catalog: JavaCatalog, send: Callable[[JavaCatalog], object], text: str
 ) -> None:
     with raises(NoSuchNamespaceException, is_=text):
-        ask(catalog)
+        send(catalog)
 
 
 def test_properties_are_set_updated_and_kept(catalog: JavaCatalog) -> None:

@@ -18,7 +18,7 @@ from tests.contract.world import World
 
 _NS, _TABLE, _VIEW = "/v1/{prefix}/namespaces/{namespace}", "/tables/{table}", "/views/{view}"
 
-_WITHOUT_BEING_TOLD = {
+_WITHOUT_CONFIGURATION = {
     "GET /v1/{prefix}/namespaces",
     "POST /v1/{prefix}/namespaces",
     f"GET {_NS}",
@@ -36,7 +36,7 @@ _WITHOUT_BEING_TOLD = {
 }
 """The fourteen endpoints that clients assume if a server lists none."""
 
-_ONLY_WHEN_TOLD = {
+_ONLY_IF_CONFIGURED = {
     f"HEAD {_NS}",
     f"HEAD {_NS}{_TABLE}",
     f"GET {_NS}{_TABLE}/credentials",
@@ -51,8 +51,8 @@ _ONLY_WHEN_TOLD = {
 
 
 def test_every_endpoint_is_advertised_in_its_standard_spelling(catalog: JavaCatalog, world: World) -> None:
-    answer = catalog.ask(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
-    assert set(answer["endpoints"]) >= _WITHOUT_BEING_TOLD | _ONLY_WHEN_TOLD
+    answer = catalog.send(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.ready.warehouse}").json()
+    assert set(answer["endpoints"]) >= _WITHOUT_CONFIGURATION | _ONLY_IF_CONFIGURED
     assert len(answer["endpoints"]) == len(set(answer["endpoints"]))
     assert answer["defaults"]["prefix"] == world.warehouse
     assert not {"token", "credential"} & {*answer["defaults"], *answer["overrides"]}
@@ -61,14 +61,14 @@ def test_every_endpoint_is_advertised_in_its_standard_spelling(catalog: JavaCata
 @pytest.mark.parametrize("name", ["no_such_warehouse", "00000000-0000-0000-0000-000000000000", "a/b"])
 def test_missing_warehouse_is_reported_as_missing(catalog: JavaCatalog, name: str) -> None:
     with raises(NoSuchWarehouseException, starts="Warehouse does not exist: "):
-        catalog.ask(Kind.CONFIG, "GET", "/catalog/v1/config", params={"warehouse": name})
+        catalog.send(Kind.CONFIG, "GET", "/catalog/v1/config", params={"warehouse": name})
 
 
 def test_error_names_a_missing_warehouse_or_token(catalog: JavaCatalog, world: World) -> None:
     with raises(BadRequestException, contains="warehouse"):
-        catalog.ask(Kind.CONFIG, "GET", "/catalog/v1/config")
+        catalog.send(Kind.CONFIG, "GET", "/catalog/v1/config")
     with raises(NotAuthorizedException):
-        JavaCatalog(world, world.nobody).ask(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.warehouse}")
+        JavaCatalog(world, world.nobody).send(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.warehouse}")
     with raises(NotAuthorizedException):
         JavaCatalog(world, world.nobody).list_namespaces()
 
@@ -93,7 +93,7 @@ def _page(catalog: JavaCatalog, kind: str, ns: str, **query: str) -> tuple[list[
         path, query = f"{catalog.root}/namespaces", {"parent": ns, **query}
     else:
         path = catalog.path(kind, [ns])
-    answer = catalog.ask(Kind.NAMESPACE, "GET", path, params=query).json()
+    answer = catalog.send(Kind.NAMESPACE, "GET", path, params=query).json()
     assert "next-page-token" in answer, "also the last page says that it is the last"
     if kind == "namespaces":
         return [levels[-1] for levels in answer["namespaces"]], answer["next-page-token"]
@@ -140,7 +140,7 @@ def test_requested_ids_are_listed_in_the_order_of_the_names(catalog: JavaCatalog
         _make(catalog, kind, ns, f"x{number}")
     path = f"{catalog.root}/namespaces" if kind == "namespaces" else catalog.path(kind, [ns])
     query = {"parent": ns, "returnUuids": "true", "pageToken": "", "pageSize": "2"}
-    answer = catalog.ask(Kind.NAMESPACE, "GET", path, params=query).json()
+    answer = catalog.send(Kind.NAMESPACE, "GET", path, params=query).json()
     ids = answer["namespace-uuids" if kind == "namespaces" else "table-uuids"]
     assert len({str(UUID(id)) for id in ids}) == 2
 

@@ -56,11 +56,11 @@ def test_new_table_exists_with_the_requested_schema(catalog: JavaCatalog, ns: st
 def test_table_with_all_options_is_loaded_as_created(catalog: JavaCatalog, world: World, ns: str, version: int) -> None:
     """The server assigns new column and partition ids: the client's ids have no meaning before the table exists."""
     location = f"s3://{world.bucket}/demo/{unique('given')}"
-    wanted = schema(column(7, "id", "int", required=True, doc="unique ID"), column(9, "data", "string"))
+    requested = schema(column(7, "id", "int", required=True, doc="unique ID"), column(9, "data", "string"))
     made = catalog.create_table(
         ns,
         "tbl",
-        {**wanted, "identifier-field-ids": [7]},
+        {**requested, "identifier-field-ids": [7]},
         **{"partition-spec": spec((9, "bucket[16]", "data_bucket")), "write-order": order(9, 7, id=5)},
         location=location,
         properties={"user": "someone", "format-version": str(version)},
@@ -100,25 +100,25 @@ def test_existing_table_name_is_not_reused(catalog: JavaCatalog, table: JavaTabl
 
 def test_default_values_of_columns_are_kept_and_need_version_3(catalog: JavaCatalog, ns: str) -> None:
     default = {"initial-default": 42, "write-default": 43}
-    wanted = schema(column(1, "id", "int"), column(2, "answer", "int", **default))
-    made = catalog.create_table(ns, "tbl", wanted, properties={"format-version": "3"})
+    requested = schema(column(1, "id", "int"), column(2, "answer", "int", **default))
+    made = catalog.create_table(ns, "tbl", requested, properties={"format-version": "3"})
     (kept,) = catalog.load_table(ns, "tbl").metadata["schemas"]
-    assert kept == {**wanted, "schema-id": 0}
+    assert kept == {**requested, "schema-id": 0}
     added = column(3, "city", "string", **{"initial-default": "?", "write-default": "?"})
-    made.commit(add_schema(schema(*wanted["fields"], added)), current_schema())
+    made.commit(add_schema(schema(*requested["fields"], added)), current_schema())
     assert catalog.load_table(ns, "tbl").metadata["schemas"][1]["fields"][2] == added
     with raises(BadRequestException, contains="answer"):
-        catalog.create_table(ns, "other", wanted, properties={"format-version": "2"})
+        catalog.create_table(ns, "other", requested, properties={"format-version": "2"})
 
 
 def test_variants_are_for_version_3_when_created_and_when_added(catalog: JavaCatalog, ns: str) -> None:
-    wanted = schema(column(1, "id", "int"), column(2, "v", "variant"))
-    made = catalog.create_table(ns, "three", wanted, properties={"format-version": "3"})
+    requested = schema(column(1, "id", "int"), column(2, "v", "variant"))
+    made = catalog.create_table(ns, "three", requested, properties={"format-version": "3"})
     assert made.metadata["schemas"][0]["fields"][1]["type"] == "variant"
-    more = schema(*wanted["fields"], column(3, "w", "variant"))
+    more = schema(*requested["fields"], column(3, "w", "variant"))
     assert made.commit(add_schema(more), current_schema()).metadata["current-schema-id"] == 1
     with raises(BadRequestException, contains="variant is not supported until v3"):
-        catalog.create_table(ns, "two", wanted, properties={"format-version": "2"})
+        catalog.create_table(ns, "two", requested, properties={"format-version": "2"})
     two = catalog.create_table(ns, "two")
     with raises(BadRequestException, contains="variant is not supported until v3"):
         two.commit(add_schema(schema(*SCHEMA["fields"], column(3, "v", "variant"))), current_schema())

@@ -214,9 +214,11 @@ def test_both_of_two_replacements_succeed_and_the_last_one_wins(
 ) -> None:
     """A replacement overwrites concurrent changes by design."""
     uuid, late = table.metadata["table-uuid"], table.stale()
-    for turn, (client, wish) in enumerate(((table, first), (late, second))):
-        updates = client.replaced_with(wish.get("wanted", SCHEMA), spec=wish.get("spec"), order=wish.get("order"))
-        client.replace(*updates, *_written(client.metadata), set_properties(**{f"p{turn}": "x"}))
+    for attempt, (client, request) in enumerate(((table, first), (late, second))):
+        updates = client.replaced_with(
+            request.get("wanted", SCHEMA), spec=request.get("spec"), order=request.get("order")
+        )
+        client.replace(*updates, *_written(client.metadata), set_properties(**{f"p{attempt}": "x"}))
     now = table.refresh()
     assert now["table-uuid"] == uuid
     assert len(now["snapshots"]) == 3

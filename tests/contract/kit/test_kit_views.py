@@ -107,17 +107,17 @@ def test_view_with_the_name_of_a_view_or_table_already_exists(catalog: JavaCatal
     catalog.create_table(ns, "table")
     for name in ("view", "VIEW"):
         with raises(AlreadyExistsException, is_=f"View already exists: {ns}.{name}"):
-            catalog.create_view(ns, name, wanted=OTHER_SCHEMA)
+            catalog.create_view(ns, name, requested=OTHER_SCHEMA)
     with raises(AlreadyExistsException, is_=f"Table with same name already exists: {ns}.table"):
-        catalog.create_view(ns, "table", wanted=OTHER_SCHEMA)
+        catalog.create_view(ns, "table", requested=OTHER_SCHEMA)
     assert not catalog.exists("views", ns, "table")
     assert catalog.load_view(ns, "view").metadata == view.metadata
 
 
 def test_one_of_two_concurrent_view_creations_succeeds(catalog: JavaCatalog, ns: str) -> None:
-    def create(wanted: Any) -> str:
+    def create(requested: Any) -> str:
         try:
-            catalog.create_view(ns, "view", wanted=wanted)
+            catalog.create_view(ns, "view", requested=requested)
         except JavaException as refused:
             assert isinstance(refused, AlreadyExistsException)
             return refused.sent
@@ -176,8 +176,8 @@ def test_two_queries_of_one_dialect_are_an_illegal_argument(
 def test_queries_of_several_dialects_are_stored_unchanged(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_view(ns, "view", **{"view-version": version(("Spark", "select 1"), ("TRINO", "select 2"))})
     made.replace(("spark", "select 3"), ("trino", "select 4"))
-    told = [[each["dialect"] for each in v["representations"]] for v in _now(made)["versions"]]
-    assert told == [["Spark", "TRINO"], ["spark", "trino"]]
+    dialects = [[each["dialect"] for each in v["representations"]] for v in _now(made)["versions"]]
+    assert dialects == [["Spark", "TRINO"], ["spark", "trino"]]
 
 
 # ---- listing ---------------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_commit_to_a_dropped_view_is_not_found(
 def test_commit_to_a_recreated_view_of_the_same_name_fails(catalog: JavaCatalog, view: JavaView) -> None:
     (ns,) = view.namespace
     catalog.drop("views", ns, "view")
-    again = catalog.create_view(ns, "view", wanted=OTHER_SCHEMA)
+    again = catalog.create_view(ns, "view", requested=OTHER_SCHEMA)
     with raises(CommitFailedException, starts="Requirement failed: view UUID does not match"):
         view.replace(ANOTHER_SQL)
     assert catalog.load_view(ns, "view").metadata == again.metadata

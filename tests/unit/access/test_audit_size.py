@@ -48,8 +48,8 @@ def test_a_small_record_is_left_as_it_is() -> None:
 
 def test_omitted_resources_are_counted_with_a_digest_of_all_resources() -> None:
     large = record(decision(5_000, name="x" * 60))
-    told = json.loads(encode_record(large))
-    [kept] = told["decisions"]
+    encoded = json.loads(encode_record(large))
+    [kept] = encoded["decisions"]
     assert len(kept["resources"]) > 300, "as many as there is room for"
     assert kept["resources_left_out"]["count"] == 5_000 - len(kept["resources"])
     whole = msgspec.json.encode(large.decisions[0].resources)
@@ -59,29 +59,31 @@ def test_omitted_resources_are_counted_with_a_digest_of_all_resources() -> None:
 
 def test_omitted_decisions_are_counted_with_a_digest_of_all_decisions() -> None:
     large = record(*(decision(2, name=f"{number}" * 10) for number in range(1_000)))
-    told = json.loads(encode_record(large))
-    assert told["decisions_left_out"] == {
-        "count": 1_000 - len(told["decisions"]),
+    encoded = json.loads(encode_record(large))
+    assert encoded["decisions_left_out"] == {
+        "count": 1_000 - len(encoded["decisions"]),
         "sha256": hashlib.sha256(msgspec.json.encode(large.decisions)).hexdigest(),
     }
-    assert len(told["decisions"]) > 100 and large.operation == "load_table"
+    assert len(encoded["decisions"]) > 100 and large.operation == "load_table"
 
 
 def test_a_truncated_list_in_the_details_is_still_a_list() -> None:
-    told = json.loads(encode_record(record(decision(), asked_about=json.dumps(["x" * 50] * 5_000), where="y" * 90_000)))
-    kept = json.loads(told["detail"]["asked_about"])
+    encoded = json.loads(
+        encode_record(record(decision(), asked_about=json.dumps(["x" * 50] * 5_000), where="y" * 90_000))
+    )
+    kept = json.loads(encoded["detail"]["asked_about"])
     assert set(kept) == {"x" * 50}
-    assert told["detail_left_out"]["asked_about"]["count"] == 5_000 - len(kept)
-    assert told["detail_left_out"]["where"]["sha256"] == digest("y" * 90_000)
-    assert told["detail"]["where"] == "y" * len(told["detail"]["where"])
+    assert encoded["detail_left_out"]["asked_about"]["count"] == 5_000 - len(kept)
+    assert encoded["detail_left_out"]["where"]["sha256"] == digest("y" * 90_000)
+    assert encoded["detail"]["where"] == "y" * len(encoded["detail"]["where"])
 
 
 def test_a_truncated_list_of_ids_keeps_whole_ids() -> None:
     ids = [str(UUID(int=number)) for number in range(10_000)]
-    told = json.loads(encode_record(record(decision(), namespaces=" ".join(ids))))
-    kept = told["detail"]["namespaces"].split()
+    encoded = json.loads(encode_record(record(decision(), namespaces=" ".join(ids))))
+    kept = encoded["detail"]["namespaces"].split()
     assert len(kept) > 200 and kept == ids[: len(kept)]
-    assert told["detail_left_out"]["namespaces"]["count"] == 37 * (10_000 - len(kept))
+    assert encoded["detail_left_out"]["namespaces"]["count"] == 37 * (10_000 - len(kept))
 
 
 def test_a_value_truncated_twice_is_counted_once_and_keeps_its_digest() -> None:
@@ -95,9 +97,11 @@ def test_a_value_truncated_twice_is_counted_once_and_keeps_its_digest() -> None:
 
 @pytest.mark.parametrize("character", ["x", '"', "\\", "\x01", "\u00e9", "\U0001f600"])
 def test_one_very_long_name_fits_for_any_character_encoding(character: str) -> None:
-    told = encode_record(record(decision(1, name=character * 100_000)))
-    assert len(told) <= MAX_RECORD_BYTES
-    assert json.loads(told)["decisions"][0]["resources_left_out"]["count"] == 0, "its name is cut, itself it is there"
+    encoded = encode_record(record(decision(1, name=character * 100_000)))
+    assert len(encoded) <= MAX_RECORD_BYTES
+    assert json.loads(encoded)["decisions"][0]["resources_left_out"]["count"] == 0, (
+        "its name is cut, itself it is there"
+    )
 
 
 _REASONS = st.lists(st.text(max_size=2000), max_size=20)
@@ -110,6 +114,6 @@ _REASONS = st.lists(st.text(max_size=2000), max_size=20)
 )
 def test_no_record_exceeds_the_size_limit(parts: list[tuple[int, str, list[str]]], detail: dict[str, str]) -> None:
     made = record(*(decision(n, name=name, policy_reasons=tuple(why)) for n, name, why in parts), **detail)
-    told = encode_record(made)
-    assert len(told) <= MAX_RECORD_BYTES
-    assert msgspec.json.decode(told, type=AuditRecord).decisions, "the operation that was asked for is always told"
+    encoded = encode_record(made)
+    assert len(encoded) <= MAX_RECORD_BYTES
+    assert msgspec.json.decode(encoded, type=AuditRecord).decisions, "the operation that was asked for is always told"

@@ -19,9 +19,9 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 from gateway.iceberg.errors import CatalogError, ForbiddenException
-from gateway.obligations.application import told_with_load
+from gateway.obligations.application import restrictions_for_load
 from tests.access import world
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 ENGINE = "oidc~trino"
 LOAD, VEND, SIGN = LoadTable(world.TABLE), VendCredentials(world.TABLE), SignRequest(world.TABLE)
@@ -68,12 +68,12 @@ class Restricted:
         return question.relation in seen
 
 
-def house(judge: Restricted, *granted: int) -> House:
+def door_fixture(judge: Restricted, *granted: int) -> DoorFixture:
     """Return a house with a table of three columns; PostgreSQL has grants on those in `granted`."""
-    house = House(judge=judge)  # type: ignore[arg-type]  # the same port
-    house.resolver.documents[world.TABLE_ID] = DOCUMENT
-    house.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
-    return house
+    door_fixture = DoorFixture(judge=judge)  # type: ignore[arg-type]  # the same port
+    door_fixture.resolver.documents[world.TABLE_ID] = DOCUMENT
+    door_fixture.resolver.granted = {world.TABLE_ID: frozenset(granted or {2})}
+    return door_fixture
 
 
 def by_engine() -> Actor:
@@ -86,35 +86,35 @@ async def test_a_refusal_without_an_engine_names_the_remedy_and_not_the_policy(
     operation: LoadTable | VendCredentials | SignRequest,
 ) -> None:
     judge = Restricted()
-    house_ = house(judge)
+    door_fixture_ = door_fixture(judge)
     with pytest.raises(ForbiddenException) as refused:
-        await house_.door.admit(request_context(), operation)
+        await door_fixture_.door.admit(request_context(), operation)
     assert (refused.value.code, refused.value.type) == (403, "ForbiddenException")
     assert "enforcer" in refused.value.message
     assert "select" in refused.value.message
     assert "c2" not in refused.value.message
-    [record] = house_.audit.buffered
+    [record] = door_fixture_.audit.buffered
     assert record.decisions[0].failure == "RestrictedWithoutEnforcer"
-    assert (judge.calls, house_.resolver.looked_for_columns) == (["oidc~alice"], []), "one call, as for anybody"
+    assert (judge.calls, door_fixture_.resolver.looked_for_columns) == (["oidc~alice"], []), "one call, as for anybody"
 
 
 @pytest.mark.parametrize("held", [set(), {Can.DELEGATE}, {Can.ENFORCE}])
 async def test_an_engine_that_is_not_enforcer_and_delegate_gets_nothing(held: set[Can]) -> None:
-    house_ = house(Restricted(engine_has=frozenset(held)))
+    door_fixture_ = door_fixture(Restricted(engine_has=frozenset(held)))
     for operation in (LOAD, VEND):
         with pytest.raises(CatalogError) as refused:
-            await house_.door.admit(request_context(by_engine()), operation)
+            await door_fixture_.door.admit(request_context(by_engine()), operation)
         assert refused.value.code == (403 if Can.DELEGATE in held else 404)
 
 
 async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     judge = Restricted()
-    house_ = house(judge)
-    permit, keys = await house_.door.admit_with(request_context(by_engine()), LOAD, VEND)
+    door_fixture_ = door_fixture(judge)
+    permit, keys = await door_fixture_.door.admit_with(request_context(by_engine()), LOAD, VEND)
     restriction = permit.restriction(world.TABLE)
     assert restriction is not None
     assert restriction.fields == {2}
-    assert json.loads(told_with_load(permit.obligations, str(world.TABLE_ID))) == {
+    assert json.loads(restrictions_for_load(permit.obligations, str(world.TABLE_ID))) == {
         "required-column-projections": [
             {"field-id": 1, "action": "replace-with-null"},
             {"field-id": 3, "action": "mask-to-fixed-value"},
@@ -127,8 +127,8 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     assert not keys.holds(Can.WRITE_DATA, world.TABLE)
     assert judge.calls.count(ENGINE) == 2, "where it acts for others, and where it is trusted"
     assert judge.calls.count("oidc~alice") == 2, "on the table, and on the columns"
-    assert house_.resolver.looked_for_columns == [(world.TABLE_ID,)]
-    assert permit.trail.record.decisions[0].obligations == {"readable_columns": 1}
+    assert door_fixture_.resolver.looked_for_columns == [(world.TABLE_ID,)]
+    assert permit.pending_audit.record.decisions[0].obligations == {"readable_columns": 1}
 
 
 @pytest.mark.parametrize(
@@ -137,41 +137,41 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     ids=["of no schema", "OpenFGA says no", "PostgreSQL has no grant", "dropped"],
 )
 async def test_a_load_without_readable_columns_is_refused(columns: set[int], granted: tuple[int, ...]) -> None:
-    house_ = house(Restricted(columns=frozenset(columns)), *granted)
+    door_fixture_ = door_fixture(Restricted(columns=frozenset(columns)), *granted)
     with pytest.raises(ForbiddenException):
-        await house_.door.admit(request_context(by_engine()), LOAD)
+        await door_fixture_.door.admit(request_context(by_engine()), LOAD)
 
 
 @pytest.mark.threat("LG-DEC-23")
 async def test_a_table_with_unreadable_schemas_is_refused() -> None:
-    house_ = house(Restricted())
-    house_.resolver.documents[world.TABLE_ID] = b"{}"
+    door_fixture_ = door_fixture(Restricted())
+    door_fixture_.resolver.documents[world.TABLE_ID] = b"{}"
     with pytest.raises(ForbiddenException):
-        await house_.door.admit(request_context(by_engine()), LOAD)
+        await door_fixture_.door.admit(request_context(by_engine()), LOAD)
 
 
 async def test_describe_gives_metadata_and_keys_only_through_a_trusted_engine() -> None:
-    house_ = house(Restricted(describes=True))
-    permit, keys = await house_.door.admit_with(request_context(), LOAD, VEND)
+    door_fixture_ = door_fixture(Restricted(describes=True))
+    permit, keys = await door_fixture_.door.admit_with(request_context(), LOAD, VEND)
     assert (permit.restriction(world.TABLE), keys) == (None, None)
     assert not permit.holds(Can.READ_DATA, world.TABLE)
-    permit, keys = await house_.door.admit_with(request_context(by_engine()), LOAD, VEND)
+    permit, keys = await door_fixture_.door.admit_with(request_context(by_engine()), LOAD, VEND)
     assert permit.restriction(world.TABLE) is not None
     assert keys is not None
 
 
 async def test_a_reader_of_some_columns_cannot_change_the_table() -> None:
     with pytest.raises(CatalogError) as refused:
-        await house(Restricted()).door.admit(request_context(by_engine()), DropTable(world.TABLE))
+        await door_fixture(Restricted()).door.admit(request_context(by_engine()), DropTable(world.TABLE))
     assert refused.value.code == 403
 
 
 @pytest.mark.parametrize("change", ["columns", "enforcer", "more"])
 async def test_changed_restrictions_are_detected_by_revalidation(change: str) -> None:
     judge = Restricted(columns=frozenset({1, 2}))
-    house_ = house(judge, 1, 2, 3)
-    permit = await house_.door.admit(request_context(by_engine()), VEND)
-    assert (await permit.decide_again()).rows == permit.resolution.rows
+    door_fixture_ = door_fixture(judge, 1, 2, 3)
+    permit = await door_fixture_.door.admit(request_context(by_engine()), VEND)
+    assert (await permit.revalidate()).rows == permit.resolution.rows
     if change == "columns":
         judge.columns = frozenset({2})
     elif change == "more":
@@ -179,33 +179,33 @@ async def test_changed_restrictions_are_detected_by_revalidation(change: str) ->
     else:
         judge.engine_has = frozenset({Can.DELEGATE})
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code == (403 if change == "enforcer" else 503)
 
 
 async def test_keys_expire_with_the_first_column_grant() -> None:
     judge = Restricted()
-    house_ = house(judge)
+    door_fixture_ = door_fixture(judge)
     end = world.NOW + timedelta(minutes=20)
-    house_.resolver.ends = (end,)
-    house_.resolver.standing = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
-    permit = await house_.door.admit(request_context(by_engine()), VEND)
+    door_fixture_.resolver.ends = (end,)
+    door_fixture_.resolver.validity = {"revision": UUID(int=1), "time_boxes": UUID(int=2), "next_expiry": end}
+    permit = await door_fixture_.door.admit(request_context(by_engine()), VEND)
     until = world.NOW + timedelta(hours=1)
-    assert await house_.door.held_until(permit, until) is None
+    assert await door_fixture_.door.first_expiry(permit, until) is None
     judge.until = end
-    assert await house_.door.held_until(permit, until) == end
+    assert await door_fixture_.door.first_expiry(permit, until) == end
 
 
 async def test_keys_expire_when_the_trust_in_the_engine_ends() -> None:
     judge = Restricted()
-    house_ = house(judge)
+    door_fixture_ = door_fixture(judge)
     end = world.NOW + timedelta(minutes=20)
-    house_.resolver.ends = (end,)
-    permit = await house_.door.admit(request_context(by_engine()), VEND)
+    door_fixture_.resolver.ends = (end,)
+    permit = await door_fixture_.door.admit(request_context(by_engine()), VEND)
     until = world.NOW + timedelta(hours=1)
-    assert await house_.door.held_until(permit, until) is None
+    assert await door_fixture_.door.first_expiry(permit, until) is None
     judge.enforces_until = end
-    assert await house_.door.held_until(permit, until) == end
+    assert await door_fixture_.door.first_expiry(permit, until) == end
 
 
 @pytest.mark.threat("LG-DEC-26")
@@ -214,4 +214,4 @@ async def test_an_engine_named_by_a_header_or_the_settings_is_not_trusted() -> N
     actor = msgspec.structs.replace(Actor.user("oidc~alice"), owner_properties=("trino.run-as-owner",))
     coming = replace(request_context(actor), user_agent="Trino/476 enforcer")
     with pytest.raises(ForbiddenException):
-        await house(Restricted()).door.admit(coming, LOAD)
+        await door_fixture(Restricted()).door.admit(coming, LOAD)

@@ -126,7 +126,7 @@ def test_a_missing_answer_is_a_refusal() -> None:
 # ---- permits ----
 
 
-def _trail() -> PendingAudit:
+def _pending_audit() -> PendingAudit:
     record = AuditRecord(
         id=world.TABLE_ID,
         format=1,
@@ -144,7 +144,7 @@ def _minted(decision: Decision) -> Permit[LoadTable]:
         actor=world.ALICE,
         decision=decision,
         resolution=Resolution(rows={}, now=world.NOW),
-        trail=_trail(),
+        pending_audit=_pending_audit(),
         request_id="r",
     )
 

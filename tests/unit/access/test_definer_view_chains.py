@@ -24,7 +24,7 @@ from gateway.catalog.view_owners import ProtectedPropertyModification, require_o
 from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world
-from tests.access.world import NOW, House, Judge, request_context
+from tests.access.world import NOW, DoorFixture, Judge, request_context
 
 PROPERTY = "trino.run-as-owner"
 CAROL = msgspec.structs.replace(Actor.user("oidc~carol", engine="oidc~trino"), owner_properties=(PROPERTY,))
@@ -38,8 +38,8 @@ def owned(by: str, name: str = PROPERTY) -> bytes:
     return view(**{name: by})
 
 
-def house(view: bytes, judge: Judge | None = None) -> House:
-    where = House(judge=judge or Judge())
+def door_fixture(view: bytes, judge: Judge | None = None) -> DoorFixture:
+    where = DoorFixture(judge=judge or Judge())
     where.resolver.documents[world.VIEW_ID] = view
     return where
 
@@ -48,7 +48,7 @@ def named(view: bytes, caller: Actor = CAROL) -> str | None:
     return owner_of(world.view_row, Excerpt("file", view), caller)
 
 
-class Asked(Judge):
+class CountingJudge(Judge):
     """Relationships that record the checked actors."""
 
     def __init__(self, no: frozenset[str] = frozenset()) -> None:
@@ -83,27 +83,27 @@ def test_two_view_owners_are_an_error() -> None:
 
 
 async def test_objects_below_a_view_are_checked_for_its_owner_and_both_are_audited() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
+    judge = CountingJudge()
+    where, context = door_fixture(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
     assert set(judge.actors) == {"oidc~carol", "oidc~trino"}
     judge.actors.clear()
-    permit = await where.door.admit(come, LoadTable(world.TABLE))
+    permit = await where.door.admit(context, LoadTable(world.TABLE))
     assert set(judge.actors) == {"oidc~alice", "oidc~trino"}
     assert (permit.actor.id, permit.actor.asked_by, permit.actor.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
-    told = where.audit.buffered[-1].actor
-    assert (told.id, told.asked_by, told.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
-    assert permit.actor.guise != CAROL.guise
+    actor = where.audit.buffered[-1].actor
+    assert (actor.id, actor.asked_by, actor.engine) == ("oidc~alice", "oidc~carol", "oidc~trino")
+    assert permit.actor.acting_as != CAROL.acting_as
 
 
 async def test_a_view_without_owner_keeps_the_caller_for_the_next_view() -> None:
-    judge = Asked()
-    where, come = house(view(), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW, world.VIEW])
-    assert come.actor == CAROL
+    judge = CountingJudge()
+    where, context = door_fixture(view(), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW, world.VIEW])
+    assert context.actor == CAROL
     where.resolver.documents[world.VIEW_ID] = owned("alice")
-    await where.door.pass_through(come, [world.VIEW, world.VIEW])
-    assert (come.actor.id, come.actor.asked_by) == ("oidc~alice", "oidc~carol")
+    await where.door.pass_through(context, [world.VIEW, world.VIEW])
+    assert (context.actor.id, context.actor.asked_by) == ("oidc~alice", "oidc~carol")
     assert judge.actors.count("oidc~alice") == 1
 
 
@@ -111,7 +111,7 @@ INNER = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "inner
 LAST = TabularRef(View, world.WAREHOUSE_ID, TableIdentifier(world.INNER, "last"))
 
 
-def add(where: House, ref: ViewRef, properties: bytes) -> None:
+def add(where: DoorFixture, ref: ViewRef, properties: bytes) -> None:
     """Add another view with these properties."""
     id = uuid4()
     where.resolver.rows[ref] = msgspec.structs.replace(world.view_row, id=id)
@@ -119,47 +119,47 @@ def add(where: House, ref: ViewRef, properties: bytes) -> None:
 
 
 async def test_an_ownerless_view_below_an_owned_one_falls_back_to_the_caller() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
+    judge = CountingJudge()
+    where, context = door_fixture(owned("alice"), judge), request_context(CAROL)
     add(where, INNER, view())
     add(where, LAST, owned("bob"))
-    await where.door.pass_through(come, [world.VIEW, INNER, LAST])
+    await where.door.pass_through(context, [world.VIEW, INNER, LAST])
     people = [actor for actor in judge.actors if actor != "oidc~trino"]
     assert people == ["oidc~carol", "oidc~alice", "oidc~carol"], "each view is read with the rights above it"
-    assert (come.actor.id, come.actor.asked_by) == ("oidc~bob", "oidc~carol")
+    assert (context.actor.id, context.actor.asked_by) == ("oidc~bob", "oidc~carol")
     again = request_context(CAROL)
     await where.door.pass_through(again, [world.VIEW, INNER])
     assert again.actor == CAROL
 
 
 async def test_an_ownerless_view_falls_back_to_the_assumed_role() -> None:
-    where, come = house(owned("alice")), request_context(CAROL)
+    where, context = door_fixture(owned("alice")), request_context(CAROL)
     add(where, INNER, view())
-    await where.door.assume(come, world.ROLE)
-    acting = come.actor
-    await where.door.pass_through(come, [world.VIEW, INNER])
+    await where.door.assume(context, world.ROLE)
+    acting = context.actor
+    await where.door.pass_through(context, [world.VIEW, INNER])
     assert acting.assumed_role is not None
-    assert come.actor == acting
-    assert come.assumption is not None
+    assert context.actor == acting
+    assert context.assumption is not None
 
 
 async def test_revalidation_includes_the_role_membership_of_the_view_reader() -> None:
     judge = Judge()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.assume(come, world.ROLE)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
-    await permit.decide_again()
+    where, context = door_fixture(owned("alice"), judge), request_context(CAROL)
+    await where.door.assume(context, world.ROLE)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
+    await permit.revalidate()
     judge.answer = lambda question: question.relation is not Can.ASSUME
     with pytest.raises(CatalogError) as refused:
-        await permit.decide_again()
+        await permit.revalidate()
     assert refused.value.code in (403, 404)
 
 
 async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_owned_view() -> None:
     end = NOW + timedelta(minutes=5)
 
-    class Ending(Asked):
+    class ExpiringResolver(CountingJudge):
         async def check(
             self,
             actor: Actor,
@@ -171,33 +171,33 @@ async def test_a_credential_ends_with_the_role_membership_of_the_reader_of_an_ow
         ) -> list[bool]:
             return [question.relation is not Can.ASSUME or now < end for question in questions]
 
-    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where, context = door_fixture(owned("alice"), ExpiringResolver()), request_context(CAROL)
     where.resolver.ends = (end,)
-    await where.door.assume(come, world.ROLE)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
+    await where.door.assume(context, world.ROLE)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
     assert permit.actor.assumed_role is None
-    assert await where.door.held_until(permit, NOW + timedelta(hours=1)) == end
+    assert await where.door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
 async def test_an_unreadable_view_in_the_chain_is_refused() -> None:
     with pytest.raises(NoSuchViewException):
-        await house(owned("alice"), Asked(frozenset({"oidc~carol"}))).door.pass_through(
+        await door_fixture(owned("alice"), CountingJudge(frozenset({"oidc~carol"}))).door.pass_through(
             request_context(CAROL), [world.VIEW]
         )
     seen = Judge(answer=lambda question: "select" not in question.relation)
     with pytest.raises(ViewActionForbidden):
-        await house(owned("alice"), seen).door.pass_through(request_context(CAROL), [world.VIEW])
+        await door_fixture(owned("alice"), seen).door.pass_through(request_context(CAROL), [world.VIEW])
 
 
 @pytest.mark.parametrize("lacking", [{"can_read_data"}, {"can_read_data", "can_read_columns"}])
 async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(lacking: set[str]) -> None:
     """The reader of an outer view need not know the inner view or its owner."""
-    where = house(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
-    come = request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
+    where = door_fixture(owned("alice"), Judge(answer=lambda question: question.relation not in lacking))
+    context = request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
     with pytest.raises(ForbiddenException, match="not allowed for the owner of the view") as refused:
-        await where.door.admit(come, VendCredentials(world.TABLE))
+        await where.door.admit(context, VendCredentials(world.TABLE))
     assert "alice" not in refused.value.message
     assert where.audit.buffered[-1].actor.id == "oidc~alice"
     own = request_context(Actor.user("oidc~carol"))
@@ -206,32 +206,32 @@ async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(l
 
 
 async def test_a_view_chain_must_be_entered_before_the_first_admission() -> None:
-    where, come = house(owned("alice")), request_context(CAROL)
-    await where.door.admit(come, LoadTable(world.TABLE))
+    where, context = door_fixture(owned("alice")), request_context(CAROL)
+    await where.door.admit(context, LoadTable(world.TABLE))
     with pytest.raises(TypeError, match="before what it leads to"):
-        await where.door.pass_through(come, [world.VIEW])
+        await where.door.pass_through(context, [world.VIEW])
 
 
 async def test_revalidation_traverses_the_view_chain_again() -> None:
-    judge = Asked()
-    where, come = house(owned("alice"), judge), request_context(CAROL)
-    await where.door.pass_through(come, [world.VIEW])
-    permit = await where.door.admit(come, VendCredentials(world.TABLE))
-    await permit.decide_again()
+    judge = CountingJudge()
+    where, context = door_fixture(owned("alice"), judge), request_context(CAROL)
+    await where.door.pass_through(context, [world.VIEW])
+    permit = await where.door.admit(context, VendCredentials(world.TABLE))
+    await permit.revalidate()
     judge.no = frozenset({"oidc~carol"})
     with pytest.raises(NoSuchViewException):
-        await permit.decide_again()
+        await permit.revalidate()
     judge.no = frozenset()
     where.resolver.documents[world.VIEW_ID] = owned("mallory")
     with pytest.raises(CatalogError) as changed:
-        await permit.decide_again()
+        await permit.revalidate()
     assert type(changed.value) is type(unavailable(False)), "another owner: come again"
 
 
 async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     end = NOW + timedelta(minutes=5)
 
-    class Ending(Asked):
+    class ExpiringResolver(CountingJudge):
         async def check(
             self,
             actor: Actor,
@@ -243,12 +243,12 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
         ) -> list[bool]:
             return [actor.id != "oidc~carol" or now < end] * len(questions)
 
-    where, come = house(owned("alice"), Ending()), request_context(CAROL)
+    where, context = door_fixture(owned("alice"), ExpiringResolver()), request_context(CAROL)
     where.resolver.ends = (end,)
     door = where.door
-    await door.pass_through(come, [world.VIEW])
-    permit = await door.admit(come, VendCredentials(world.TABLE))
-    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+    await door.pass_through(context, [world.VIEW])
+    permit = await door.admit(context, VendCredentials(world.TABLE))
+    assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
 def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
@@ -262,7 +262,7 @@ def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
 
 THE_ENGINE = msgspec.structs.replace(Actor.user("oidc~trino"), owner_properties=(PROPERTY,))
 NAMED = frozenset({PROPERTY})
-NOBODYS: Mapping[str, str] = {}
+OWNERLESS: Mapping[str, str] = {}
 ALICES = {PROPERTY: "alice"}
 CAROLS = {PROPERTY: "carol"}
 
@@ -270,22 +270,22 @@ CAROLS = {PROPERTY: "carol"}
 @pytest.mark.parametrize(
     ("actor", "before", "after", "redefined", "allowed"),
     [
-        (THE_ENGINE, NOBODYS, ALICES, True, True),
+        (THE_ENGINE, OWNERLESS, ALICES, True, True),
         (THE_ENGINE, ALICES, ALICES, True, True),
-        (CAROL, NOBODYS, CAROLS, True, True),
-        (CAROL, NOBODYS, ALICES, True, False),
+        (CAROL, OWNERLESS, CAROLS, True, True),
+        (CAROL, OWNERLESS, ALICES, True, False),
         (CAROL, ALICES, CAROLS, True, True),
         (CAROL, CAROLS, ALICES, False, False),
-        (CAROL, ALICES, NOBODYS, False, True),
+        (CAROL, ALICES, OWNERLESS, False, True),
         (CAROL, ALICES, ALICES, True, False),
         (CAROL, ALICES, ALICES, False, True),
-        (Actor.user("oidc~carol"), NOBODYS, CAROLS, True, False),
+        (Actor.user("oidc~carol"), OWNERLESS, CAROLS, True, False),
         (Actor.user("oidc~carol"), CAROLS, CAROLS, True, True),
-        (Actor.user("oidc~carol"), CAROLS, NOBODYS, False, False),
+        (Actor.user("oidc~carol"), CAROLS, OWNERLESS, False, False),
         (Actor.user("oidc~carol"), ALICES, ALICES, True, False),
         (Actor.user("oidc~carol"), ALICES, {**ALICES, "comment": "x"}, False, True),
-        (Actor.user("oidc~carol"), NOBODYS, {PROPERTY.title(): "carol"}, True, False),
-        (Actor.user("oidc~carol"), NOBODYS, {"comment": "x"}, True, True),
+        (Actor.user("oidc~carol"), OWNERLESS, {PROPERTY.title(): "carol"}, True, False),
+        (Actor.user("oidc~carol"), OWNERLESS, {"comment": "x"}, True, True),
     ],
 )
 def test_the_owner_and_definition_of_an_owned_view_are_protected(

@@ -24,7 +24,7 @@ from gateway.access.relations import Can
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
 from tests.access import world
 from tests.access.examples import EXAMPLES
-from tests.access.world import NOW, House, Judge, request_context
+from tests.access.world import NOW, DoorFixture, Judge, request_context
 
 ENGINE = "oidc~trino"
 FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)
@@ -50,13 +50,13 @@ class ByActor(Judge):
         return [self.user_has or question.relation is Can.INCLUDE_IN_LIST for question in questions]
 
 
-def house(judge: ByActor) -> House:
-    return House(judge=judge)
+def door_fixture(judge: ByActor) -> DoorFixture:
+    return DoorFixture(judge=judge)
 
 
 async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> None:
     judge = ByActor()
-    permit = await house(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
+    permit = await door_fixture(judge).door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert permit.actor.engine == ENGINE
     assert [(each.relation, each.object) for each in judge.questions[ENGINE]] == [
         (Can.DELEGATE, world.warehouse_row.key)
@@ -64,28 +64,30 @@ async def test_user_and_engine_are_both_checked_and_must_both_be_allowed() -> No
 
 
 async def test_an_engine_without_delegate_sees_nothing() -> None:
-    told = []
+    messages = []
     for user_has in (True, False):
-        here = house(ByActor(user_has=user_has, engine_has=False))
+        here = door_fixture(ByActor(user_has=user_has, engine_has=False))
         with pytest.raises(NoSuchTableException) as refused:
             await here.door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
-        told.append(refused.value.message)
+        messages.append(refused.value.message)
         (record,) = here.audit.buffered
         assert (record.actor.id, record.actor.engine) == (world.ALICE.id, ENGINE)
         assert record.decisions[0].failure == "EngineLacksDelegate"
-    assert told[0] == told[1]
+    assert messages[0] == messages[1]
 
 
 async def test_an_engine_gets_no_right_that_its_user_lacks() -> None:
     with pytest.raises(TableActionForbidden):
-        await house(ByActor(user_has=False)).door.admit(request_context(FOR_ALICE), DropTable(world.TABLE, purge=False))
+        await door_fixture(ByActor(user_has=False)).door.admit(
+            request_context(FOR_ALICE), DropTable(world.TABLE, purge=False)
+        )
 
 
 async def test_cached_answers_about_the_engine_follow_its_own_grant_expiry() -> None:
     judge, here = ByActor(), NOW
-    standing = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
-    where = house(judge)
-    where.resolver.standing = standing
+    validity = {"revision": uuid4(), "time_boxes": uuid4(), "next_expiry": None, "engine_next_expiry": here}
+    where = door_fixture(judge)
+    where.resolver.validity = validity
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
     assert [pin and pin.next_expiry for pin in judge.pins[ENGINE]] == [here]
     assert [pin and pin.next_expiry for pin in judge.pins[world.ALICE.id]] == [None]
@@ -95,7 +97,7 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
 
     end = NOW + timedelta(minutes=5)
 
-    class Ending(ByActor):
+    class ExpiringResolver(ByActor):
         async def check(
             self,
             actor: Actor,
@@ -107,21 +109,21 @@ async def test_a_credential_expires_with_the_grant_of_the_engine() -> None:
         ) -> list[bool]:
             return [actor.id != ENGINE or now < end] * len(questions)
 
-    where = house(Ending())
+    where = door_fixture(ExpiringResolver())
     where.resolver.ends = (end,)
     door = where.door
     permit = await door.admit(request_context(FOR_ALICE), VendCredentials(world.TABLE))
-    assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
+    assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
     own = await door.admit(request_context(), VendCredentials(world.TABLE))
-    assert await door.held_until(own, NOW + timedelta(hours=1)) is None
+    assert await door.first_expiry(own, NOW + timedelta(hours=1)) is None
 
 
 async def test_management_and_token_exchange_are_refused_to_a_delegated_engine() -> None:
     for operation in (WhoAmI(), GetServerInfo()):
         with pytest.raises(DelegationForbidden):
-            await house(ByActor()).door.admit(request_context(FOR_ALICE), operation)
+            await door_fixture(ByActor()).door.admit(request_context(FOR_ALICE), operation)
     with pytest.raises(ServerActionForbidden):
-        await house(ByActor()).door.admit(
+        await door_fixture(ByActor()).door.admit(
             request_context(FOR_ALICE), ExchangeToken(Subject(user_id="oidc~bob"), proven=True)
         )
 
@@ -132,7 +134,7 @@ async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
         if example.operation.is_public():
             continue
         try:
-            await house(ByActor()).door.admit(request_context(FOR_ALICE), example.operation)
+            await door_fixture(ByActor()).door.admit(request_context(FOR_ALICE), example.operation)
         except (DelegationForbidden, ServerActionForbidden):
             continue
         allowed.add(type(example.operation).__name__)
@@ -142,12 +144,12 @@ async def test_only_catalog_operations_are_open_to_delegated_engines() -> None:
 
 async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> None:
     judge = ByActor()
-    where, come = house(judge), request_context(FOR_ALICE)
-    await where.door.assume(come, RoleRef(world.ROLE_ID))
-    assert (come.actor.assumed_role, come.actor.engine) == (world.ROLE_ID, ENGINE)
+    where, context = door_fixture(judge), request_context(FOR_ALICE)
+    await where.door.assume(context, RoleRef(world.ROLE_ID))
+    assert (context.actor.assumed_role, context.actor.engine) == (world.ROLE_ID, ENGINE)
     judge.engine_has = False
     with pytest.raises(NoSuchTableException):
-        await where.door.admit(come, LoadTable(world.TABLE))
+        await where.door.admit(context, LoadTable(world.TABLE))
 
 
 @pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
@@ -169,13 +171,13 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
             sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
             return [question.relation in sees or actor.id == ENGINE for question in questions]
 
-    where, come = house(Members()), request_context(FOR_ALICE)
+    where, context = door_fixture(Members()), request_context(FOR_ALICE)
     role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
-    await where.door.assume(come, role, project="another" if case == "in another project" else None)
-    assert come.assumption is None
-    assert come.actor.assumed_role not in (None, world.ROLE_ID)
+    await where.door.assume(context, role, project="another" if case == "in another project" else None)
+    assert context.assumption is None
+    assert context.actor.assumed_role not in (None, world.ROLE_ID)
     with pytest.raises(NoSuchTableException) as refused:
-        await where.door.admit(come, LoadTable(world.TABLE))
+        await where.door.admit(context, LoadTable(world.TABLE))
     member = request_context(FOR_ALICE)
     case = "in the role"
     await where.door.assume(member, RoleRef(world.ROLE_ID))
@@ -187,10 +189,12 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
 
 def test_a_delegated_actor_is_no_instance_admin_and_has_its_own_cache_identity() -> None:
     assert not Actor.user("oidc~a", instance_admin=True, engine=ENGINE).instance_admin
-    assert len({Actor.user("oidc~a").guise, FOR_ALICE.guise, Actor.user("oidc~a", engine="oidc~x").guise}) == 3
+    assert (
+        len({Actor.user("oidc~a").acting_as, FOR_ALICE.acting_as, Actor.user("oidc~a", engine="oidc~x").acting_as}) == 3
+    )
 
 
 async def test_policies_receive_the_engine() -> None:
-    where = house(ByActor())
+    where = door_fixture(ByActor())
     await where.door.admit(request_context(FOR_ALICE), LoadTable(world.TABLE))
-    assert where.rules.asked[0].actor.engine == ENGINE
+    assert where.rules.calls[0].actor.engine == ENGINE

@@ -46,15 +46,15 @@ def resolution(ref: object, row: Resolved) -> Resolution:
 
 def test_a_namespace_has_the_ids_of_its_levels_and_its_former_names() -> None:
     ref = NamespaceRef(W, SPACE)
-    told = describe_target(ref, resolution(ref, NAMESPACE))
-    assert (told.id, told.namespace, told.namespace_ids) == (str(DEEP), ["a", "b"], [str(TOP), str(DEEP)])
-    assert (told.former_names, told.former_namespaces, told.former_names_complete) == ([], [["x", "b"]], True)
+    target = describe_target(ref, resolution(ref, NAMESPACE))
+    assert (target.id, target.namespace, target.namespace_ids) == (str(DEEP), ["a", "b"], [str(TOP), str(DEEP)])
+    assert (target.former_names, target.former_namespaces, target.former_names_complete) == ([], [["x", "b"]], True)
 
 
 def test_an_absent_object_has_no_ids_and_no_former_names() -> None:
     ref = NamespaceRef(W, SPACE)
-    told = describe_target(ref, Resolution(rows={}, now=datetime(2026, 1, 1, tzinfo=UTC)))
-    assert (told.id, told.namespace_ids, told.former_namespaces) == (None, None, [])
+    target = describe_target(ref, Resolution(rows={}, now=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert (target.id, target.namespace_ids, target.former_namespaces) == (None, None, [])
 
 
 def test_a_truncated_list_of_former_names_is_marked_as_incomplete() -> None:
@@ -75,6 +75,6 @@ def test_a_truncated_list_of_former_names_is_marked_as_incomplete() -> None:
             version=1,
             former=FormerNames(names=(("a", "b", "old"),), complete=own),
         )
-        told = describe_target(ref, resolution(ref, row))
-        assert told.former_names == [["a", "b", "old"]]
-        assert told.former_names_complete is (own and above)
+        target = describe_target(ref, resolution(ref, row))
+        assert target.former_names == [["a", "b", "old"]]
+        assert target.former_names_complete is (own and above)

@@ -24,7 +24,7 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
-    NOBODY_HAS_THIS_ID,
+    UNUSED_ID,
     ObjectKey,
     ObjectType,
     Table,
@@ -37,7 +37,7 @@ from gateway.iceberg.wire import CreateTableRequest
 from gateway.obligations.kinds import CredentialLife
 from gateway.obligations.merging import Obligations
 from tests.access import world
-from tests.access.world import DENIED, House, Judge, MemoryAudit, request_context
+from tests.access.world import DENIED, DoorFixture, Judge, MemoryAudit, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
@@ -55,12 +55,12 @@ def only(*relations: Can) -> Judge:
     return Judge(lambda question: question.relation in relations)
 
 
-async def refusal(house: House, operation: Operation) -> CatalogError:
+async def refusal(door_fixture: DoorFixture, operation: Operation) -> CatalogError:
     """Return the refusal of `operation`; check that it leaves no permit and no audit builder."""
     at = request_context()
     with pytest.raises(CatalogError) as raised:
-        await house.door.admit(at, operation)
-    assert (at.admitted, at.trails) == (set(), [])
+        await door_fixture.door.admit(at, operation)
+    assert (at.admitted, at.pending_audits) == (set(), [])
     return raised.value
 
 
@@ -72,25 +72,27 @@ async def refusal(house: House, operation: Operation) -> CatalogError:
     "operation", [LOAD, DROP, VEND, TableExists(world.TABLE), ListTables(world.NAMESPACE), CREATE, KEYS]
 )
 async def test_absent_and_invisible_objects_give_the_same_response_and_checks(operation: Operation) -> None:
-    invisible, absent = House(judge=only()), House(judge=only())
+    invisible, absent = DoorFixture(judge=only()), DoorFixture(judge=only())
     absent.resolver.rows.clear()
     first, second = await refusal(invisible, operation), await refusal(absent, operation)
     assert (type(first), first.message, first.detail) == (type(second), second.message, second.detail)
     assert first.code == 404
-    asked, stood_in = invisible.judge.asked, absent.judge.asked
-    assert [[q.relation for q in each] for each in asked] == [[q.relation for q in each] for each in stood_in]
-    assert {q.object.id[:24] for each in stood_in for q in each} == {NOBODY_HAS_THIS_ID[:24]}
-    assert len(invisible.rules.asked) == len(absent.rules.asked) == 1
-    assert len(invisible.resolver.asked) == len(absent.resolver.asked) == 1
-    assert [len(house.audit.buffered) for house in (invisible, absent)] == [1, 1]
+    requested, stood_in = invisible.judge.calls, absent.judge.calls
+    assert [[q.relation for q in each] for each in requested] == [[q.relation for q in each] for each in stood_in]
+    assert {q.object.id[:24] for each in stood_in for q in each} == {UNUSED_ID[:24]}
+    assert len(invisible.rules.calls) == len(absent.rules.calls) == 1
+    assert len(invisible.resolver.calls) == len(absent.resolver.calls) == 1
+    assert [len(door_fixture.audit.buffered) for door_fixture in (invisible, absent)] == [1, 1]
 
 
 async def test_the_audit_records_the_reason_that_the_response_hides() -> None:
-    invisible, absent = House(judge=only()), House(judge=only())
+    invisible, absent = DoorFixture(judge=only()), DoorFixture(judge=only())
     absent.resolver.rows.clear()
     await refusal(invisible, LOAD)
     await refusal(absent, LOAD)
-    [[seen], [gone]] = [[d for r in house.audit.buffered for d in r.decisions] for house in (invisible, absent)]
+    [[seen], [gone]] = [
+        [d for r in door_fixture.audit.buffered for d in r.decisions] for door_fixture in (invisible, absent)
+    ]
     assert (seen.outcome, seen.failure) == ("hidden", "CannotSeeResource")
     assert (gone.outcome, gone.failure) == ("hidden", "ResourceNotFound")
     assert seen.resources[0].id == str(world.TABLE_ID)
@@ -99,29 +101,29 @@ async def test_the_audit_records_the_reason_that_the_response_hides() -> None:
 
 async def test_an_allow_on_the_placeholder_id_does_not_reveal_an_absent_object() -> None:
     """Absent objects stay hidden even if a caller holds a relation on the placeholder id."""
-    house = House()
-    house.resolver.rows.clear()
-    assert (await refusal(house, LOAD)).code == 404
+    door_fixture = DoorFixture()
+    door_fixture.resolver.rows.clear()
+    assert (await refusal(door_fixture, LOAD)).code == 404
 
 
 async def test_a_policy_reason_is_shown_only_to_callers_with_visibility() -> None:
-    blind, seeing = House(judge=only()), House(judge=only(SEES, Can.DROP))
+    blind, seeing = DoorFixture(judge=only()), DoorFixture(judge=only(SEES, Can.DROP))
     blind.rules.answer = seeing.rules.answer = DENIED
     assert "closed" not in (await refusal(blind, DROP)).message
-    told = await refusal(seeing, DROP)
-    assert (told.code, "The house is closed." in told.message) == (403, True)
+    error = await refusal(seeing, DROP)
+    assert (error.code, "The house is closed." in error.message) == (403, True)
 
 
 async def test_visibility_does_not_permit_the_operation() -> None:
-    assert (await refusal(House(judge=only(SEES)), DROP)).code == 403
+    assert (await refusal(DoorFixture(judge=only(SEES)), DROP)).code == 403
 
 
 async def test_a_holder_of_the_demanded_relation_sees_the_object() -> None:
     """`manage_grants` gives access to the grants of an otherwise invisible object."""
-    house = House(judge=only(Can.READ_ASSIGNMENTS))
+    door_fixture = DoorFixture(judge=only(Can.READ_ASSIGNMENTS))
     operation = _READ_TABLE_ASSIGNMENTS(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID))
-    await house.door.admit(request_context(), operation)
-    assert (await refusal(House(judge=only(Can.READ_ASSIGNMENTS)), LOAD)).code == 404
+    await door_fixture.door.admit(request_context(), operation)
+    assert (await refusal(DoorFixture(judge=only(Can.READ_ASSIGNMENTS)), LOAD)).code == 404
 
 
 # ---- failures ----
@@ -170,47 +172,47 @@ ALLOW = PolicyAnswer(allow=True)
 async def test_no_failure_of_a_decision_engine_allows_a_request(
     operation: Operation, code: int, relationships: Any, policies: Any
 ) -> None:
-    house = House()
-    house.judge = relationships or house.judge
-    house.rules = policies or house.rules
-    error = await refusal(house, operation)
+    door_fixture = DoorFixture()
+    door_fixture.judge = relationships or door_fixture.judge
+    door_fixture.rules = policies or door_fixture.rules
+    error = await refusal(door_fixture, operation)
     assert (error.code, error.type) == (code, "AuthorizationBackendError")
-    [record] = house.audit.buffered
+    [record] = door_fixture.audit.buffered
     assert (record.outcome, record.decisions[0].failure) == ("unavailable", "InternalAuthorizationError")
 
 
 @pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
 async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> None:
-    house = House()
-    house.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
-    assert (await refusal(house, LOAD)).code == 404
+    door_fixture = DoorFixture()
+    door_fixture.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
+    assert (await refusal(door_fixture, LOAD)).code == 404
 
 
 async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
-    house = House()
-    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture = DoorFixture()
+    door_fixture.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # what a broken adapter gives
     at = request_context()
     with pytest.raises(BaseExceptionGroup) as raised:
-        await house.door.admit(at, LOAD)
+        await door_fixture.door.admit(at, LOAD)
     assert raised.group_contains(ZeroDivisionError)
-    assert (at.admitted, house.audit.buffered) == (set(), [])
+    assert (at.admitted, door_fixture.audit.buffered) == (set(), [])
 
 
 async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
     """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
-    house = House()
-    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
-    told = await refusal(house, LOAD)
-    assert (told.code, told.message) == (400, "The id is too long.")
+    door_fixture = DoorFixture()
+    door_fixture.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
+    error = await refusal(door_fixture, LOAD)
+    assert (error.code, error.message) == (400, "The id is too long.")
 
 
 @pytest.mark.parametrize("down", ["judge", "rules"])
 async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) -> None:
-    asked, gone = asyncio.Event(), asyncio.Event()
+    requested, gone = asyncio.Event(), asyncio.Event()
 
     class Endless:
         async def __call__(self, *_: Any, **__: Any) -> Any:
-            asked.set()
+            requested.set()
             try:
                 await asyncio.sleep(60)
             finally:
@@ -220,16 +222,16 @@ async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) ->
 
     class Failing:
         async def __call__(self, *_: Any, **__: Any) -> Any:
-            await asked.wait()
+            await requested.wait()
             raise DOWN
 
         check = decide = __call__
 
-    house = House()
-    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
-    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture = DoorFixture()
+    door_fixture.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
     async with asyncio.timeout(30):
-        assert (await refusal(house, LOAD)).code == 503
+        assert (await refusal(door_fixture, LOAD)).code == 503
     assert gone.is_set()
 
 
@@ -253,10 +255,10 @@ async def test_both_engines_are_called_concurrently() -> None:
             await both.wait()
             return (ALLOW,) * len(request.questions)
 
-    house = House()
-    house.judge = house.rules = Meeting()  # type: ignore[assignment]  # it is both
+    door_fixture = DoorFixture()
+    door_fixture.judge = door_fixture.rules = Meeting()  # type: ignore[assignment]  # it is both
     async with asyncio.timeout(30):
-        await house.door.admit(request_context(), LOAD)
+        await door_fixture.door.admit(request_context(), LOAD)
 
 
 # ---- the audit ----
@@ -264,50 +266,50 @@ async def test_both_engines_are_called_concurrently() -> None:
 
 @pytest.mark.parametrize(("operation", "code"), [(LOAD, 503), (ListTables(world.NAMESPACE), 503)])
 async def test_an_operation_without_an_audit_record_is_refused(operation: Operation, code: int) -> None:
-    house = House(audit=MemoryAudit(full=True))
-    assert (await refusal(house, operation)).code == code
+    door_fixture = DoorFixture(audit=MemoryAudit(full=True))
+    assert (await refusal(door_fixture, operation)).code == code
 
 
 async def test_a_refusal_without_an_audit_record_discloses_nothing_about_the_object() -> None:
     answers = []
     for judge in (only(), only(SEES)):
-        answers.append(await refusal(House(audit=MemoryAudit(full=True), judge=judge), DROP))
+        answers.append(await refusal(DoorFixture(audit=MemoryAudit(full=True), judge=judge), DROP))
     assert {(error.code, error.message) for error in answers} == {(429, answers[0].message)}
 
 
 async def test_reads_settle_when_buffered_and_changes_only_when_durable() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     for operation, settled in ((LOAD, True), (VEND, False), (DROP, False)):
         at = request_context()
-        permit = await house.door.admit(at, operation)
-        assert permit.trail.settled is settled
+        permit = await door_fixture.door.admit(at, operation)
+        assert permit.pending_audit.settled is settled
         assert at.may_answer(frozenset({type(operation)})) is settled
-    assert [record.operation for record in house.audit.buffered] == ["load_table"]
+    assert [record.operation for record in door_fixture.audit.buffered] == ["load_table"]
 
 
 async def test_the_strictest_durability_of_the_allowed_operations_applies() -> None:
-    house = House()
-    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
+    door_fixture = DoorFixture()
+    permit, keys = await door_fixture.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
-    assert permit.trail is keys.trail
-    assert not permit.trail.settled
-    refused = House(judge=only(SEES, Can.GET_METADATA))
+    assert permit.pending_audit is keys.pending_audit
+    assert not permit.pending_audit.settled
+    refused = DoorFixture(judge=only(SEES, Can.GET_METADATA))
     permit, keys = await refused.door.admit_with(request_context(), LOAD, VEND)
     assert keys is None
-    assert permit.trail.settled, "no keys, no commit to wait for"
+    assert permit.pending_audit.settled, "no keys, no commit to wait for"
 
 
 # ---- two operations in one round ----
 
 
 async def test_a_refused_optional_operation_leaves_the_required_one_allowed() -> None:
-    house, at = House(judge=only(SEES, Can.GET_METADATA)), request_context()
-    permit, keys = await house.door.admit_with(at, LOAD, VEND)
+    door_fixture, at = DoorFixture(judge=only(SEES, Can.GET_METADATA)), request_context()
+    permit, keys = await door_fixture.door.admit_with(at, LOAD, VEND)
     assert permit.operation is LOAD
     assert keys is None
     assert at.admitted == {LoadTable}
     assert not at.may_answer(frozenset({VendCredentials}))
-    [record] = house.audit.buffered
+    [record] = door_fixture.audit.buffered
     assert [(each.operation, each.outcome) for each in record.decisions] == [
         ("load_table", "allowed"),
         ("vend_credentials", "forbidden"),
@@ -319,26 +321,26 @@ async def test_a_policy_may_refuse_only_the_credentials() -> None:
         async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
             return tuple(PolicyAnswer(allow=question.operation != "vend_credentials") for question in request.questions)
 
-    house = House()
-    house.rules = KeepKeys()  # type: ignore[assignment]  # another policy
-    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
+    door_fixture = DoorFixture()
+    door_fixture.rules = KeepKeys()  # type: ignore[assignment]  # another policy
+    permit, keys = await door_fixture.door.admit_with(request_context(), LOAD, VEND)
     assert permit.operation is LOAD
     assert keys is None
 
 
 async def test_the_required_operation_decides_regardless_of_the_optional_one() -> None:
-    house = House(judge=only(Can.READ_DATA))
+    door_fixture = DoorFixture(judge=only(Can.READ_DATA))
     with pytest.raises(CatalogError) as raised:
-        await house.door.admit_with(request_context(), LOAD, VEND)
+        await door_fixture.door.admit_with(request_context(), LOAD, VEND)
     assert raised.value.code == 404
 
 
 async def test_two_operations_need_one_round_of_checks() -> None:
-    house = House()
-    await house.door.admit_with(request_context(), CREATE, KEYS)
-    assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
-    assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no question twice"
-    assert [question.operation for question in house.rules.asked[0].questions] == [
+    door_fixture = DoorFixture()
+    await door_fixture.door.admit_with(request_context(), CREATE, KEYS)
+    assert len(door_fixture.resolver.calls) == len(door_fixture.judge.calls) == len(door_fixture.rules.calls) == 1
+    assert len(door_fixture.judge.calls[0]) == len(set(door_fixture.judge.calls[0])), "no question twice"
+    assert [question.operation for question in door_fixture.rules.calls[0].questions] == [
         "create_table",
         "vend_creation_credentials",
     ]
@@ -352,9 +354,9 @@ async def test_obligations_apply_only_to_their_own_operation() -> None:
                 for index, _ in enumerate(request.questions)
             )
 
-    house = House()
-    house.rules = Shorten()  # type: ignore[assignment]  # another policy
-    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
+    door_fixture = DoorFixture()
+    door_fixture.rules = Shorten()  # type: ignore[assignment]  # another policy
+    permit, keys = await door_fixture.door.admit_with(request_context(), LOAD, VEND)
     assert keys is not None
     assert (permit.obligations, keys.obligations) == (
         Obligations.of(CredentialLife(900)),
@@ -366,27 +368,27 @@ async def test_obligations_apply_only_to_their_own_operation() -> None:
 
 
 async def test_an_optional_demand_does_not_decide_admission() -> None:
-    reader = await House(judge=only(SEES, Can.READ_DATA)).door.admit(request_context(), VEND)
-    writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
+    reader = await DoorFixture(judge=only(SEES, Can.READ_DATA)).door.admit(request_context(), VEND)
+    writer = await DoorFixture(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
     assert not reader.holds(Can.WRITE_DATA, world.TABLE)
     assert writer.holds(Can.WRITE_DATA, world.TABLE)
     assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
 
 
 async def test_a_public_operation_causes_no_checks() -> None:
-    house = House()
-    await house.door.admit(request_context(Actor.anonymous()), GetHealth())
-    assert (house.judge.asked, house.rules.asked) == ([], [])
+    door_fixture = DoorFixture()
+    await door_fixture.door.admit(request_context(Actor.anonymous()), GetHealth())
+    assert (door_fixture.judge.calls, door_fixture.rules.calls) == ([], [])
 
 
 async def test_a_request_without_a_token_causes_no_lookup() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     for operation in (LOAD, DROP):
         with pytest.raises(NotAuthenticated):
-            await house.door.admit(request_context(Actor.anonymous()), operation)
+            await door_fixture.door.admit(request_context(Actor.anonymous()), operation)
     with pytest.raises(NotAuthenticated):
-        await house.door.admit_with(request_context(Actor.anonymous()), GetHealth(), VEND)
-    assert (house.resolver.asked, house.judge.asked, house.audit.buffered) == ([], [], [])
+        await door_fixture.door.admit_with(request_context(Actor.anonymous()), GetHealth(), VEND)
+    assert (door_fixture.resolver.calls, door_fixture.judge.calls, door_fixture.audit.buffered) == ([], [], [])
 
 
 @settings(max_examples=60)
@@ -398,13 +400,13 @@ async def test_a_request_without_a_token_causes_no_lookup() -> None:
 async def test_no_combination_of_engine_answers_allows_more_than_granted(
     held: set[Can], there: bool, allowed: bool
 ) -> None:
-    house = House(judge=only(*held))
-    house.rules.answer = PolicyAnswer(allow=allowed)
+    door_fixture = DoorFixture(judge=only(*held))
+    door_fixture.rules.answer = PolicyAnswer(allow=allowed)
     if not there:
-        house.resolver.rows.clear()
+        door_fixture.resolver.rows.clear()
     for operation, needs in ((LOAD, Can.GET_METADATA), (VEND, Can.READ_DATA), (DROP, Can.DROP)):
         try:
-            permit: object = await house.door.admit(request_context(), operation)
+            permit: object = await door_fixture.door.admit(request_context(), operation)
         except CatalogError:
             permit = None
         assert (permit is not None) is (there and allowed and needs in held)
@@ -416,16 +418,16 @@ async def test_no_combination_of_engine_answers_allows_more_than_granted(
 @pytest.mark.threat("LG-DIS-12")
 async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(5)]
-    house = House()
-    permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
-    house.judge.answer = lambda question: keys.index(question.object) % 2 == 0
-    assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
-    asked = len(house.judge.asked)
-    assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
-    assert len(house.judge.asked) == asked, "nothing to ask"
-    house.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
+    door_fixture = DoorFixture()
+    permit = await door_fixture.door.admit(request_context(), ListTables(world.NAMESPACE))
+    door_fixture.judge.answer = lambda question: keys.index(question.object) % 2 == 0
+    assert await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
+    requested = len(door_fixture.judge.calls)
+    assert await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
+    assert len(door_fixture.judge.calls) == requested, "nothing to ask"
+    door_fixture.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
     with pytest.raises(CatalogError) as raised:
-        await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+        await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     assert raised.value.code == 503
 
 
@@ -434,11 +436,11 @@ async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> Non
 )
 async def test_a_filter_rejects_a_wrong_number_of_answers_and_truthy_values(broken: Any) -> None:
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
-    house = House()
-    permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
-    house.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture = DoorFixture()
+    permit = await door_fixture.door.admit(request_context(), ListTables(world.NAMESPACE))
+    door_fixture.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
     try:
-        seen = await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+        seen = await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     except CatalogError as refused:
         assert refused.code == 503
     else:

@@ -19,23 +19,23 @@ from gateway.access.relations import VISIBLE_BY
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.errors import NoSuchTableException
 from tests.access import world
-from tests.access.world import DENIED, House, request_context
+from tests.access.world import DENIED, DoorFixture, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 
 
-def deactivate(house: House) -> None:
+def deactivate(door_fixture: DoorFixture) -> None:
     """Make the world's warehouse inactive in every row that contains it."""
     shut = msgspec.structs.replace(world.warehouse_row, active=False)
     for ref, row in world.ROWS.items():
         match row:
             case ResolvedWarehouse():
-                house.resolver.rows[ref] = shut
+                door_fixture.resolver.rows[ref] = shut
             case ResolvedNamespace():
-                house.resolver.rows[ref] = msgspec.structs.replace(row, warehouse=shut)
+                door_fixture.resolver.rows[ref] = msgspec.structs.replace(row, warehouse=shut)
             case ResolvedTable():
                 inside = msgspec.structs.replace(row.namespace, warehouse=shut)
-                house.resolver.rows[ref] = msgspec.structs.replace(row, namespace=inside)
+                door_fixture.resolver.rows[ref] = msgspec.structs.replace(row, namespace=inside)
             case _:
                 pass
 
@@ -52,28 +52,28 @@ def deactivate(house: House) -> None:
     ],
 )
 async def test_catalog_operations_on_an_inactive_warehouse_are_refused_and_audited(operation: Operation) -> None:
-    house = House()
-    deactivate(house)
+    door_fixture = DoorFixture()
+    deactivate(door_fixture)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(request_context(), operation)
-    [record] = house.audit.buffered
+        await door_fixture.door.admit(request_context(), operation)
+    [record] = door_fixture.audit.buffered
     assert record.decisions[0].failure == "WarehouseNotActive"
     assert record.outcome == "hidden"
 
 
 async def test_inactivity_is_disclosed_only_to_callers_with_visibility() -> None:
-    house = House()
-    deactivate(house)
-    house.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
+    door_fixture = DoorFixture()
+    deactivate(door_fixture)
+    door_fixture.judge.answer = lambda question: question.relation is VISIBLE_BY.get(question.object.type)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(request_context(), DropTable(world.TABLE))
-    house.rules.answer = DENIED
+        await door_fixture.door.admit(request_context(), DropTable(world.TABLE))
+    door_fixture.rules.answer = DENIED
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit(request_context(), LoadTable(world.TABLE))
-    house.judge.answer = lambda _: False
+        await door_fixture.door.admit(request_context(), LoadTable(world.TABLE))
+    door_fixture.judge.answer = lambda _: False
     with pytest.raises(NoSuchTableException) as hidden:
-        await house.door.admit(request_context(), LoadTable(world.TABLE))
-    absent = House()
+        await door_fixture.door.admit(request_context(), LoadTable(world.TABLE))
+    absent = DoorFixture()
     del absent.resolver.rows[world.TABLE]
     with pytest.raises(NoSuchTableException) as missing:
         await absent.door.admit(request_context(), LoadTable(world.TABLE))
@@ -90,21 +90,21 @@ async def test_inactivity_is_disclosed_only_to_callers_with_visibility() -> None
     ],
 )
 async def test_an_inactive_warehouse_can_be_managed(operation: Operation) -> None:
-    house = House()
-    deactivate(house)
-    assert (await house.door.admit(request_context(), operation)).operation is operation
+    door_fixture = DoorFixture()
+    deactivate(door_fixture)
+    assert (await door_fixture.door.admit(request_context(), operation)).operation is operation
 
 
 async def test_revalidation_is_refused_after_deactivation() -> None:
-    house = House()
-    permit = await house.door.admit(request_context(), DropTable(world.TABLE))
-    deactivate(house)
+    door_fixture = DoorFixture()
+    permit = await door_fixture.door.admit(request_context(), DropTable(world.TABLE))
+    deactivate(door_fixture)
     with pytest.raises(WarehouseNotActive):
-        await permit.decide_again()
+        await permit.revalidate()
 
 
 async def test_credentials_are_refused_together_with_their_load() -> None:
-    house = House()
-    deactivate(house)
+    door_fixture = DoorFixture()
+    deactivate(door_fixture)
     with pytest.raises(WarehouseNotActive):
-        await house.door.admit_with(request_context(), LoadTable(world.TABLE), VendCredentials(world.TABLE))
+        await door_fixture.door.admit_with(request_context(), LoadTable(world.TABLE), VendCredentials(world.TABLE))

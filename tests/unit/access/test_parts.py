@@ -37,7 +37,7 @@ from gateway.obligations.kinds import AppendOnly, CredentialLife, HiddenOperatio
 from gateway.obligations.merging import Obligations
 from gateway.protocol.tasks import ControlTasksRequest
 from tests.access import world
-from tests.access.world import House, Judge, TableResolver, request_context
+from tests.access.world import DoorFixture, Judge, TableResolver, request_context
 
 
 def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
@@ -54,7 +54,7 @@ def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:
     return CommitTransaction(world.WAREHOUSE_ID, decode(body, CommitTransactionRequest))
 
 
-def house(*names: str, judge: Judge | None = None) -> House:
+def door_fixture(*names: str, judge: Judge | None = None) -> DoorFixture:
     """Return a house in which these tables exist."""
     resolver = TableResolver()
     for number, name in enumerate(names):
@@ -64,7 +64,7 @@ def house(*names: str, judge: Judge | None = None) -> House:
         resolver.rows[TabularRef(Table, world.WAREHOUSE_ID, identifier)] = type(row)(
             **{**{f: getattr(row, f) for f in row.__struct_fields__}, "id": id, "identifier": identifier}
         )
-    return House(resolver=resolver, judge=judge or Judge())
+    return DoorFixture(resolver=resolver, judge=judge or Judge())
 
 
 class PerQuestion:
@@ -72,10 +72,10 @@ class PerQuestion:
 
     def __init__(self, *denied: str) -> None:
         self.denied = denied
-        self.asked: list[PolicyRequest] = []
+        self.calls: list[PolicyRequest] = []
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        self.asked.append(request)
+        self.calls.append(request)
         no = PolicyAnswer(allow=False, reasons=(Reason(code="closed", message="Closed."),))
         return tuple(
             no if question.resource.name in self.denied else PolicyAnswer(allow=True) for question in request.questions
@@ -83,10 +83,10 @@ class PerQuestion:
 
 
 async def test_one_round_of_checks_covers_all_tables() -> None:
-    at = house("a", "b", "c")
+    at = door_fixture("a", "b", "c")
     await at.door.admit(request_context(), transaction("a", "b", "c", "new", create=["new"]))
-    assert (len(at.resolver.asked), len(at.judge.asked), len(at.rules.asked)) == (1, 1, 1)
-    questions = at.rules.asked[0].questions
+    assert (len(at.resolver.calls), len(at.judge.calls), len(at.rules.calls)) == (1, 1, 1)
+    questions = at.rules.calls[0].questions
     assert [(each.operation, each.resource.name) for each in questions] == [
         ("commit_table", "a"),
         ("commit_table", "b"),
@@ -101,11 +101,11 @@ async def test_one_forbidden_table_refuses_the_transaction_and_is_named() -> Non
     def all_but_b(question: Question) -> bool:
         return question.relation is not Can.COMMIT or not question.object.id.endswith(f"{0x6 + 101:x}")
 
-    at = house("a", "b", "c", judge=Judge(all_but_b))
+    at = door_fixture("a", "b", "c", judge=Judge(all_but_b))
     request = request_context()
     with pytest.raises(TableActionForbidden):
         await at.door.admit(request, transaction("a", "b", "c"))
-    assert (request.admitted, request.trails) == (set(), [])
+    assert (request.admitted, request.pending_audits) == (set(), [])
     [record] = at.audit.buffered
     assert [(each.operation, each.outcome) for each in record.decisions] == [
         ("commit_transaction", "forbidden"),
@@ -117,23 +117,23 @@ async def test_one_forbidden_table_refuses_the_transaction_and_is_named() -> Non
 
 async def test_one_absent_table_hides_the_transaction() -> None:
     with pytest.raises(NoSuchTableException, match=r"Table does not exist: sales\.eu\.b"):
-        await house("a").door.admit(request_context(), transaction("a", "b"))
+        await door_fixture("a").door.admit(request_context(), transaction("a", "b"))
 
 
 async def test_a_policy_against_one_table_refuses_the_transaction() -> None:
-    at = house("a", "b")
+    at = door_fixture("a", "b")
     at.rules = PerQuestion("b")  # type: ignore[assignment]  # it is asked like the house's own
     with pytest.raises(CatalogError, match=r"commit_transaction is not allowed .*closed: Closed\."):
         await at.door.admit(request_context(), transaction("a", "b"))
 
 
 async def test_an_allowed_transaction_is_audited_with_its_parts() -> None:
-    at, request = house("a", "b"), request_context()
+    at, request = door_fixture("a", "b"), request_context()
     permit = await at.door.admit(request, transaction("a", "b"))
     assert request.admitted == {CommitTransaction}
     commits = [part for part in permit.operation.parts() if isinstance(part, CommitTable)]
     assert [permit.table(part.table).identifier.name for part in commits] == ["a", "b"]
-    assert [each.operation for each in permit.trail.record.decisions] == [
+    assert [each.operation for each in permit.pending_audit.record.decisions] == [
         "commit_transaction",
         "commit_table",
         "commit_table",
@@ -191,24 +191,24 @@ _OF_VIEW = TabularRef(View, world.WAREHOUSE_ID, world.VIEW_ID, dropped=True)
 
 @pytest.mark.parametrize("by_all", [False, True])
 async def test_policies_receive_each_task_target_and_one_denial_refuses_all_tasks(by_all: bool) -> None:
-    at = House()
+    at = DoorFixture()
     await at.door.admit(request_context(), steering(_OF_TABLE, None, _OF_VIEW, _OF_TABLE, by_all=by_all))
-    asked = at.rules.asked[0].questions
-    assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in asked] == [
+    requested = at.rules.calls[0].questions
+    assert [(each.resource.type, each.resource.id, each.facts["task_ids"]) for each in requested] == [
         ("table", str(world.TABLE_ID), (str(_TASKS[0]), str(_TASKS[3]))),
         ("warehouse", str(world.WAREHOUSE_ID), (str(_TASKS[1]),)),
         ("view", str(world.VIEW_ID), (str(_TASKS[2]),)),
     ]
-    assert {each.facts["action"] for each in asked} == {"cancel"}
+    assert {each.facts["action"] for each in requested} == {"cancel"}
     closed: Any = PerQuestion("recent")
     with pytest.raises(ViewActionForbidden if not by_all else WarehouseActionForbidden, match="closed: Closed"):
-        await House(rules=closed).door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
+        await DoorFixture(rules=closed).door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW, by_all=by_all))
 
 
 async def test_task_control_needs_a_right_on_each_target_or_on_all_tasks() -> None:
-    def holding(*relations: Can) -> House:
+    def holding(*relations: Can) -> DoorFixture:
         seen = {Can.USE, *VISIBLE_BY.values(), *relations}
-        return House(judge=Judge(answer=lambda question: question.relation in seen))
+        return DoorFixture(judge=Judge(answer=lambda question: question.relation in seen))
 
     of_things, of_all = holding(Can.CONTROL_TASKS), holding(Can.CONTROL_ALL_TASKS)
     await of_things.door.admit(request_context(), steering(_OF_TABLE, _OF_VIEW))
@@ -226,8 +226,8 @@ async def test_task_control_needs_a_right_on_each_target_or_on_all_tasks() -> No
 async def test_a_task_with_an_invisible_target_is_not_found() -> None:
     unseen = Judge(answer=lambda question: question.object.type is ObjectType.WAREHOUSE)
     for at, about in (
-        (House(judge=unseen), _OF_TABLE),
-        (House(), TabularRef(Table, world.WAREHOUSE_ID, UUID(int=99), dropped=True)),
+        (DoorFixture(judge=unseen), _OF_TABLE),
+        (DoorFixture(), TabularRef(Table, world.WAREHOUSE_ID, UUID(int=99), dropped=True)),
     ):
         with pytest.raises(TaskNotFound, match=f"^Task does not exist: {_TASKS[1]}$"):
             await at.door.admit(request_context(), steering(None, about))

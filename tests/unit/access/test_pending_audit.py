@@ -9,32 +9,32 @@ from gateway.access.refs import Table, TabularRef
 from gateway.access.resolved import Resolution
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.access import world
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 
 async def test_a_failed_change_gets_a_separate_audit_record() -> None:
     """A transaction without a response may have committed the first record; its id must not be reused."""
-    house = House()
+    door_fixture = DoorFixture()
     at = request_context()
-    permit = await house.door.admit(at, DropTable(world.TABLE))
+    permit = await door_fixture.door.admit(at, DropTable(world.TABLE))
     at.abandon("answered 500")
-    (told,) = house.audit.buffered
-    assert told.id != permit.trail.record.id
-    assert told.detail["result"] == "failed"
+    (record,) = door_fixture.audit.buffered
+    assert record.id != permit.pending_audit.record.id
+    assert record.detail["result"] == "failed"
 
 
 async def test_a_settled_change_is_recorded_once() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     at = request_context()
-    permit = await house.door.admit(at, DropTable(world.TABLE))
-    permit.trail.settle()
+    permit = await door_fixture.door.admit(at, DropTable(world.TABLE))
+    permit.pending_audit.settle()
     at.abandon("answered 500")
-    assert house.audit.buffered == []
+    assert door_fixture.audit.buffered == []
 
 
 def test_a_record_repeats_only_the_first_part_of_a_long_name() -> None:
     levels = tuple("x" * 1000 for _ in range(90))
     ref = TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(Namespace(levels), "t"))
-    told = describe_resource(ref, Resolution(rows={}, now=world.NOW))
-    assert told.name is not None
-    assert len(told.name) < 2100
+    record = describe_resource(ref, Resolution(rows={}, now=world.NOW))
+    assert record.name is not None
+    assert len(record.name) < 2100

@@ -17,7 +17,7 @@ from gateway.access.resolved import ResolvedProject
 from gateway.iceberg.errors import NoSuchTableException
 from gateway.protocol.server import BootstrapRequest
 from tests.access import world
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 
 HERE = Actor.user(world.ALICE.id, project=world.PROJECT_ID)
 ELSEWHERE = Actor.user(world.ALICE.id, project="another")
@@ -27,24 +27,26 @@ ELSEWHERE = Actor.user(world.ALICE.id, project="another")
     "operation", [GetProject(world.PROJECT), LoadTable(world.TABLE), ListProjects(), WhoAmI(), RegisterSelf()]
 )
 async def test_a_project_token_is_valid_in_its_project(operation: Operation) -> None:
-    permit = await House().door.admit(request_context(HERE), operation)
+    permit = await DoorFixture().door.admit(request_context(HERE), operation)
     assert permit.actor.within == world.PROJECT_ID
 
 
 async def test_a_project_token_hides_every_other_project() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     with pytest.raises(NoSuchTableException):
-        await house.door.admit(request_context(ELSEWHERE), LoadTable(world.TABLE))
+        await door_fixture.door.admit(request_context(ELSEWHERE), LoadTable(world.TABLE))
     with pytest.raises(ProjectNotFound):
-        await house.door.admit(request_context(ELSEWHERE), GetProject(world.PROJECT))
+        await door_fixture.door.admit(request_context(ELSEWHERE), GetProject(world.PROJECT))
     other = ProjectRef("another")
-    house.resolver.rows[other] = ResolvedProject(id="another", name="Another")
-    assert (await house.door.admit(request_context(ELSEWHERE), GetProject(other))).project(other).name == "Another"
+    door_fixture.resolver.rows[other] = ResolvedProject(id="another", name="Another")
+    assert (await door_fixture.door.admit(request_context(ELSEWHERE), GetProject(other))).project(
+        other
+    ).name == "Another"
 
 
 async def test_a_project_token_cannot_act_on_the_server() -> None:
     with pytest.raises(ServerActionForbidden):
-        await House().door.admit(request_context(HERE), CreateProject("new"))
+        await DoorFixture().door.admit(request_context(HERE), CreateProject("new"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ async def test_a_project_token_cannot_act_on_the_server() -> None:
     ],
 )
 async def test_a_project_token_is_refused_for_open_operations_outside_projects(operation: Operation) -> None:
-    house = House()
+    door_fixture = DoorFixture()
     with pytest.raises(ProjectTokenForbidden):
-        await house.door.admit(request_context(HERE), operation)
-    assert (await house.door.admit(request_context(), operation)).operation == operation
+        await door_fixture.door.admit(request_context(HERE), operation)
+    assert (await door_fixture.door.admit(request_context(), operation)).operation == operation

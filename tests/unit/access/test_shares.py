@@ -104,27 +104,27 @@ async def test_large_requests_of_one_principal_are_served_one_after_the_other() 
         replace(LIMITS, requests=5, total_requests=9, questions_per_second=9e5, question_burst=9e5)
     )
     first, second, third, small = [await made.enter(ALICE) for _ in range(4)]
-    await first.ask(51)
-    await first.ask(900)
+    await first.charge_questions(51)
+    await first.charge_questions(900)
     with pytest.raises(ShareExceeded, match=r"more than 50 .* one after the other .* Retry after 1 s"):
-        await second.ask(51)
+        await second.charge_questions(51)
     assert (observer.waited, observer.refused) == (["large_requests"], ["large_requests"])
-    await small.ask(50)
-    await (await made.enter(BOB)).ask(51)
-    waiting = asyncio.create_task(third.ask(51))
+    await small.charge_questions(50)
+    await (await made.enter(BOB)).charge_questions(51)
+    waiting = asyncio.create_task(third.charge_questions(51))
     await asyncio.sleep(0)
     first.release()
     first.release()
     await waiting
     third.release()
-    await second.ask(51)
+    await second.charge_questions(51)
 
 
 async def test_a_delegated_engine_does_not_wait_for_large_requests() -> None:
     made, observer, _ = shares()
     made.recognize(TRINO.id)
     for lease in [await made.enter(TRINO) for _ in range(2)]:
-        await lease.ask(100)
+        await lease.charge_questions(100)
     assert observer.waited == []
 
 
@@ -138,9 +138,9 @@ async def test_the_concurrency_of_an_engine_is_bounded() -> None:
     first.take_bytes(60)
     with pytest.raises(ShareExceeded, match="request bytes"):
         second.take_bytes(60)
-    await first.ask(200)
+    await first.charge_questions(200)
     with pytest.raises(ShareExceeded, match="authorization questions"):
-        await first.ask(100)
+        await first.charge_questions(100)
     assert observer.refused == ["requests", "bytes", "questions"]
 
 
@@ -179,20 +179,20 @@ async def test_each_user_behind_an_engine_has_a_separate_share() -> None:
     made.recognize(TRINO.id)
     assert len({principal_key(each) for each in (ALICE, TRINO, FOR_ALICE)}) == 3
     delegated, itself = await made.enter(FOR_ALICE), await made.enter(TRINO)
-    await delegated.ask(20)
+    await delegated.charge_questions(20)
     with pytest.raises(ShareExceeded, match=r"authorization questions \(10 a second"):
-        await delegated.ask(1)
-    await itself.ask(200)
+        await delegated.charge_questions(1)
+    await itself.charge_questions(200)
 
 
 async def test_checks_beyond_the_rate_wait_and_are_then_served() -> None:
     made, observer, clock = shares(replace(LIMITS, wait=2.0))
     lease = await made.enter(ALICE)
-    await lease.ask(20)
+    await lease.charge_questions(20)
     assert clock.now == 1000.0
-    await lease.ask(20)
+    await lease.charge_questions(20)
     assert clock.now == 1002.0, "it waited as long as twenty questions take"
-    await lease.ask(1_000_000)
+    await lease.charge_questions(1_000_000)
     assert clock.now == 1004.0, "a request that is larger than the burst waits for a full one and is served"
 
 
@@ -200,21 +200,21 @@ async def test_an_ordinary_request_is_charged_one_check() -> None:
     made, observer, _ = shares(replace(LIMITS, wait=0.0))
     lease = await made.enter(ALICE)
     for _ in range(20):
-        await lease.ask(10)
+        await lease.charge_questions(10)
     with pytest.raises(ShareExceeded):
-        await lease.ask(10)
+        await lease.charge_questions(10)
     assert observer.refused == ["questions"]
 
 
 async def test_checks_beyond_the_longest_wait_are_refused_and_not_charged() -> None:
     made, observer, clock = shares(replace(LIMITS, wait=0.5))
     lease = await made.enter(ALICE)
-    await lease.ask(20)
+    await lease.charge_questions(20)
     with pytest.raises(ShareExceeded) as refused:
-        await lease.ask(20)
+        await lease.charge_questions(20)
     assert (refused.value.retry_after_s, observer.refused) == (2, ["questions"])
     clock.now += 2
-    await lease.ask(20)
+    await lease.charge_questions(20)
 
 
 async def test_body_bytes_of_a_principal_are_bounded_and_one_large_request_is_served() -> None:

@@ -7,7 +7,7 @@ from litestar import post
 from litestar.testing import create_test_client
 
 import gateway.api.build  # noqa: F401 - the import serves every operation
-from gateway.api.answers import EmptyResponse, answers_nothing
+from gateway.api.answers import EmptyResponse, returns_no_content
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 
@@ -30,11 +30,11 @@ def test_every_handler_without_a_result_documents_an_empty_response() -> None:
     assert {"ActivateWarehouse", "RenameProject", "SetNamespaceManagedAccess"} <= {each.__name__ for each in empty}
     for operation in SERVED:
         method, path = operation.endpoint.split(" ")
-        told = document["paths"][path][method.lower()]["responses"][str(operation.returns)]
+        response = document["paths"][path][method.lower()]["responses"][str(operation.returns)]
         if operation in empty:
-            assert "content" not in told, operation
+            assert "content" not in response, operation
         elif method != "HEAD" and path.startswith(("/catalog/", "/lakekeeper/", "/management/")):
-            assert "content" in told, operation
+            assert "content" in response, operation
 
 
 def test_a_handler_without_a_result_declares_it() -> None:
@@ -43,5 +43,5 @@ def test_a_handler_without_a_result_declares_it() -> None:
     async def telling() -> str:
         return ""
 
-    assert answers_nothing(silent)
-    assert not answers_nothing(telling)
+    assert returns_no_content(silent)
+    assert not returns_no_content(telling)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from litestar import post
 
-from gateway.access.operation import OPERATIONS, Audience, OpenTo, QuestionOperation
+from gateway.access.operation import OPERATIONS, Audience, PublicAudience, QuestionOperation
 from gateway.access.refs import RoleRef, TableRef, WarehouseRef
 from gateway.access.request import Body, Header, InBody, InPath, OfRequest, PageSize, PageToken, Path, Query
 from gateway.api.binding import bind, inputs_of, require_named
@@ -40,7 +40,7 @@ class Shade(StrEnum):
 class Everything(QuestionOperation, abstract=True):
     """An operation with one field for each marker and type."""
 
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.AUTHENTICATED, "a test")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.AUTHENTICATED, "a test")
     role: InPath[RoleRef]
     member: Annotated[str, Path("member_id")]
     project: OfRequest
@@ -53,12 +53,12 @@ class Everything(QuestionOperation, abstract=True):
     ids: Annotated[tuple[UUID, ...], Query("roleIds")] = ()
     words: Annotated[tuple[str, ...], Query("words")] = ()
     shade: Annotated[Shade | None, Query("shade")] = None
-    attempts: Annotated[int, Query("numAttempts", most=1000)] = 5
+    attempts: Annotated[int, Query("numAttempts", max_value=1000)] = 5
     version: Annotated[str | None, Header("if-match")] = None
     given: str = "by the handler"
 
 
-async def _ask(path: str, **more: Any) -> httpx.Response:
+async def _send(path: str, **more: Any) -> httpx.Response:
     """Send a request to a route that returns the fields it read, as text."""
 
     async def show(ctx: Ctx) -> dict[str, str]:
@@ -74,14 +74,14 @@ async def _ask(path: str, **more: Any) -> httpx.Response:
 
 
 async def _read(query: str = "", **headers: str) -> dict[str, str]:
-    answer = await _ask(f"/{_WAREHOUSE}/{_ROLE}/bob?{query}", headers=headers)
+    answer = await _send(f"/{_WAREHOUSE}/{_ROLE}/bob?{query}", headers=headers)
     assert answer.status_code == 200, answer.text
     found: dict[str, str] = answer.json()
     return found
 
 
 async def _refusal(query: str = "", role: str = _ROLE, prefix: str = _WAREHOUSE) -> str:
-    answer = await _ask(f"/{prefix}/{role}/bob?{query}")
+    answer = await _send(f"/{prefix}/{role}/bob?{query}")
     assert answer.status_code == 400, answer.text
     return str(answer.json()["error"]["message"])
 
@@ -118,7 +118,7 @@ async def test_a_page_token_without_a_size_gets_the_largest_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("force=yes", "The query parameter force is true or false, not 'yes'."),
         ("force=true&force=true", "The query parameter force is given 2 times."),
@@ -129,8 +129,8 @@ async def test_a_page_token_without_a_size_gets_the_largest_page() -> None:
         ("projectId=other", "The header x-project-id, the query and the body name different projects."),
     ],
 )
-async def test_values_that_cannot_be_read_are_refused(query: str, told: str) -> None:
-    assert await _refusal(f"project-id=p&{query}") == told
+async def test_values_that_cannot_be_read_are_refused(query: str, message: str) -> None:
+    assert await _refusal(f"project-id=p&{query}") == message
 
 
 async def test_ids_of_a_path_are_uuids() -> None:

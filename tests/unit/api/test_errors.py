@@ -22,7 +22,7 @@ from gateway.access.dependency_errors import (
     DatabaseUnavailable,
     DecisionEngineUnavailable,
 )
-from gateway.api.errors import body_of, told_error
+from gateway.api.errors import body_of, catalog_error
 from gateway.governance.errors import RevocationPending
 from gateway.iceberg.errors import (
     CatalogError,
@@ -60,30 +60,30 @@ DOWN = [DecisionEngineUnavailable(SECRET), DatabaseUnavailable(SECRET), AuditUna
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_each_exception_has_a_status_and_a_type_and_discloses_no_secret(error: Exception, code: int, type: str) -> None:
-    told = told_error(error, catalog_mutation=False)
-    assert (told.code, told.type) == (code, type)
-    assert SECRET not in told.message
-    assert SECRET not in body_of(told, "id").decode()
+    error_answer = catalog_error(error, catalog_mutation=False)
+    assert (error_answer.code, error_answer.type) == (code, type)
+    assert SECRET not in error_answer.message
+    assert SECRET not in body_of(error_answer, "id").decode()
 
 
 @pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("the store is away"), unavailable(False)])
 def test_an_outage_is_429_on_a_catalog_mutation_and_503_elsewhere(error: Exception) -> None:
     """Clients read 5xx there as "state unknown" and never delete their files."""
-    assert told_error(error, catalog_mutation=False).code == 503
-    told = told_error(error, catalog_mutation=True)
-    assert told.code == 429
-    assert getattr(told, "retry_after_s", 0) > 0
+    assert catalog_error(error, catalog_mutation=False).code == 503
+    error_answer = catalog_error(error, catalog_mutation=True)
+    assert error_answer.code == 429
+    assert getattr(error_answer, "retry_after_s", 0) > 0
 
 
 def test_an_unknown_commit_state_is_not_429() -> None:
     """Here no status may suggest that the commit did not happen."""
-    told = told_error(CommitUnknown("lost"), catalog_mutation=True)
-    assert (told.code, told.type) == (500, "CommitStateUnknownException")
+    error_answer = catalog_error(CommitUnknown("lost"), catalog_mutation=True)
+    assert (error_answer.code, error_answer.type) == (500, "CommitStateUnknownException")
 
 
 @pytest.mark.parametrize("error", [*DOWN, ServiceUnavailableException("x")])
 def test_outages_have_a_retry_after_header(error: Exception) -> None:
-    assert getattr(told_error(error, catalog_mutation=False), "retry_after_s", 0) > 0
+    assert getattr(catalog_error(error, catalog_mutation=False), "retry_after_s", 0) > 0
 
 
 def test_server_fault_details_are_only_logged_and_client_errors_are_returned() -> None:

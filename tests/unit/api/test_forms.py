@@ -9,7 +9,7 @@ import pytest
 from gateway.api.forms import FORM, UnreadableForm, read_form
 
 
-class Asked(msgspec.Struct, frozen=True):
+class FormBody(msgspec.Struct, frozen=True):
     """A form of these tests."""
 
     grant_type: str
@@ -17,13 +17,13 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def test_missing_or_empty_fields_get_defaults_and_unknown_ones_are_ignored() -> None:
-    assert read_form(FORM, b"grant_type=x&scope=a+b&else=1", Asked) == Asked("x", "a b")
-    assert read_form(FORM, b"", Asked) == Asked("", "catalog")
-    assert read_form(FORM, b"grant_type=&scope=", Asked) == Asked("", "catalog")
+    assert read_form(FORM, b"grant_type=x&scope=a+b&else=1", FormBody) == FormBody("x", "a b")
+    assert read_form(FORM, b"", FormBody) == FormBody("", "catalog")
+    assert read_form(FORM, b"grant_type=&scope=", FormBody) == FormBody("", "catalog")
 
 
 @pytest.mark.parametrize(
-    ("media_type", "body", "told"),
+    ("media_type", "body", "message"),
     [
         ("application/json", b"{}", "must be application/x-www-form-urlencoded"),
         (FORM, b"grant_type=a&grant_type=b", "given twice"),
@@ -34,6 +34,6 @@ def test_missing_or_empty_fields_get_defaults_and_unknown_ones_are_ignored() -> 
         (FORM, b"grant_type=%ff", "not a form that can be read"),
     ],
 )
-def test_an_ambiguous_or_unreadable_form_is_refused(media_type: str, body: bytes, told: str) -> None:
-    with pytest.raises(UnreadableForm, match=told):
-        read_form(media_type, body, Asked)
+def test_an_ambiguous_or_unreadable_form_is_refused(media_type: str, body: bytes, message: str) -> None:
+    with pytest.raises(UnreadableForm, match=message):
+        read_form(media_type, body, FormBody)

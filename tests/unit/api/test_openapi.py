@@ -30,10 +30,10 @@ def _names(described: dict[str, Any], place: str) -> set[str]:
 
 
 def test_every_endpoint_is_in_the_openapi_document() -> None:
-    told = {f"{method.upper()} {path}" for method, path, _ in DESCRIBED}
+    response = {f"{method.upper()} {path}" for method, path, _ in DESCRIBED}
     current = {operation.endpoint for operation in OPERATIONS.values()}
     older = {f"{o.endpoint.split(' ', 1)[0]} {path}" for o in OPERATIONS.values() for path in o.also_at}
-    assert told == current | older
+    assert response == current | older
     assert {f"{m.upper()} {path}" for m, path, each in DESCRIBED if each.get("deprecated")} == older
     ids = [each["operationId"] for _, _, each in DESCRIBED]
     assert len(set(ids)) == len(ids)
@@ -70,27 +70,27 @@ def test_a_form_body_is_documented_as_form_with_oauth_errors() -> None:
     assert fields["required"] == ["grant_type", "subject_token", "subject_token_type"]
     assert all("description" in each for each in fields["properties"].values())
     for status in ("400", "401"):
-        told = exchange["responses"][status]["content"]["application/json"]
-        assert told["schema"] == {"$ref": "#/components/schemas/OAuthError"}
-        assert decodes(OAuthError, told["example"])
+        response = exchange["responses"][status]["content"]["application/json"]
+        assert response["schema"] == {"$ref": "#/components/schemas/OAuthError"}
+        assert decodes(OAuthError, response["example"])
 
 
 def test_every_error_response_has_a_schema_and_an_example_with_its_status() -> None:
     for method, path, each in DESCRIBED:
-        refusals = {status: told for status, told in each["responses"].items() if status[0] in "45"}
+        refusals = {status: response for status, response in each["responses"].items() if status[0] in "45"}
         assert refusals, (method, path)
-        for status, told in refusals.items():
-            assert "x-request-id" in told["headers"]
-            assert ("Retry-After" in told["headers"]) == (status in ("429", "503"))
+        for status, response in refusals.items():
+            assert "x-request-id" in response["headers"]
+            assert ("Retry-After" in response["headers"]) == (status in ("429", "503"))
             if method == "head":
-                assert "content" not in told
+                assert "content" not in response
                 continue
             if path.startswith("/scim/"):
-                content = told["content"]["application/scim+json"]
+                content = response["content"]["application/scim+json"]
                 assert content["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
                 assert content["example"]["status"] == ("500" if status == "5XX" else status)
                 continue
-            content = told["content"]["application/json"]
+            content = response["content"]["application/json"]
             if FORM in each.get("requestBody", {"content": {}})["content"] and status in ("400", "401"):
                 continue
             assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}
@@ -100,12 +100,14 @@ def test_every_error_response_has_a_schema_and_an_example_with_its_status() -> N
 def test_headers_common_to_all_operations_are_documented_on_each() -> None:
     by_id = {each["operationId"]: (path, each) for _, path, each in DESCRIBED}
     for operation in OPERATIONS.values():
-        path, each = next(told for told in by_id.values() if told[1]["operationId"] == _first(operation.endpoint))
+        path, each = next(
+            response for response in by_id.values() if response[1]["operationId"] == _first(operation.endpoint)
+        )
         headers = _names(each, "header")
         assert headers <= set(HEADERS), "each of them is explained"
         assert "x-request-id" in headers
         assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.is_public()), path
-        assert operation.heeds_keys() == ("idempotency-key" in headers), path
+        assert operation.uses_idempotency_keys() == ("idempotency-key" in headers), path
         if operation.changes():
             assert {"idempotency-key", "x-request-id"} <= headers
             assert {"409", "422"} <= set(each["responses"])
@@ -150,8 +152,8 @@ async def test_swagger_ui_is_served_without_other_servers() -> None:
             assert part.headers["content-type"].split(";")[0] == TYPES[path.rsplit(".", 1)[1]], path
             assert len(part.content) > 80
             if path.endswith(".css"):
-                asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]{1,20})", part.text)
-                assert all(each.startswith(("data:", "#")) for each in asked), "styles load nothing from elsewhere"
+                requested = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]{1,20})", part.text)
+                assert all(each.startswith(("data:", "#")) for each in requested), "styles load nothing from elsewhere"
         start = await app.client.get("/swagger-ui/start.js")
         assert "validatorUrl: null" in start.text, "the document is sent to no validator"
         for api, named in (("catalog", True), ("management", False)):

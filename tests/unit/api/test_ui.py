@@ -34,11 +34,11 @@ def _with(app: Running, sign_in: SignIn | None, **more: Any) -> None:
     app.app.state.services = replace(app.app.state.services, sign_in=place, **more)
 
 
-def _told(page: str) -> dict[str, Any]:
+def _page_data(page: str) -> dict[str, Any]:
     found = re.search(r'data-told="([^"]*)"', page)
     assert found is not None
-    told: dict[str, Any] = json.loads(html.unescape(found[1]))
-    return told
+    page_data: dict[str, Any] = json.loads(html.unescape(found[1]))
+    return page_data
 
 
 async def test_the_page_loads_only_own_files_and_has_no_inline_script() -> None:
@@ -70,8 +70,8 @@ async def test_the_csp_names_the_token_endpoint_and_provider_text_is_escaped() -
         assert "style-src 'self';" in policy and "unsafe" not in policy
         assert page.headers["cross-origin-opener-policy"] == "same-origin"
         assert "alert(1)</script>" not in page.text
-        told = _told(page.text)
-        assert told["signIn"]["issuer"] == PROVIDER.issuer and told["signIn"]["clientId"] == "the-client"
+        page_data = _page_data(page.text)
+        assert page_data["signIn"]["issuer"] == PROVIDER.issuer and page_data["signIn"]["clientId"] == "the-client"
 
 
 @pytest.mark.parametrize("set_up", [False, True])
@@ -81,7 +81,7 @@ async def test_the_page_reports_a_missing_provider_and_its_csp_allows_no_other_s
             _with(app, None)
         page = await app.client.get("/ui")
         assert "connect-src 'self';" in page.headers["content-security-policy"]
-        assert _told(page.text) == {"setUp": set_up, "signIn": None, "interface": True}
+        assert _page_data(page.text) == {"setUp": set_up, "signIn": None, "interface": True}
 
 
 async def test_the_page_can_be_disabled_and_serves_no_other_file() -> None:

@@ -40,10 +40,10 @@ class Store:
     fails_once: bool = False
     refuses: Callable[[int], bool] = lambda _: False
     gate: asyncio.Event | None = None
-    asked: int = 0
+    calls: int = 0
 
     async def write(self, records: Sequence[AuditRecord]) -> None:
-        self.asked += 1
+        self.calls += 1
         if self.gate is not None:
             await self.gate.wait()
         if self.fails_once:
@@ -120,7 +120,7 @@ async def test_commits_that_wait_share_one_write() -> None:
     store = Store(gate=asyncio.Event())
     async with sink(store, flush_seconds=30) as audit:
         first = asyncio.create_task(audit.commit(record(0)))
-        await until(lambda: store.asked == 1)
+        await until(lambda: store.calls == 1)
         rest = [asyncio.create_task(audit.commit(record(number))) for number in range(1, 51)]
         await asyncio.sleep(0.01)
         assert store.gate is not None
@@ -187,7 +187,7 @@ async def test_too_many_waiting_commits_are_refused() -> None:
     store = Store(gate=asyncio.Event())
     async with sink(store, capacity=2) as audit:
         waiting = [asyncio.create_task(audit.commit(record(0)))]
-        await until(lambda: store.asked == 1)
+        await until(lambda: store.calls == 1)
         waiting += [asyncio.create_task(audit.commit(record(number))) for number in (1, 2)]
         await asyncio.sleep(0.01)
         with pytest.raises(AuditUnavailable, match="cannot take more"):
@@ -300,7 +300,7 @@ async def test_during_an_outage_a_share_frees_no_room_before_its_records_are_wri
     async with sink(store, capacity=10, share=2, flush_seconds=0.01) as audit:
         for number in range(2):
             audit.buffer(record(number))
-        await until(lambda: store.asked >= 3)
+        await until(lambda: store.calls >= 3)
         with pytest.raises(AuditShareFull):
             audit.buffer(record(2))
         store.failing = None

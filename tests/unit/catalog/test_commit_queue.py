@@ -10,13 +10,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from gateway.catalog.commit_retry import CommitQueue, LostRace, retry_lost_races
-from gateway.db.advisory_locks import SharedTurns
+from gateway.catalog.commit_retry import CommitConflict, CommitQueue, retry_conflicts
+from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.iceberg.errors import CommitFailedException
 
 
 async def test_commits_of_one_table_are_serialized_and_each_runs_once() -> None:
-    turns, id = CommitQueue(), uuid4()
+    queue, id = CommitQueue(), uuid4()
     inside = most = made = 0
 
     async def attempt(again: bool) -> None:
@@ -27,24 +27,24 @@ async def test_commits_of_one_table_are_serialized_and_each_runs_once() -> None:
         inside -= 1
         made += 1
 
-    await asyncio.gather(*(retry_lost_races(turns, [id], attempt) for _ in range(20)))
+    await asyncio.gather(*(retry_conflicts(queue, [id], attempt) for _ in range(20)))
     assert (most, made) == (1, 20)
 
 
 async def test_a_commit_that_waited_rereads_the_table_first() -> None:
-    turns, id = CommitQueue(), uuid4()
-    told: list[bool] = []
+    queue, id = CommitQueue(), uuid4()
+    retried: list[bool] = []
 
     async def attempt(again: bool) -> None:
-        told.append(again)
+        retried.append(again)
         await asyncio.sleep(0)
 
-    await asyncio.gather(*(retry_lost_races(turns, [id], attempt) for _ in range(3)))
-    assert told == [False, True, True]
+    await asyncio.gather(*(retry_conflicts(queue, [id], attempt) for _ in range(3)))
+    assert retried == [False, True, True]
 
 
 async def test_commits_of_other_tables_do_not_wait() -> None:
-    turns = CommitQueue()
+    queue = CommitQueue()
     gate = asyncio.Event()
 
     async def held(again: bool) -> None:
@@ -53,25 +53,25 @@ async def test_commits_of_other_tables_do_not_wait() -> None:
     async def free(again: bool) -> bool:
         return again
 
-    waiting = asyncio.create_task(retry_lost_races(turns, [uuid4()], held))
+    waiting = asyncio.create_task(retry_conflicts(queue, [uuid4()], held))
     await asyncio.sleep(0)
-    assert await retry_lost_races(turns, [uuid4()], free) is False
+    assert await retry_conflicts(queue, [uuid4()], free) is False
     gate.set()
     await waiting
 
 
 async def test_transactions_over_the_same_tables_in_any_order_do_not_deadlock() -> None:
-    turns = CommitQueue()
+    queue = CommitQueue()
     one, other = UUID(int=1), UUID(int=2)
 
     async def attempt(again: bool) -> None:
         await asyncio.sleep(0)
 
-    both = [retry_lost_races(turns, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
+    both = [retry_conflicts(queue, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
     await asyncio.wait_for(asyncio.gather(*both), 60)
 
 
-class Recorded(SharedTurns):
+class Recorded(AdvisoryLocks):
     """Advisory locks of other processes that are free or not; records each request for one."""
 
     def __init__(self, had: bool) -> None:
@@ -86,55 +86,55 @@ class Recorded(SharedTurns):
 
 async def test_a_table_with_one_writer_takes_no_advisory_lock() -> None:
     shared = Recorded(True)
-    turns, id = CommitQueue(shared), uuid4()
+    queue, id = CommitQueue(shared), uuid4()
 
     async def attempt(again: bool) -> bool:
         return again
 
-    assert [await retry_lost_races(turns, [id], attempt) for _ in range(3)] == [False, False, False]
+    assert [await retry_conflicts(queue, [id], attempt) for _ in range(3)] == [False, False, False]
     assert shared.taken_by == []
 
 
 async def test_after_a_lost_race_commits_of_the_table_take_the_advisory_lock() -> None:
     shared = Recorded(True)
-    turns, id = CommitQueue(shared), uuid4()
-    told: list[bool] = []
+    queue, id = CommitQueue(shared), uuid4()
+    retried: list[bool] = []
 
     async def attempt(again: bool) -> None:
-        told.append(again)
-        if len(told) == 1:
-            raise LostRace
+        retried.append(again)
+        if len(retried) == 1:
+            raise CommitConflict
 
-    await retry_lost_races(turns, [id], attempt)
-    await retry_lost_races(turns, [id], attempt)
-    assert told == [False, True, True], "who got the turn reads again what was written before it"
+    await retry_conflicts(queue, [id], attempt)
+    await retry_conflicts(queue, [id], attempt)
+    assert retried == [False, True, True], "who got the turn reads again what was written before it"
     assert shared.taken_by == [[id], [id]]
 
 
 async def test_a_commit_continues_without_an_unavailable_advisory_lock() -> None:
-    turns, id = CommitQueue(Recorded(False)), uuid4()
+    queue, id = CommitQueue(Recorded(False)), uuid4()
     tries = 0
 
     async def attempt(again: bool) -> str:
         nonlocal tries
         tries += 1
         if tries < 3:
-            raise LostRace
+            raise CommitConflict
         return "won"
 
-    assert await retry_lost_races(turns, [id], attempt) == "won"
+    assert await retry_conflicts(queue, [id], attempt) == "won"
 
 
 async def test_waiting_in_the_queue_of_one_table_has_a_time_limit() -> None:
-    turns, id = CommitQueue(timeout_seconds=0.05), uuid4()
+    queue, id = CommitQueue(timeout_seconds=0.05), uuid4()
     gate = asyncio.Event()
 
     async def stuck(again: bool) -> None:
         await gate.wait()
 
-    first = asyncio.create_task(retry_lost_races(turns, [id], stuck))
+    first = asyncio.create_task(retry_conflicts(queue, [id], stuck))
     await asyncio.sleep(0)
     with pytest.raises(CommitFailedException, match="wait for this table"):
-        await retry_lost_races(turns, [id], stuck)
+        await retry_conflicts(queue, [id], stuck)
     gate.set()
     await first

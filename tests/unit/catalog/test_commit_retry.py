@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.catalog.commit_retry import CommitQueue, LostRace, determine_outcome, retry_lost_races
+from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.db import tables
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
@@ -29,24 +29,24 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_only_an_attempt_after_a_lost_race_reads_again() -> None:
-    told: list[bool] = []
+    retried: list[bool] = []
 
     async def attempt(again: bool) -> str:
-        told.append(again)
-        if len(told) < 3:
-            raise LostRace
+        retried.append(again)
+        if len(retried) < 3:
+            raise CommitConflict
         return "won"
 
-    assert await retry_lost_races(CommitQueue(), [uuid4()], attempt) == "won"
-    assert told == [False, True, True]
+    assert await retry_conflicts(CommitQueue(), [uuid4()], attempt) == "won"
+    assert retried == [False, True, True]
 
 
 async def test_a_commit_that_loses_every_retry_gets_a_retryable_error() -> None:
     async def attempt(_: bool) -> str:
-        raise LostRace
+        raise CommitConflict
 
     with pytest.raises(CommitFailedException, match="other commits were faster"):
-        await retry_lost_races(CommitQueue(), [uuid4()], attempt)
+        await retry_conflicts(CommitQueue(), [uuid4()], attempt)
 
 
 async def test_a_failed_requirement_is_not_retried() -> None:
@@ -57,7 +57,7 @@ async def test_a_failed_requirement_is_not_retried() -> None:
         raise CommitFailedException("Requirement failed: current schema changed")
 
     with pytest.raises(CommitFailedException, match="current schema"):
-        await retry_lost_races(CommitQueue(), [uuid4()], attempt)
+        await retry_conflicts(CommitQueue(), [uuid4()], attempt)
     assert tries == [False]
 
 
@@ -86,24 +86,24 @@ class Database:
 async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = False) -> bool:
     """Return True if the audit was settled, for a change from version 4 to the file `mine`."""
 
-    async def nobody_writes(connection: Any, id: UUID) -> None:
+    async def no_other_writer(connection: Any, id: UUID) -> None:
         return None
 
     async def pointer(connection: Any, id: UUID) -> Any:
         return now
 
-    monkeypatch.setattr(tables, "wait_for_writers", nobody_writes)
+    monkeypatch.setattr(tables, "wait_for_writers", no_other_writer)
     monkeypatch.setattr(tables, "pointer", pointer)
-    trail = PendingAudit()
+    pending_audit = PendingAudit()
     await determine_outcome(
         cast(Any, Database(away=away)),
-        cast(Any, SimpleNamespace(trail=trail)),
+        cast(Any, SimpleNamespace(pending_audit=pending_audit)),
         ID,
         from_version=4,
         written="mine",
         unknown=CommitUnknown("lost"),
     )
-    return trail.settled
+    return pending_audit.settled
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_a_commit_that_took_effect_succeeds_after_a_lost_response(
 async def test_a_commit_without_effect_counts_as_a_lost_race_after_a_lost_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(LostRace):
+    with pytest.raises(CommitConflict):
         await _learn(monkeypatch, SimpleNamespace(metadata_location="old", metadata=b"{}", version=4))
 
 

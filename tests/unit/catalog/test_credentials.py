@@ -42,7 +42,7 @@ class _Part:
         self._maybe("vend")
         return NoCredentials("none here")
 
-    async def held_until(self, *_: Any, **__: Any) -> None:
+    async def first_expiry(self, *_: Any, **__: Any) -> None:
         return None
 
     async def of(self, _: Any) -> None:
@@ -74,15 +74,15 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     vend = SimpleNamespace(
         operation=operation,
         obligations=Obligations(),
-        trail=part,
+        pending_audit=part,
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )
-    handed = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
-    assert handed.credentials == ()
-    assert handed.config["region"] == "eu-west-1"
-    assert not {key for key in handed.config if "access-key" in key}
-    assert handed.reason == "the credentials could not be made or recorded"
+    vended = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
+    assert vended.credentials == ()
+    assert vended.config["region"] == "eu-west-1"
+    assert not {key for key in vended.config if "access-key" in key}
+    assert vended.reason == "the credentials could not be made or recorded"
     assert part.failed
 
 

@@ -97,9 +97,9 @@ def test_a_star_confirms_only_responses_without_expiry() -> None:
 def test_a_star_confirms_no_response_with_column_restrictions() -> None:
     """The client may hold an earlier response without restrictions."""
     for access in (METADATA_ONLY, CLIENT_MANAGED):
-        told = replace(ANSWER, access=access, restricted=True)
-        assert told.confirmed(None, NOW) is None
-        assert told.confirmed([told.tag(NOW, None)], NOW) is not None
+        changed = replace(ANSWER, access=access, restricted=True)
+        assert changed.confirmed(None, NOW) is None
+        assert changed.confirmed([changed.tag(NOW, None)], NOW) is not None
 
 
 def test_one_matching_etag_of_many_suffices_and_strong_equals_weak() -> None:

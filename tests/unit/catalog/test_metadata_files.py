@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from gateway.access.dependency_errors import CommitUnknown
-from gateway.catalog.commit_retry import LostRace
+from gateway.catalog.commit_retry import CommitConflict
 from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
@@ -118,7 +118,7 @@ async def test_files_of_a_successful_commit_stay_in_document_order() -> None:
     assert store.files == dict(done)
 
 
-@pytest.mark.parametrize("failure", [LostRace(), ValueError("anything"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [CommitConflict(), ValueError("anything"), KeyboardInterrupt()])
 async def test_a_failed_commit_leaves_no_metadata_file(failure: BaseException) -> None:
     store = Store()
     pending = Pending(store)
@@ -138,9 +138,9 @@ async def test_a_file_that_could_not_be_deleted_stays_recorded_for_cleanup() -> 
         raise StorageUnavailable("away")
 
     store.delete = away  # type: ignore[method-assign]  # the one answer this test is about
-    with pytest.raises(LostRace):
+    with pytest.raises(CommitConflict):
         async with files(store, pending).write_one(WAREHOUSE, table(1), None):
-            raise LostRace
+            raise CommitConflict
     assert pending.noted == set(store.files) != set()
 
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from gateway.identity.device import DEVICE
-from gateway.identity.kept_tokens import KeptLogin
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import StoredLogin
 
 _SECONDS = 200.0
 
@@ -36,7 +36,7 @@ class Rotating:
         self.url = ""
         self.good: str | None = "refresh-0"
         self.renewed = 0
-        self.asked = threading.Event()
+        self.calls = threading.Event()
         self.pause = 0.3
         self.life = 300
         self.filling = ""
@@ -44,7 +44,7 @@ class Rotating:
 
     def token(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         """(status, body) of the token endpoint."""
-        self.asked.set()
+        self.calls.set()
         body: dict[str, Any]
         with self._lock:
             spent = form.get("grant_type") == "refresh_token" and form.get("refresh_token") != self.good
@@ -186,7 +186,7 @@ class Terminal:
 
     def keep(self, tokens: Tokens) -> None:
         """As if by a login, in the file."""
-        KeptLogin(self.issuer, "cli", self.logins, keyring=None, tell=print).keep(tokens)
+        StoredLogin(self.issuer, "cli", self.logins, keyring=None, warn=print).store(tokens)
 
     @property
     def lock(self) -> Path:
@@ -208,5 +208,5 @@ class Terminal:
     def run(self, *verbs: str) -> list[tuple[int | None, str, str]]:
         """(exit code, output, errors) of the verbs, all at the same time."""
         processes = [self.start(verb) for verb in verbs]
-        told = [process.communicate(timeout=_SECONDS) for process in processes]
-        return [(p.returncode, out.strip(), err.strip()) for p, (out, err) in zip(processes, told, strict=True)]
+        outputs = [process.communicate(timeout=_SECONDS) for process in processes]
+        return [(p.returncode, out.strip(), err.strip()) for p, (out, err) in zip(processes, outputs, strict=True)]

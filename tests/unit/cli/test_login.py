@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import login
-from gateway.identity.file_lock import turn
-from gateway.identity.kept_tokens import KeptLogin
+from gateway.identity.file_lock import file_lock
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import StoredLogin
 from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
 
 ENDED = Tokens("access-0", 0.0, "refresh-0")
@@ -54,11 +54,11 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     terminal.keep(ENDED)
     provider.pause = 3.0
     renewing = terminal.start("token")
-    assert provider.asked.wait(60)
+    assert provider.calls.wait(60)
     process = Path(f"/proc/{renewing.pid}")
-    for told in ("cmdline", "environ"):
+    for file in ("cmdline", "environ"):
         with suppress(OSError):  # it may have ended
-            assert b"refresh-" not in (process / told).read_bytes()
+            assert b"refresh-" not in (process / file).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=200)[0].strip() == "access-1"
     ((status, out, err),) = terminal.run("token")
@@ -68,7 +68,7 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
 def test_a_token_that_is_good_is_printed_whatever_another_command_does(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
     terminal.keep(Tokens("access-0", time.time() + 300, "refresh-0"))
-    with turn(terminal.lock, seconds=1):
+    with file_lock(terminal.lock, seconds=1):
         assert terminal.run("token")[0][:2] == (0, "access-0")
     assert provider.renewed == 0
 
@@ -80,12 +80,12 @@ def test_a_command_that_does_not_end_keeps_others_from_renewing_and_they_say_so(
     terminal.keep(ENDED)
     monkeypatch.setattr(login, "_WAIT", 0.3)
     for verb in (login.token, login.logout):
-        with turn(terminal.lock, seconds=1):
+        with file_lock(terminal.lock, seconds=1):
             ended = CliRunner().invoke(verb, env=terminal.environment)
         assert (ended.exit_code, ended.stdout) == (1, "")
         assert "another lakegate command has been at this login" in ended.stderr
     assert provider.renewed == 0
-    assert KeptLogin(provider.url, "cli", terminal.logins, keyring=None, tell=print).kept() == ENDED
+    assert StoredLogin(provider.url, "cli", terminal.logins, keyring=None, warn=print).stored() == ENDED
 
 
 def test_a_login_that_can_be_kept_nowhere_is_told_and_no_traceback(provider: Rotating, tmp_path: Path) -> None:

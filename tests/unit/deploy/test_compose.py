@@ -70,21 +70,23 @@ def test_every_setting_that_is_named_anywhere_here_exists() -> None:
 def test_what_the_image_and_its_services_are_told_to_do_are_verbs_of_the_command() -> None:
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["lakegate"]' in dockerfile
-    said = [json.loads(found) for found in re.findall(r"^CMD (\[.+\])$", dockerfile, re.MULTILINE)]
-    said += [json.loads(found)[1:] for found in re.findall(r" CMD (\[\"lakegate\".+\])$", dockerfile, re.MULTILINE)]
-    said += [service["command"] for name, service in OURS.items() if "entrypoint" not in service]
+    commands = [json.loads(found) for found in re.findall(r"^CMD (\[.+\])$", dockerfile, re.MULTILINE)]
+    commands += [json.loads(found)[1:] for found in re.findall(r" CMD (\[\"lakegate\".+\])$", dockerfile, re.MULTILINE)]
+    commands += [service["command"] for name, service in OURS.items() if "entrypoint" not in service]
     for template in (DEPLOY / "helm" / "templates").iterdir():
-        said += [json.loads(found) for found in re.findall(r"^ *args: (\[.+\])$", template.read_text(), re.MULTILINE)]
-    assert sorted(words[0] for words in said) == ["healthcheck", "migrate", "migrate", "serve", "serve", "serve"]
-    assert {words[0] for words in said} <= set(main.commands)
+        commands += [
+            json.loads(found) for found in re.findall(r"^ *args: (\[.+\])$", template.read_text(), re.MULTILINE)
+        ]
+    assert sorted(words[0] for words in commands) == ["healthcheck", "migrate", "migrate", "serve", "serve", "serve"]
+    assert {words[0] for words in commands} <= set(main.commands)
 
 
 def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None:
     deployment = (DEPLOY / "helm" / "templates" / "deployment.yaml").read_text()
     open_paths = {path for each in OPERATIONS.values() if each.is_public() for path in each.paths()}
-    asked = re.findall(r"httpGet: \{path: ([^,]+), port: (\w+)\}", deployment)
-    assert {path for path, _ in asked} == {"/health"} <= open_paths
-    probed = {port for _, port in asked} | set(re.findall(r"tcpSocket: \{port: (\w+)\}", deployment))
+    requested = re.findall(r"httpGet: \{path: ([^,]+), port: (\w+)\}", deployment)
+    assert {path for path, _ in requested} == {"/health"} <= open_paths
+    probed = {port for _, port in requested} | set(re.findall(r"tcpSocket: \{port: (\w+)\}", deployment))
     assert probed == {"http"}
     (port,) = re.findall(r"- name: http\n\s+containerPort: (\d+)", deployment)
     configured = (DEPLOY / "helm" / "templates" / "configmap.yaml").read_text()

@@ -16,11 +16,11 @@ _STRANGER = Account(uid=54_321, gid=54_321)
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "shared"
-    place.mkdir()
-    monkeypatch.setattr(account, "_shared_place", lambda: place)
+    directory = tmp_path / "shared"
+    directory.mkdir()
+    monkeypatch.setattr(account, "_shared_place", lambda: directory)
     monkeypatch.setattr(Account, "own", lambda self, path: None)
-    return place
+    return directory
 
 
 def test_we_ourselves_reach_everything(tmp_path: Path) -> None:
@@ -36,17 +36,17 @@ def test_a_closed_directory_anywhere_above_stops_a_stranger(tmp_path: Path) -> N
 
 
 def test_data_the_account_can_reach_stays_where_it_was_wanted(tmp_path: Path, shared: Path) -> None:
-    place = account.reachable_data(tmp_path / "postgres", Account(None, None))
-    assert place == tmp_path / "postgres" and place.is_dir() and not place.is_symlink()
+    directory = account.reachable_data(tmp_path / "postgres", Account(None, None))
+    assert directory == tmp_path / "postgres" and directory.is_dir() and not directory.is_symlink()
 
 
 def test_data_it_cannot_reach_goes_elsewhere_and_is_found_again(tmp_path: Path, shared: Path) -> None:
     tmp_path.chmod(0o700)
-    wanted = tmp_path / "postgres"
-    first = account.reachable_data(wanted, _STRANGER)
+    requested = tmp_path / "postgres"
+    first = account.reachable_data(requested, _STRANGER)
     (first / "PG_VERSION").write_text("18")
-    assert first.parent == shared and wanted.is_symlink()
-    again = account.reachable_data(wanted, _STRANGER)
+    assert first.parent == shared and requested.is_symlink()
+    again = account.reachable_data(requested, _STRANGER)
     assert (again, (again / "PG_VERSION").read_text()) == (first, "18")
 
 

@@ -58,11 +58,12 @@ def test_another_lock_gets_another_environment(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("said", "version"), [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.9 x/y", (1, 9)), ("no", None)]
+    ("output", "version"),
+    [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.9 x/y", (1, 9)), ("no", None)],
 )
-def test_the_version_of_go_is_compared_as_numbers(said: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
+def test_the_version_of_go_is_compared_as_numbers(output: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
     program = tmp_path / "go"
-    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
     assert install.go_version(str(program)) == version
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))

@@ -83,16 +83,16 @@ async def test_a_hanging_batch_fails_the_check_within_one_batch_timeout(monkeypa
 
 async def test_a_client_without_a_model_sends_no_request_until_it_gets_one() -> None:
     """No server listens on port 1, so a sent request would fail with a connection error."""
-    asked = client()
-    asked.withhold("the model lacks table#can_drop")
+    requested = client()
+    requested.block_checks("the model lacks table#can_drop")
     with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):
-        await asked.batch_check(tuples(1), context={})
+        await requested.batch_check(tuples(1), context={})
     with pytest.raises(DecisionEngineUnavailable, match="lacks table#can_drop"):
-        await asked.ping()
+        await requested.ping()
     other = ULID[:-1] + "0"
-    asked.use_model(other)
-    assert asked.model_id == other
+    requested.use_model(other)
+    assert requested.model_id == other
     with pytest.raises(DecisionEngineUnavailable, match="cannot be reached"):
-        await asked.batch_check(tuples(1), context={})
+        await requested.batch_check(tuples(1), context={})
     with pytest.raises(ValueError, match="id of a model"):
-        asked.use_model("newest")
+        requested.use_model("newest")

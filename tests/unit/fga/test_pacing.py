@@ -25,7 +25,7 @@ class Clock:
         self.slept += seconds
 
 
-async def ask(
+async def send(
     pacing: Pacing,
     clock: Clock,
     user: str,
@@ -39,7 +39,7 @@ async def ask(
     pace = pacing.of(user, longest=longest)
     for _ in range(batches):
         if others is not None:
-            pacing.asked_small(others)
+            pacing.count_small_check(others)
         async with pace.batch():
             clock.at += seconds / batches
 
@@ -54,7 +54,7 @@ async def test_constant_large_checks_get_a_share_of_time_beside_other_users() ->
     pacing, clock = paced()
     began, busy = clock.at, 0.0
     while clock.at - began < 500:
-        await ask(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
+        await send(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
         busy += 1.0
     assert busy <= BURST_SECONDS + (clock.at - began) * RATE * 1.1
     assert busy >= (clock.at - began) * RATE * 0.9, "and not less"
@@ -63,7 +63,7 @@ async def test_constant_large_checks_get_a_share_of_time_beside_other_users() ->
 async def test_an_occasional_large_check_is_not_delayed() -> None:
     pacing, clock = paced()
     for _ in range(20):
-        await ask(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
+        await send(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
         clock.at += 10
     assert clock.slept == 0
 
@@ -71,50 +71,50 @@ async def test_an_occasional_large_check_is_not_delayed() -> None:
 @pytest.mark.parametrize("others", [None, "user:a"])
 async def test_a_single_active_user_is_not_delayed_and_accumulates_no_debt(others: str | None) -> None:
     pacing, clock = paced()
-    await ask(pacing, clock, "user:a", 500.0, batches=1000, others=others)
+    await send(pacing, clock, "user:a", 500.0, batches=1000, others=others)
     assert clock.slept == 0
-    await ask(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
+    await send(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
     assert clock.slept == 0
 
 
 async def test_small_checks_of_another_user_count_for_one_second() -> None:
     pacing, clock = paced()
-    await ask(pacing, clock, "user:a", 4.0, batches=400, others="user:b")
+    await send(pacing, clock, "user:a", 4.0, batches=400, others="user:b")
     before = clock.slept
-    pacing.asked_small("user:b")
-    pacing.asked_small("user:a")
-    pacing.asked_small("user:a")
-    await ask(pacing, clock, "user:a", 0.5, batches=1, others=None)
+    pacing.count_small_check("user:b")
+    pacing.count_small_check("user:a")
+    pacing.count_small_check("user:a")
+    await send(pacing, clock, "user:a", 0.5, batches=1, others=None)
     assert clock.slept > before
     before = clock.slept
     clock.at += 1.5
-    await ask(pacing, clock, "user:a", 0.5, batches=1, others="user:a")
+    await send(pacing, clock, "user:a", 0.5, batches=1, others="user:a")
     assert clock.slept == before
 
 
 async def test_the_delay_of_one_check_is_bounded() -> None:
     pacing, clock = paced()
-    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    await send(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
     assert clock.slept == pytest.approx(LONGEST_DELAY_SECONDS)
-    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    await send(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
     clock.at += BURST_SECONDS / RATE
     before = clock.slept
-    await ask(pacing, clock, "user:a", 1.0, batches=10, others="user:b")
+    await send(pacing, clock, "user:a", 1.0, batches=10, others="user:b")
     assert clock.slept == before, "what was not delayed is not owed later"
 
 
 async def test_a_check_about_an_engine_is_not_delayed_or_charged_to_the_user() -> None:
     pacing, clock = paced()
-    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b", longest=0.0)
-    await ask(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
+    await send(pacing, clock, "user:a", 60.0, batches=100, others="user:b", longest=0.0)
+    await send(pacing, clock, "user:a", BURST_SECONDS * 0.9, batches=10, others="user:b")
     assert clock.slept == 0
 
 
 async def test_large_checks_are_charged_to_each_user_separately() -> None:
     pacing, clock = paced()
-    await ask(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
+    await send(pacing, clock, "user:a", 60.0, batches=100, others="user:b")
     before = clock.slept
-    await ask(pacing, clock, "user:c", 1.0, batches=10, others="user:b")
+    await send(pacing, clock, "user:c", 1.0, batches=10, others="user:b")
     assert clock.slept == before
 
 

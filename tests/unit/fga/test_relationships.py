@@ -14,7 +14,7 @@ from gateway.access.actor import Actor
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
@@ -72,8 +72,8 @@ async def test_many_hints_use_one_list_request_and_the_rest_is_checked() -> None
     recorder = Lister(set(names[:140]), {("select", names[141]), ("can_include_in_list", names[142])})
     answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
     assert [number for number, yes in enumerate(answers) if yes] == [*range(140), 141, 142]
-    asked = [{check.relation for check in call["checks"]} for call in recorder.calls[1:]]
-    assert (recorder.calls[0]["listed"], asked) == ("select", [{"select"}, {"can_include_in_list"}])
+    requested = [{check.relation for check in call["checks"]} for call in recorder.calls[1:]]
+    assert (recorder.calls[0]["listed"], requested) == ("select", [{"select"}, {"can_include_in_list"}])
     assert [len(call["checks"]) for call in recorder.calls[1:]] == [10, 9]
 
 
@@ -87,8 +87,8 @@ async def test_many_columns_use_one_list_request_and_the_rest_is_checked() -> No
     answers = await relationships(recorder).check(Actor.user("oidc~a"), questions, now=NOON)
     assert [number for number, yes in enumerate(answers) if yes] == [*range(298), 299]
     assert recorder.calls[0]["listed"] == "select"
-    asked = [[(check.relation, check.object) for check in call["checks"]] for call in recorder.calls[1:]]
-    assert [set(each) for each in asked] == [
+    requested = [[(check.relation, check.object) for check in call["checks"]] for call in recorder.calls[1:]]
+    assert [set(each) for each in requested] == [
         {("select", names[298]), ("select", names[299])},
         {("can_read_data", names[298]), ("can_read_data", names[299]), ("can_get_metadata", names[0])},
     ]
@@ -158,10 +158,10 @@ def lying(count: int, space: ObjectKey, relation: Can = Can.READ_DATA) -> list[Q
 
 async def test_many_checks_below_one_container_become_one_check_of_the_container() -> None:
     """The right is held on the first namespace, and in the second one on a single table."""
-    asked = [*lying(500, SPACES[0]), *lying(8, SPACES[1]), *lying(7, SPACES[2]), *lying(9, SPACES[0], Can.DROP)]
+    requested = [*lying(500, SPACES[0]), *lying(8, SPACES[1]), *lying(7, SPACES[2]), *lying(9, SPACES[0], Can.DROP)]
     own, drop = ("can_read_data", "table:n1-t3"), ("can_drop", "table:n0-t0")
     recorder = Lister(set(), {("selects", "namespace:n0"), own, drop})
-    answers = await relationships(recorder).check(Actor.user("oidc~a"), asked, now=NOON)
+    answers = await relationships(recorder).check(Actor.user("oidc~a"), requested, now=NOON)
     assert [number for number, yes in enumerate(answers) if yes] == [*range(500), 503, 515]
     probes, rest = recorder.calls
     assert {(check.relation, check.object) for check in probes["checks"]} == {
@@ -256,8 +256,8 @@ def test_times_are_sent_in_utc_and_never_without_a_zone() -> None:
 def test_only_the_managed_access_flag_has_a_wildcard_subject() -> None:
     on = ObjectKey(ObjectType.NAMESPACE, "00000000-0000-4000-8000-000000000001")
     for type in PrincipalType:
-        flag = TupleKey(Principal(type, EVERYBODY), MANAGED_ACCESS, on)
+        flag = TupleKey(Principal(type, ALL_USERS), MANAGED_ACCESS, on)
         assert to_wire(flag).user == f"{type.value}:*"
         assert read_back(to_wire(flag)).key == flag
-    assert to_wire(TupleKey(Principal(PrincipalType.USER, EVERYBODY), "select", on)).user == "user:%2A"
+    assert to_wire(TupleKey(Principal(PrincipalType.USER, ALL_USERS), "select", on)).user == "user:%2A"
     assert read_back(FgaTuple("user:*", "select", f"namespace:{on.id}")).key is None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import EVERYBODY, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.relationships import to_wire
 from gateway.fga.stored import bare, read_back
 from gateway.fga.wire import Condition, FgaTuple
@@ -26,8 +26,8 @@ OURS = [
     TupleKey(ObjectKey(ObjectType.PROJECT, "analytics"), "project", ObjectKey(ObjectType.ROLE, ID)),
 ]
 FLAGS = [
-    TupleKey(Principal(PrincipalType.USER, EVERYBODY), MANAGED_ACCESS, ObjectKey(ObjectType.NAMESPACE, ID)),
-    TupleKey(Principal(PrincipalType.ROLE, EVERYBODY), MANAGED_ACCESS, ObjectKey(ObjectType.WAREHOUSE, ID)),
+    TupleKey(Principal(PrincipalType.USER, ALL_USERS), MANAGED_ACCESS, ObjectKey(ObjectType.NAMESPACE, ID)),
+    TupleKey(Principal(PrincipalType.ROLE, ALL_USERS), MANAGED_ACCESS, ObjectKey(ObjectType.WAREHOUSE, ID)),
 ]
 
 

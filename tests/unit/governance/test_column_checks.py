@@ -18,7 +18,7 @@ from gateway.access.refs import ObjectType, Table, TabularRef
 from gateway.access.relations import Can
 from gateway.governance.checks import Checks
 from tests.access import world
-from tests.access.world import House, request_context
+from tests.access.world import DoorFixture, request_context
 from tests.unit.access.test_column_restrictions import DOCUMENT
 
 
@@ -51,9 +51,11 @@ def tables(count: int) -> list[UUID]:
     return [UUID(int=number + 1) for number in range(count)]
 
 
-def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]], document: bytes = DOCUMENT) -> House:
+def door_fixture(
+    judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]], document: bytes = DOCUMENT
+) -> DoorFixture:
     """Return a house with these tables and column grants."""
-    made = House(judge=judge)  # type: ignore[arg-type]  # the same port
+    made = DoorFixture(judge=judge)  # type: ignore[arg-type]  # the same port
     for id in ids:
         row = msgspec.structs.replace(world.table_row, id=id)
         made.resolver.rows[TabularRef(Table, world.WAREHOUSE_ID, id)] = row
@@ -62,18 +64,20 @@ def house(judge: Reader, ids: Sequence[UUID], granted: dict[UUID, frozenset[int]
     return made
 
 
-async def answers(house: House, ids: Sequence[UUID]) -> list[object]:
+async def answers(door_fixture: DoorFixture, ids: Sequence[UUID]) -> list[object]:
     """Return True for all columns, False for none, or the names."""
     checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
-    permit = await house.door.admit(request_context(), BatchCheck(checks))
-    told = await Checks(door=house.door).batch(permit)
-    return [(True if each.columns is None else each.columns) if each.allowed else False for each in told.results]
+    permit = await door_fixture.door.admit(request_context(), BatchCheck(checks))
+    result = await Checks(door=door_fixture.door).batch(permit)
+    return [(True if each.columns is None else each.columns) if each.allowed else False for each in result.results]
 
 
 async def test_a_column_check_returns_all_some_or_none() -> None:
     whole, partly, none = tables(3)
     judge = Reader(frozenset({str(whole)}), frozenset({str(partly)}))
-    found = await answers(house(judge, [whole, partly, none], {partly: frozenset({1, 2})}), [whole, partly, none])
+    found = await answers(
+        door_fixture(judge, [whole, partly, none], {partly: frozenset({1, 2})}), [whole, partly, none]
+    )
     assert found == [True, ["c2"], False]
 
 
@@ -85,18 +89,18 @@ async def test_a_column_check_returns_all_some_or_none() -> None:
 async def test_an_unknown_column_set_is_none_and_never_all(granted: dict[int, set[int]], document: bytes) -> None:
     [id] = tables(1)
     known = {UUID(int=table): frozenset(fields) for table, fields in granted.items()}
-    assert await answers(house(Reader(partly=frozenset({str(id)})), [id], known, document), [id]) == [False]
+    assert await answers(door_fixture(Reader(partly=frozenset({str(id)})), [id], known, document), [id]) == [False]
 
 
 async def test_a_policy_against_reading_also_forbids_reading_some_columns() -> None:
     [id] = tables(1)
-    closed = house(Reader(partly=frozenset({str(id)})), [id], {id: frozenset({2})})
+    closed = door_fixture(Reader(partly=frozenset({str(id)})), [id], {id: frozenset({2})})
     permit = await closed.door.admit(
         request_context(), BatchCheck((Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
     )
     closed.rules.answer = world.DENIED
-    told = await Checks(door=closed.door).batch(permit)
-    assert [(each.allowed, each.columns) for each in told.results] == [(False, None)]
+    result = await Checks(door=closed.door).batch(permit)
+    assert [(each.allowed, each.columns) for each in result.results] == [(False, None)]
 
 
 async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
@@ -104,9 +108,9 @@ async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
     for count in (1, 1000):
         ids = tables(count)
         judge = Reader(partly=frozenset(str(id) for id in ids))
-        made = house(judge, ids, {id: frozenset({2}) for id in ids})
+        made = door_fixture(judge, ids, {id: frozenset({2}) for id in ids})
         assert await answers(made, ids) == [["c2"]] * count
-        costs.append((len(judge.calls), len(made.rules.asked), len(made.resolver.looked_for_columns)))
+        costs.append((len(judge.calls), len(made.rules.calls), len(made.resolver.looked_for_columns)))
         assert judge.calls == [count] * 3, "all of them, then those read in part, then the columns granted on these"
     assert costs == [(3, 3, 1), (3, 3, 1)]
 
@@ -114,7 +118,7 @@ async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
 async def test_a_user_without_column_grants_costs_one_additional_statement() -> None:
     ids = tables(1000)
     judge = Reader()
-    made = house(judge, ids, {})
+    made = door_fixture(judge, ids, {})
     assert await answers(made, ids) == [False] * 1000
     assert (judge.calls, len(made.resolver.looked_for_columns)) == ([1000], 1)
 
@@ -122,7 +126,7 @@ async def test_a_user_without_column_grants_costs_one_additional_statement() -> 
 async def test_a_single_check_is_true_for_some_columns() -> None:
     [id] = tables(1)
     for fields, expected in ((frozenset({2}), True), (frozenset({4}), False)):
-        made = house(Reader(partly=frozenset({str(id)})), [id], {id: fields})
+        made = door_fixture(Reader(partly=frozenset({str(id)})), [id], {id: fields})
         permit = await made.door.admit(
             request_context(), CheckPermission(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS))
         )

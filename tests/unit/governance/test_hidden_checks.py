@@ -14,13 +14,13 @@ from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Question
 from gateway.access.refs import ObjectType, Ref, Table, TabularRef
 from gateway.access.relations import ACTIONS, Can
-from gateway.access.resolved import Whereabouts
+from gateway.access.resolved import AbsentLocation
 from gateway.fga.compiled import compiled_model
 from gateway.governance.checks import Checks
 from gateway.governance.hidden_checks import openings
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world
-from tests.access.world import House, Judge, request_context
+from tests.access.world import DoorFixture, Judge, request_context
 
 REFS: dict[ObjectType, Ref] = {
     ObjectType.NAMESPACE: world.NAMESPACE,
@@ -80,53 +80,55 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
             assert any(each <= wider for each in opened), f"{relation} by {set(term)} opens nothing of {ways}"
 
 
-async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
+async def _run_checks(door_fixture: DoorFixture, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
     """Return the number of checks in each call to OpenFGA and to OPA, and of tables in each column statement."""
-    permit = await house.door.admit(request_context(), BatchCheck(tuple(checks)))
-    house.judge.asked.clear()
-    house.rules.asked.clear()
-    answer = await Checks(door=house.door).batch(permit)
+    permit = await door_fixture.door.admit(request_context(), BatchCheck(tuple(checks)))
+    door_fixture.judge.calls.clear()
+    door_fixture.rules.calls.clear()
+    answer = await Checks(door=door_fixture.door).batch(permit)
     assert not any(each.allowed for each in answer.results)
     return (
-        [len(questions) for questions in house.judge.asked],
-        [len(request.questions) for request in house.rules.asked],
-        [len(ids) for ids in house.resolver.looked_for_columns],
+        [len(questions) for questions in door_fixture.judge.calls],
+        [len(request.questions) for request in door_fixture.rules.calls],
+        [len(ids) for ids in door_fixture.resolver.looked_for_columns],
     )
 
 
-def _house() -> House:
-    house = House(judge=Judge(answer=lambda question: False))
-    house.resolver.standing = {"absent": {ABSENT: Whereabouts(world.PROJECT_ID, (world.OUTER_ID, world.INNER_ID))}}
-    return house
+def _door_fixture() -> DoorFixture:
+    door_fixture = DoorFixture(judge=Judge(answer=lambda question: False))
+    door_fixture.resolver.validity = {
+        "absent": {ABSENT: AbsentLocation(world.PROJECT_ID, (world.OUTER_ID, world.INNER_ID))}
+    }
+    return door_fixture
 
 
 @pytest.mark.threat("LG-DIS-18")
 @pytest.mark.parametrize("count", [1, 2, 3, len(MANY)])
 async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> None:
     relations = MANY[-count:]
-    invisible = await _asked(_house(), [Check(world.TABLE, relation) for relation in relations])
-    absent = await _asked(_house(), [Check(ABSENT, relation) for relation in relations])
+    invisible = await _run_checks(_door_fixture(), [Check(world.TABLE, relation) for relation in relations])
+    absent = await _run_checks(_door_fixture(), [Check(ABSENT, relation) for relation in relations])
     assert absent == invisible
     assert invisible[0], "something was asked"
 
 
 async def test_many_checks_on_an_invisible_table_become_one_visibility_check() -> None:
-    house = _house()
-    assert await _asked(house, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
-    [[question]] = house.judge.asked
+    door_fixture = _door_fixture()
+    assert await _run_checks(door_fixture, [Check(world.TABLE, relation) for relation in MANY]) == ([1], [], [])
+    [[question]] = door_fixture.judge.calls
     assert question.relation is Can.INCLUDE_IN_LIST
     grants = [Check(world.TABLE, each) for each in (*MANY, Can.GRANT_SELECT, Can.GRANT_DESCRIBE, Can.MANAGE_TAGS)]
-    assert await _asked(_house(), grants) == ([3], [], [])
+    assert await _run_checks(_door_fixture(), grants) == ([3], [], [])
 
 
 async def test_a_list_of_absent_names_gets_the_same_calls_as_one_of_invisible_names() -> None:
     ids = [uuid4() for _ in range(12)]
     names = [TabularRef(Table, world.WAREHOUSE_ID, TableIdentifier(world.INNER, str(id))) for id in ids]
-    house = _house()
+    door_fixture = _door_fixture()
     for name in names:
-        house.resolver.rows[name] = world.table_row
-    invisible = await _asked(house, [Check(name, Can.INCLUDE_IN_LIST) for name in names])
-    assert await _asked(_house(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
+        door_fixture.resolver.rows[name] = world.table_row
+    invisible = await _run_checks(door_fixture, [Check(name, Can.INCLUDE_IN_LIST) for name in names])
+    assert await _run_checks(_door_fixture(), [Check(name, Can.INCLUDE_IN_LIST) for name in names]) == invisible
 
 
 async def test_rights_on_an_invisible_object_are_still_reported() -> None:
@@ -136,15 +138,17 @@ async def test_rights_on_an_invisible_object_are_still_reported() -> None:
     def holds(question: Question) -> bool:
         return question.relation in held
 
-    house = House(judge=Judge(answer=holds))
-    asked = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
-    permit = await house.door.admit(request_context(), BatchCheck(tuple(asked)))
-    found = (await Checks(door=house.door).batch(permit)).results
-    assert {check.relation for check, each in zip(asked, found, strict=True) if each.allowed} == held
+    door_fixture = DoorFixture(judge=Judge(answer=holds))
+    requested = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
+    permit = await door_fixture.door.admit(request_context(), BatchCheck(tuple(requested)))
+    found = (await Checks(door=door_fixture.door).batch(permit)).results
+    assert {check.relation for check, each in zip(requested, found, strict=True) if each.allowed} == held
 
 
 async def test_every_right_on_a_visible_table_is_reported() -> None:
-    house = House()
+    door_fixture = DoorFixture()
     ref = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
-    permit = await house.door.admit(request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY)))
-    assert all(each.allowed for each in (await Checks(door=house.door).batch(permit)).results)
+    permit = await door_fixture.door.admit(
+        request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY))
+    )
+    assert all(each.allowed for each in (await Checks(door=door_fixture.door).batch(permit)).results)

@@ -56,9 +56,9 @@ def test_a_create_transaction_makes_the_table_it_describes(commit: Any, w: Any) 
     assert decode_table_metadata(encode_table_metadata(made)) == made
 
 
-@pytest.mark.parametrize(("asked", "made"), [(None, 2), (1, 1), (3, 3)])
-def test_a_create_transaction_picks_its_format_version(commit: Any, w: Any, asked: int | None, made: int) -> None:
-    outcome = commit(None, *creation(w, version=asked), requirements=CREATE)
+@pytest.mark.parametrize(("requested", "made"), [(None, 2), (1, 1), (3, 3)])
+def test_a_create_transaction_picks_its_format_version(commit: Any, w: Any, requested: int | None, made: int) -> None:
+    outcome = commit(None, *creation(w, version=requested), requirements=CREATE)
     assert outcome.metadata.format_version == made
 
 

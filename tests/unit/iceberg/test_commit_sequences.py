@@ -163,11 +163,11 @@ class Commits(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def go_to_schema(self, data: Any) -> None:
-        wanted = data.draw(st.sampled_from([s.schema_id for s in self.metadata.schemas]))
+        requested = data.draw(st.sampled_from([s.schema_id for s in self.metadata.schemas]))
         needed = {f.source_id for f in self.metadata.default_spec.fields if f.transform != "void"}
         needed |= {f.source_id for f in self.metadata.default_sort_order.fields}
-        target = next(s for s in self.metadata.schemas if s.schema_id == wanted)
-        accepted = self.commit({"action": "set-current-schema", "schema-id": wanted})
+        target = next(s for s in self.metadata.schemas if s.schema_id == requested)
+        accepted = self.commit({"action": "set-current-schema", "schema-id": requested})
         assert accepted == (needed <= set(target.columns))
 
     @rule(data=st.data())
@@ -223,7 +223,7 @@ class Commits(RuleBasedStateMachine):
         assert main is None or log[-1] == main.snapshot_id
 
     @invariant()
-    def an_id_stands_for_one_thing(self) -> None:
+    def ids_are_unique(self) -> None:
         m = self.metadata
         things = [("snapshot", s.snapshot_id, bytes(s.text)) for s in m.snapshots]
         things += [("schema", s.schema_id, bytes(s.text)) for s in m.schemas]

@@ -36,7 +36,7 @@ def test_messages_of_existing_names_equal_those_of_the_compatibility_kit() -> No
     assert taken.namespace(NS).message == "Namespace already exists: a.b"
     assert taken.table(TABLE).message == "Table already exists: a.b.t"
     assert taken.view(TABLE).message == "View already exists: a.b.t"
-    assert taken.table_where_view_wanted(TABLE).message == "Table with same name already exists: a.b.t"
+    assert taken.table_instead_of_view(TABLE).message == "Table with same name already exists: a.b.t"
     other = TableIdentifier(Namespace(("a",)), "u")
     assert taken.rename(TABLE, other, taken_by="View").message == "Cannot rename a.b.t to a.u. View already exists"
     assert errors.NamespaceNotEmptyException.of(NS).message == "Namespace a.b is not empty"

@@ -65,12 +65,12 @@ GROWING = {
 """Cases: limits that allow three more elements, and the function that makes the nth."""
 
 
-@pytest.mark.parametrize("what", GROWING)
-def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(what: str) -> None:
-    limits, update = GROWING[what]
-    first = [snapshot(1)] if what == "refs" else []
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(kind: str) -> None:
+    limits, update = GROWING[kind]
+    first = [snapshot(1)] if kind == "refs" else []
     full = commit(table(), *first, *map(update, (1, 2, 3)), **limits)
-    with pytest.raises(MetadataTooLarge, match=rf"There would be \d {what}, at most \d are allowed"):
+    with pytest.raises(MetadataTooLarge, match=rf"There would be \d {kind}, at most \d are allowed"):
         commit(full, update(4), **limits)
     # Elements accepted under a higher limit stay, and all other changes continue.
     over = commit(full, update(4))

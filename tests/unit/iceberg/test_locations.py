@@ -54,7 +54,7 @@ def test_every_location_inside_a_document_is_found(table: Any, commit: Any, w: A
     document["snapshots"][0]["manifests"] = ["s3://evil/manifest"]
     found = inner_locations(decode_table_metadata(json.dumps(document).encode()))
     everywhere = {part for part in json.dumps(document).split('"') if "://" in part} - {document["location"]}
-    assert {place.location for place in found} == everywhere
+    assert {location.location for location in found} == everywhere
     assert ("metadata-log[0].metadata-file", "s3://evil/previous.json") in found
 
 
@@ -70,7 +70,7 @@ def test_every_location_that_a_commit_adds_is_found(w: Any) -> None:
         {"action": "set-current-schema", "schema-id": 0},
     ]
     found = update_locations(decoded(*updates))
-    assert [place.location[-1] for place in found] == list("abcdef")
+    assert [location.location[-1] for location in found] == list("abcdef")
     assert found[2].source == "updates[2].snapshot.manifest-list"
 
 

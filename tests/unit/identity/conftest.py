@@ -37,12 +37,12 @@ class Documents:
 
     def __init__(self, table: dict[str, bytes]) -> None:
         self.table = table
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.down = False
         self.gate: asyncio.Event | None = None
 
     async def __call__(self, url: str) -> bytes:
-        self.asked.append(url)
+        self.calls.append(url)
         if self.gate is not None:
             await self.gate.wait()
         if self.down or url not in self.table:

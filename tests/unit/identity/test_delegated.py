@@ -16,7 +16,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OKPKey
 
-from gateway.identity.delegated import LIFE_SECONDS, DelegatedTokens, IssuedToken, TooMuchToCarry
+from gateway.identity.delegated import LIFE_SECONDS, DelegatedTokens, IssuedToken, TokenTooLarge
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.own_keys import MISSED_SECONDS, RELOAD_SECONDS, OwnKeys
 
@@ -48,7 +48,7 @@ class Table:
     async def private(self, kid: str) -> bytes:
         return next(row.private for row in self.rows if row.kid == kid)
 
-    async def keep(self, kid: str, *, public: bytes, private: bytes) -> None:
+    async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
         if not any(row.signs for row in self.rows):
             self.rows.insert(0, Row(kid=kid, public=public, private=private))
 
@@ -75,15 +75,15 @@ class Process:
         self.ticks.at += seconds
 
     async def issue(self, **more: Any) -> IssuedToken:
-        said: dict[str, Any] = {
+        claims: dict[str, Any] = {
             "user_id": "oidc~alice",
             "engine_id": "oidc~trino",
             "project_id": None,
             "groups": (),
             "not_after": None,
         }
-        said["subject_proven"] = False
-        return await self.tokens.issue(**{**said, **more})
+        claims["subject_proven"] = False
+        return await self.tokens.issue(**{**claims, **more})
 
     async def refuse(self, token: str) -> str:
         with pytest.raises(AuthenticationFailed) as caught:
@@ -98,7 +98,7 @@ async def test_a_delegated_token_names_user_and_engine_and_carries_project_and_g
     assert (token.user_id, token.engine, token.actor_user_id) == ("oidc~alice", "oidc~trino", "oidc~trino")
     assert (token.project_id, token.groups, token.token_id) == ("p", ("a", "b"), issued.token_id)
     assert (issued.seconds, token.expires_at) == (LIFE_SECONDS, NOW + LIFE_SECONDS)
-    assert here.tokens.claims_to_be_one(issued.token)
+    assert here.tokens.has_token_type(issued.token)
 
 
 @pytest.mark.parametrize("proven", [True, False])
@@ -224,7 +224,7 @@ async def test_unexpected_token_headers_are_refused(header: dict[str, str]) -> N
 
 async def test_provider_tokens_and_delegated_tokens_are_not_interchangeable(provider: Provider) -> None:
     here = Process()
-    assert not here.tokens.claims_to_be_one(provider.token())
+    assert not here.tokens.has_token_type(provider.token())
     await here.refuse(provider.token())
     with pytest.raises(AuthenticationFailed):
         await provider.verify((await here.issue()).token)
@@ -233,7 +233,7 @@ async def test_provider_tokens_and_delegated_tokens_are_not_interchangeable(prov
 @pytest.mark.parametrize("text", ["", ".", "..", "a.b.c", "e30.e30.", "\u00e9.b.c", "x" * 10_000])
 async def test_random_text_is_not_a_delegated_token(text: str) -> None:
     here = Process()
-    assert not here.tokens.claims_to_be_one(text)
+    assert not here.tokens.has_token_type(text)
     await here.refuse(text)
 
 
@@ -243,5 +243,5 @@ async def test_an_actor_in_a_provider_token_does_not_prove_an_engine(provider: P
 
 
 async def test_too_many_groups_are_refused_and_not_dropped() -> None:
-    with pytest.raises(TooMuchToCarry):
+    with pytest.raises(TokenTooLarge):
         await Process().issue(groups=tuple(f"group-{number:06}" for number in range(2000)))

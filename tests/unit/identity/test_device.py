@@ -33,12 +33,12 @@ class Provider:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path
         if path.endswith("openid-configuration"):
-            told = {
+            message = {
                 "issuer": ISSUER,
                 "token_endpoint": f"{ISSUER}/token",
                 "device_authorization_endpoint": f"{ISSUER}/device",
             }
-            return httpx2.Response(200, json={**told, **self.discovery})
+            return httpx2.Response(200, json={**message, **self.discovery})
         self.forms.append({name: values[0] for name, values in parse_qs(request.content.decode()).items()})
         if path.endswith("/device"):
             code: dict[str, object] = {
@@ -72,8 +72,8 @@ async def test_the_login_shows_the_code_and_polls_until_it_is_entered() -> None:
     assert [code.user_code for code in shown] == ["WDJB-MJHT"]
     assert tokens == Tokens("good", provider.now + 300, "again")
     assert provider.slept == [5.0, 5.0, 10.0, 10.0], "slow_down counts from then on (section 3.5)"
-    begun, asked = provider.forms[0], provider.forms[1]
-    verifier = asked.pop("code_verifier")
+    begun, requested = provider.forms[0], provider.forms[1]
+    verifier = requested.pop("code_verifier")
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     assert begun == {
         "client_id": "cli",
@@ -81,20 +81,20 @@ async def test_the_login_shows_the_code_and_polls_until_it_is_entered() -> None:
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
-    assert asked == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
+    assert requested == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
     assert {form["code_verifier"] for form in provider.forms[2:]} == {verifier}, "one and the same all along"
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"error": "unauthorized_client"}, r"HTTP 400, unauthorized_client\)"),
         ({"error": "\x1b[2J"}, r"HTTP 400\)"),
         ({"error_description": "hello"}, r"HTTP 400\)"),
     ],
 )
-async def test_a_refused_login_reports_only_the_error_code_of_the_provider(body: dict[str, str], told: str) -> None:
-    with pytest.raises(LoginFailed, match=told):
+async def test_a_refused_login_reports_only_the_error_code_of_the_provider(body: dict[str, str], message: str) -> None:
+    with pytest.raises(LoginFailed, match=message):
         await Provider(code_status=400, code=body).login().run(lambda code: None)
 
 
@@ -105,7 +105,7 @@ async def test_an_unresponsive_provider_is_polled_less_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ((400, {"error": "access_denied"}), "refused at the provider"),
         ((400, {"error": "expired_token"}), "in time"),
@@ -116,9 +116,9 @@ async def test_an_unresponsive_provider_is_polled_less_often() -> None:
     ],
 )
 async def test_the_message_of_a_failed_login_contains_no_code_or_token(
-    answer: tuple[int, dict[str, Any]], told: str
+    answer: tuple[int, dict[str, Any]], message: str
 ) -> None:
-    with pytest.raises(LoginFailed, match=told) as failed:
+    with pytest.raises(LoginFailed, match=message) as failed:
         await Provider([answer]).login().run(lambda code: None)
     assert "the-device" not in str(failed.value)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.kept_tokens import FileKeeper, KeptLogin, KeyringRefused
 from gateway.identity.oauth_client import Tokens
+from gateway.identity.token_storage import FileTokenStore, KeyringError, StoredLogin
 
 ISSUER = "https://id.example/realm"
 TOKENS = Tokens("secret", 1.0, "again")
@@ -57,15 +57,15 @@ class Cutting(Keyring):
         super().set_password(service, username, password[:20])
 
 
-class Place:
+class LoginFiles:
     """A private directory, and the notices that were printed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path / "state" / "logins"
-        self.said: list[str] = []
+        self.warnings: list[str] = []
 
-    def login(self, keyring: Keyring | None, issuer: str = ISSUER, client_id: str = "cli") -> KeptLogin:
-        return KeptLogin(issuer, client_id, self.path, keyring=keyring, tell=self.said.append)
+    def login(self, keyring: Keyring | None, issuer: str = ISSUER, client_id: str = "cli") -> StoredLogin:
+        return StoredLogin(issuer, client_id, self.path, keyring=keyring, warn=self.warnings.append)
 
     @property
     def files(self) -> list[Path]:
@@ -73,99 +73,99 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def files(tmp_path: Path) -> LoginFiles:
+    return LoginFiles(tmp_path)
 
 
 @pytest.mark.parametrize("keyring", [None, Keyring()], ids=["file", "keyring"])
-def test_tokens_are_stored_until_logout(place: Place, keyring: Keyring | None) -> None:
-    login = place.login(keyring)
-    assert login.kept() is None
+def test_tokens_are_stored_until_logout(files: LoginFiles, keyring: Keyring | None) -> None:
+    login = files.login(keyring)
+    assert login.stored() is None
     assert login.forget() is False
-    login.keep(Tokens("older", 0.0))
-    login.keep(TOKENS)
-    assert login.kept() == TOKENS
-    assert bool(place.files) is (keyring is None), "in one place alone"
+    login.store(Tokens("older", 0.0))
+    login.store(TOKENS)
+    assert login.stored() == TOKENS
+    assert bool(files.files) is (keyring is None), "in one place alone"
     assert login.forget() is True
-    assert (login.kept(), place.files, place.said) == (None, [], [])
+    assert (login.stored(), files.files, files.warnings) == (None, [], [])
 
 
 def test_a_token_file_is_created_with_owner_permissions(tmp_path: Path) -> None:
     path = tmp_path / "logins" / "x"
-    FileKeeper(path).keep(Tokens("secret", 1.0))
+    FileTokenStore(path).store(Tokens("secret", 1.0))
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert [each.name for each in path.parent.iterdir()] == ["x"]
     path.write_text(json.dumps({"no": "tokens"}))
-    assert FileKeeper(path).kept() is None
+    assert FileTokenStore(path).stored() is None
 
 
 @pytest.mark.parametrize("keyring", [None, Keyring()], ids=["file", "keyring"])
-def test_tokens_of_two_providers_and_two_clients_are_separate(place: Place, keyring: Keyring | None) -> None:
+def test_tokens_of_two_providers_and_two_clients_are_separate(files: LoginFiles, keyring: Keyring | None) -> None:
     logins = [
-        place.login(keyring, issuer, client)
+        files.login(keyring, issuer, client)
         for issuer, client in [(ISSUER, "cli"), (ISSUER, "other"), ("https://other.example", "cli")]
     ]
     for number, login in enumerate(logins):
-        login.keep(Tokens(str(number), 1.0))
-    found = [login.kept() for login in logins]
+        login.store(Tokens(str(number), 1.0))
+    found = [login.stored() for login in logins]
     assert [each and each.access_token for each in found] == ["0", "1", "2"]
 
 
-def test_tokens_that_the_keyring_refuses_go_to_a_file_with_a_notice(place: Place) -> None:
+def test_tokens_that_the_keyring_refuses_go_to_a_file_with_a_notice(files: LoginFiles) -> None:
     keyring = Keyring()
     keyring.longest = 1_280
     long = Tokens("x" * 1_300, 1.0, "again")
-    login = place.login(keyring)
-    login.keep(TOKENS)
-    login.keep(long)
-    assert login.kept() == long
+    login = files.login(keyring)
+    login.store(TOKENS)
+    login.store(long)
+    assert login.stored() == long
     assert keyring.held == {}, "what is older is not kept beside it"
-    assert [each.stat().st_mode & 0o777 for each in place.files] == [0o600]
-    assert len(place.said) == 1 and "in a file" in place.said[0] and "Locked" in place.said[0]
-    assert "xxx" not in place.said[0]
+    assert [each.stat().st_mode & 0o777 for each in files.files] == [0o600]
+    assert len(files.warnings) == 1 and "in a file" in files.warnings[0] and "Locked" in files.warnings[0]
+    assert "xxx" not in files.warnings[0]
 
 
 @pytest.mark.parametrize("keyring", [Forgetful(), Cutting()], ids=["nothing", "the beginning"])
-def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(place: Place, keyring: Keyring) -> None:
-    login = place.login(keyring)
-    login.keep(TOKENS)
-    assert login.kept() == TOKENS
-    assert len(place.files) == 1 and "give back" in place.said[0]
+def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(files: LoginFiles, keyring: Keyring) -> None:
+    login = files.login(keyring)
+    login.store(TOKENS)
+    assert login.stored() == TOKENS
+    assert len(files.files) == 1 and "give back" in files.warnings[0]
     assert keyring.held == {}
 
 
 def test_a_locked_keyring_is_bypassed_and_its_stale_tokens_are_never_used(
-    place: Place,
+    files: LoginFiles,
 ) -> None:
     keyring = Keyring()
-    login = place.login(keyring)
-    login.keep(Tokens("older", 0.0))
+    login = files.login(keyring)
+    login.store(Tokens("older", 0.0))
     keyring.locked = True
-    login.keep(TOKENS)
-    assert login.kept() == TOKENS
+    login.store(TOKENS)
+    assert login.stored() == TOKENS
     keyring.locked = False
-    assert login.kept() == TOKENS, "a refresh token that was spent is not sent again"
-    login.keep(Tokens("newer", 2.0))
-    assert place.files == [], "the keyring takes it again"
-    assert login.kept() == Tokens("newer", 2.0)
+    assert login.stored() == TOKENS, "a refresh token that was spent is not sent again"
+    login.store(Tokens("newer", 2.0))
+    assert files.files == [], "the keyring takes it again"
+    assert login.stored() == Tokens("newer", 2.0)
 
 
-def test_an_unreadable_keyring_is_an_error_and_not_a_missing_login(place: Place) -> None:
+def test_an_unreadable_keyring_is_an_error_and_not_a_missing_login(files: LoginFiles) -> None:
     keyring = Keyring()
-    login = place.login(keyring)
-    login.keep(TOKENS)
+    login = files.login(keyring)
+    login.store(TOKENS)
     keyring.locked = True
-    with pytest.raises(KeyringRefused, match="Locked"):
-        login.kept()
-    with pytest.raises(KeyringRefused, match="Locked"):
+    with pytest.raises(KeyringError, match="Locked"):
+        login.stored()
+    with pytest.raises(KeyringError, match="Locked"):
         login.forget()
     keyring.locked = False
-    assert login.kept() == TOKENS
+    assert login.stored() == TOKENS
 
 
-def test_logout_deletes_keyring_entry_and_file(place: Place) -> None:
+def test_logout_deletes_keyring_entry_and_file(files: LoginFiles) -> None:
     keyring = Keyring()
-    place.login(keyring).keep(TOKENS)
-    place.login(None).keep(TOKENS)
-    assert place.login(keyring).forget() is True
-    assert (place.files, keyring.held) == ([], {})
+    files.login(keyring).store(TOKENS)
+    files.login(None).store(TOKENS)
+    assert files.login(keyring).forget() is True
+    assert (files.files, keyring.held) == ([], {})

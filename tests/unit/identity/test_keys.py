@@ -23,7 +23,7 @@ async def test_keys_are_loaded_once_for_many_requests(provider: Provider) -> Non
     ring = provider.ring()
     for _ in range(50):
         assert (await ring.candidates("k1", "RS256"))[0].kid == "k1"
-    assert provider.documents.asked == LOADS
+    assert provider.documents.calls == LOADS
 
 
 async def test_concurrent_requests_share_one_key_load(provider: Provider) -> None:
@@ -33,7 +33,7 @@ async def test_concurrent_requests_share_one_key_load(provider: Provider) -> Non
     await asyncio.sleep(0)
     provider.documents.gate.set()
     assert all(keys[0].kid == "k1" for keys in await asyncio.gather(*waiting))
-    assert provider.documents.asked == LOADS
+    assert provider.documents.calls == LOADS
 
 
 async def test_a_cancelled_request_does_not_cancel_the_shared_key_load(provider: Provider) -> None:
@@ -78,7 +78,7 @@ async def test_many_unknown_keys_cause_few_fetches(provider: Provider) -> None:
             *(ring.candidates(f"k-{second}-{n}", "RS256") for n in range(20)), return_exceptions=True
         )
         assert all(isinstance(answer, AuthenticationFailed) for answer in answers)
-    assert len(provider.documents.asked) == 2 * (1 + 6), "one load at the start and one for each ten seconds"
+    assert len(provider.documents.calls) == 2 * (1 + 6), "one load at the start and one for each ten seconds"
 
 
 async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provider) -> None:
@@ -88,7 +88,7 @@ async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provi
     for algorithm in ("ES256", "PS256", "EdDSA"):
         with pytest.raises(AuthenticationFailed):
             await ring.candidates("k1", algorithm)
-    assert provider.documents.asked == LOADS
+    assert provider.documents.calls == LOADS
 
 
 @pytest.mark.threat("LG-AUT-09")
@@ -108,7 +108,7 @@ async def test_c13_a_provider_that_starts_later_is_found(provider: Provider) -> 
     for _ in range(5):
         with pytest.raises(IdentityProviderUnavailable):
             await ring.candidates("k1", "RS256")
-    assert len(provider.documents.asked) == 1, "a provider that is down is asked once per ten seconds too"
+    assert len(provider.documents.calls) == 1, "a provider that is down is asked once per ten seconds too"
     provider.documents.down = False
     provider.monotonic.at += 10
     assert await ring.candidates("k1", "RS256")
@@ -145,7 +145,7 @@ async def test_a_background_key_refresh_does_not_delay_requests(provider: Provid
     async with asyncio.timeout(60):
         assert await ring.candidates("k1", "RS256")
     await asyncio.sleep(0)
-    assert len(provider.documents.asked) == 3
+    assert len(provider.documents.calls) == 3
     await ring.aclose()
 
 
@@ -169,7 +169,7 @@ async def test_a_discovery_document_of_another_issuer_provides_no_keys(provider:
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await provider.ring().candidates("k1", "RS256")
     assert "another issuer" in caught.value.reason
-    assert provider.documents.asked == LOADS[:1], "its keys are not even asked for"
+    assert provider.documents.calls == LOADS[:1], "its keys are not even asked for"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_keys_at_an_unprotected_address_are_not_fetched(provider: Provider
     provider.publish(provider.key, jwks_uri=jwks_uri)
     with pytest.raises(IdentityProviderUnavailable):
         await provider.ring().candidates("k1", "RS256")
-    assert jwks_uri not in provider.documents.asked
+    assert jwks_uri not in provider.documents.calls
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ async def test_health_reports_an_outage_before_any_request_fails(provider: Provi
     ring = provider.ring(**TIMES)
     await ring.check()
     await ring.check()
-    assert provider.documents.asked == LOADS
+    assert provider.documents.calls == LOADS
     provider.documents.down = True
     provider.monotonic.at += 300
     with pytest.raises(IdentityProviderUnavailable):

@@ -22,12 +22,12 @@ class Server:
     """An API server that reviews every token as one account; `gate` blocks it."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
         self.busy = self.most = 0
         self.gate: asyncio.Event | None = None
 
     async def __call__(self, review: bytes) -> bytes:
-        self.asked.append(json.loads(review)["spec"])
+        self.calls.append(json.loads(review)["spec"])
         self.busy += 1
         self.most = max(self.most, self.busy)
         if self.gate is not None:
@@ -39,7 +39,7 @@ class Server:
 
 
 class Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, memory: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 
@@ -73,14 +73,14 @@ async def test_a_review_names_the_audiences_and_is_cached_until_the_token_expire
     token = _token(provider, exp=NOW + 20)
     for _ in range(3):
         assert (await accounts.verify(token)).user_id == "lab~9e1c"
-    assert server.asked == [{"token": token, "audiences": ["lake"]}]
+    assert server.calls == [{"token": token, "audiences": ["lake"]}]
     clock.at += 21
     await accounts.verify(token)
-    assert len(server.asked) == 2, "within the skew it is reviewed each time"
+    assert len(server.calls) == 2, "within the skew it is reviewed each time"
     clock.at += 60
     with pytest.raises(AuthenticationFailed, match="expired"):
         await accounts.verify(token)
-    assert len(server.asked) == 2
+    assert len(server.calls) == 2
 
 
 async def test_many_tokens_cause_few_concurrent_reviews_and_the_rest_may_retry(
@@ -104,7 +104,7 @@ async def test_tokens_not_signed_by_the_cluster_are_refused_without_a_review(pro
     for number in range(3):
         with pytest.raises(AuthenticationFailed, match="signature"):
             await accounts.verify(_made_up(provider, number, kid="k1"))
-    assert server.asked == []
+    assert server.calls == []
 
 
 async def test_tokens_with_unknown_keys_queue_separately_and_do_not_block_pods(
@@ -124,7 +124,7 @@ async def test_tokens_with_unknown_keys_queue_separately_and_do_not_block_pods(
     assert {(await pod).user_id for pod in pods} == {"lab~9e1c"}
     ended = await asyncio.gather(*storm, return_exceptions=True)
     assert sum(isinstance(each, IdentityProviderUnavailable) for each in ended) == 84
-    assert len(provider.documents.asked) <= 4, "and the keys are not read again for each"
+    assert len(provider.documents.calls) <= 4, "and the keys are not read again for each"
 
 
 async def test_a_key_that_the_cluster_has_not_published_yet_is_not_refused(provider: Provider, new_key: Any) -> None:
@@ -145,7 +145,7 @@ async def test_a_cluster_without_published_keys_reviews_each_token_in_all_slots(
     await _until(lambda: server.most >= 8)
     server.gate.set()
     assert {(await each).user_id for each in waiting} == {"lab~9e1c"}
-    assert len(provider.documents.asked) == 1
+    assert len(provider.documents.calls) == 1
 
 
 async def test_concurrent_uses_of_a_token_share_one_review_despite_cancellations(provider: Provider) -> None:
@@ -154,13 +154,13 @@ async def test_concurrent_uses_of_a_token_share_one_review_despite_cancellations
     accounts = _accounts(server, Clock(NOW), provider)
     token = _token(provider)
     asking = [asyncio.create_task(accounts.verify(token)) for _ in range(200)]
-    await _until(lambda: bool(server.asked))
+    await _until(lambda: bool(server.calls))
     asking[0].cancel()
     server.gate.set()
     ended = await asyncio.gather(*asking, return_exceptions=True)
     assert isinstance(ended[0], asyncio.CancelledError)
     assert not [each for each in ended[1:] if isinstance(each, BaseException)]
-    assert len(server.asked) == 1
+    assert len(server.calls) == 1
     assert not accounts._under_way
 
 

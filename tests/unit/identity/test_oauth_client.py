@@ -39,10 +39,10 @@ async def test_a_client_secret_is_sent_only_in_the_header() -> None:
 
 @pytest.mark.parametrize("status", [201, 302, 307, 400, 401])
 async def test_a_token_response_other_than_200_is_refused_and_not_redirected(status: int) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        asked.append(request.url.host)
+        requested.append(request.url.host)
         return httpx2.Response(status, json=GOOD, headers={"Location": "https://elsewhere.example/token"})
 
     oauth = client(answer)
@@ -50,7 +50,7 @@ async def test_a_token_response_other_than_200_is_refused_and_not_redirected(sta
         await oauth.fetch_token(URL, "client_credentials")
     with pytest.raises(TokenRefused):
         await oauth.refresh_token(URL, "again")
-    assert asked == ["id.example"] * 2
+    assert requested == ["id.example"] * 2
 
 
 @pytest.mark.parametrize(

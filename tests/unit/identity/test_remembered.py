@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.identity.cache import RememberedTokens
+from gateway.identity.cache import CachedTokens
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.tokens import VerifiedToken
 
@@ -32,10 +32,10 @@ class Setting:
             raise AuthenticationFailed("no")
         return cast(VerifiedToken, Claims(expires_at=2000.0))
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+    def count_lookups(self, memory: str, *, hits: int, misses: int) -> None: ...
 
-    def memory(self, *, seconds: float = 300.0, entries: int = 10) -> RememberedTokens:
-        return RememberedTokens(
+    def memory(self, *, seconds: float = 300.0, entries: int = 10) -> CachedTokens:
+        return CachedTokens(
             self.verify,
             generation=lambda: self.generation,
             entries=entries,

@@ -20,7 +20,7 @@ ONE, OTHER = "https://one.example", "https://other.example/tenant"
 
 
 class Unobserved:
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None:
+    def count_lookups(self, memory: str, *, hits: int, misses: int) -> None:
         """Ignored here."""
 
 
@@ -94,7 +94,7 @@ async def test_a_key_of_one_provider_is_invalid_for_another_with_the_same_key_id
 ) -> None:
     forged = one.token(key=other_key)
     assert "signature" in await _refused(router, forged)
-    assert other.documents.asked == [], "what its own provider refuses is offered to nobody else"
+    assert other.documents.calls == [], "what its own provider refuses is offered to nobody else"
 
 
 async def test_a_token_of_an_unknown_issuer_is_refused_without_a_request(
@@ -102,14 +102,14 @@ async def test_a_token_of_an_unknown_issuer_is_refused_without_a_request(
 ) -> None:
     for issuer in ("https://evil.example", ONE + "/", ONE.upper(), "", None, 7, ["https://one.example"], {"iss": ONE}):
         assert "issuer" in await _refused(router, one.token(iss=issuer))
-    assert one.documents.asked == other.documents.asked == []
+    assert one.documents.calls == other.documents.calls == []
 
 
 @pytest.mark.parametrize("token", ["opaque-reference-token", "a.b", "a..c", "a.b.c.d.e", "x" * 20_000, "a.%%.c"])
 async def test_text_that_is_not_a_jwt_is_refused_without_a_request(router: TokenRouter, one: Party, token: str) -> None:
     message = await _refused(router, token)
     assert "JWT" in message or "longer" in message
-    assert one.documents.asked == []
+    assert one.documents.calls == []
 
 
 @pytest.mark.parametrize("claims", [b"[]", b'"text"', b"\xff\xfe", b"[" * 5_000, b"1"])
@@ -159,13 +159,13 @@ async def test_many_unknown_keys_cause_one_request_to_their_provider_only(
     router: TokenRouter, one: Party, other: Party, now: Clock
 ) -> None:
     await router.verify(one.token())
-    asked = len(one.documents.asked)
+    requested = len(one.documents.calls)
     now.at += 11
     storm = [one.token(kid=f"made-up-{number}") for number in range(200)]
     refusals = await asyncio.gather(*(router.verify(token) for token in storm), return_exceptions=True)
     assert all(isinstance(each, AuthenticationFailed) for each in refusals)
-    assert len(one.documents.asked) == asked + 2, "the discovery document and the keys, once"
-    assert other.documents.asked == []
+    assert len(one.documents.calls) == requested + 2, "the discovery document and the keys, once"
+    assert other.documents.calls == []
     assert (await router.verify(one.token(sub="bob"))).user_id == "one~bob"
 
 
@@ -175,13 +175,13 @@ async def test_a_rotated_key_is_valid_at_once_and_the_old_one_invalid(
     old = one.token()
     await router.verify(old)
     await router.verify(other.token())
-    asked = len(other.documents.asked)
+    requested = len(other.documents.calls)
     new = RSAKey.generate_key(2048, {"kid": "k2", "use": "sig", "alg": "RS256"})
     one.publish(new)
     now.at += 11
     assert (await router.verify(one.token(key=new, kid="k2"))).user_id == "one~alice"
     assert "publish" in await _refused(router, old)
-    assert len(other.documents.asked) == asked
+    assert len(other.documents.calls) == requested
 
 
 def _tenants(key: Key, now: Clock) -> tuple[Party, Party]:

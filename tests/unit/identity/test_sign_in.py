@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.identity.fetch import FetchFailed
-from gateway.identity.sign_in import SignInPlace, origin_of
+from gateway.identity.sign_in import SignInProvider, origin_of
 
 ISSUER = "https://id.example/realm"
 
@@ -20,27 +20,27 @@ class Provider:
     def __init__(self, **changes: Any) -> None:
         self.changes = changes
         self.down = False
-        self.asked = 0
+        self.calls = 0
         self.now = 0.0
 
     async def __call__(self, url: str) -> bytes:
-        self.asked += 1
+        self.calls += 1
         if self.down:
             raise FetchFailed("down")
         assert url == f"{ISSUER}/.well-known/openid-configuration"
-        told = {
+        document = {
             "issuer": ISSUER,
             "authorization_endpoint": f"{ISSUER}/auth?kc=1",
             "token_endpoint": "https://Tokens.example:8443/token",
         }
-        return json.dumps({**told, **self.changes}).encode()
+        return json.dumps({**document, **self.changes}).encode()
 
-    def place(self) -> SignInPlace:
-        return SignInPlace(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
+    def sign_in(self) -> SignInProvider:
+        return SignInProvider(self, issuer=ISSUER, client_id="ui", scope="openid", clock=lambda: self.now)
 
 
 async def test_the_page_may_connect_only_to_the_token_endpoint_origin() -> None:
-    found = await Provider().place()()
+    found = await Provider().sign_in()()
     assert found is not None
     assert found.origins() == ("https://tokens.example:8443",)
     assert (found.client_id, found.scope, found.end_session_endpoint) == ("ui", "openid", None)
@@ -48,26 +48,26 @@ async def test_the_page_may_connect_only_to_the_token_endpoint_origin() -> None:
 
 async def test_provider_metadata_is_cached_five_minutes_and_through_an_outage() -> None:
     provider = Provider()
-    place = provider.place()
-    first = await place()
-    assert [await place() for _ in range(5)] == [first] * 5
-    assert provider.asked == 1
+    sign_in = provider.sign_in()
+    first = await sign_in()
+    assert [await sign_in() for _ in range(5)] == [first] * 5
+    assert provider.calls == 1
     provider.now, provider.down = 301.0, True
-    assert [await place() for _ in range(5)] == [first] * 5, "its addresses are no proof of anything"
-    assert provider.asked == 2, "and nobody is asked by every visitor of a page"
+    assert [await sign_in() for _ in range(5)] == [first] * 5, "its addresses are no proof of anything"
+    assert provider.calls == 2, "and nobody is asked by every visitor of a page"
     provider.now, provider.down = 312.0, False
-    assert await place() == first
-    assert provider.asked == 3
+    assert await sign_in() == first
+    assert provider.calls == 3
 
 
 async def test_an_unresponsive_provider_is_retried_after_a_pause() -> None:
     provider = Provider()
     provider.down = True
-    place = provider.place()
-    assert [await place() for _ in range(3)] == [None] * 3
-    assert provider.asked == 1
+    sign_in = provider.sign_in()
+    assert [await sign_in() for _ in range(3)] == [None] * 3
+    assert provider.calls == 1
     provider.now, provider.down = 11.0, False
-    assert await place() is not None
+    assert await sign_in() is not None
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ async def test_an_unresponsive_provider_is_retried_after_a_pause() -> None:
     ],
 )
 async def test_unsafe_sign_in_urls_are_rejected(change: dict[str, Any]) -> None:
-    assert await Provider(**change).place()() is None
+    assert await Provider(**change).sign_in()() is None
 
 
 @pytest.mark.parametrize("issuer", ["http://id.example", "id.example", "https://user:secret@id.example"])
 def test_a_provider_without_tls_is_refused_at_startup(issuer: str) -> None:
     with pytest.raises(ValueError, match="identity provider"):
-        SignInPlace(Provider(), issuer=issuer, client_id="ui", scope="openid")
+        SignInProvider(Provider(), issuer=issuer, client_id="ui", scope="openid")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ async def test_c01_an_algorithm_outside_the_list_is_refused(provider: Provider, 
     for forged_signature in ("", signature, b64(b"x")):
         forged = b64(json.dumps({"alg": name, "kid": "k1"}).encode()) + "." + payload + "." + forged_signature
         await refused(provider, forged)
-    assert provider.documents.asked == [], "an unknown algorithm is no reason to ask the provider"
+    assert provider.documents.calls == [], "an unknown algorithm is no reason to ask the provider"
 
 
 @pytest.mark.threat("LG-AUT-01")
@@ -148,7 +148,7 @@ async def test_c04_a_token_of_another_issuer_causes_no_request(provider: Provide
     header = {"jku": "https://evil.example/keys", "kid": "never-seen"}
     await refused(provider, provider.sign(provider.claims(iss=issuer), header=header))
     await refused(provider, provider.sign(provider.claims(iss=...), header=header))
-    assert provider.documents.asked == []
+    assert provider.documents.calls == []
 
 
 @pytest.mark.threat("LG-AUT-06")
@@ -229,7 +229,7 @@ async def test_c08_a_token_cannot_bring_its_own_key(provider: Provider, new_key:
     await refused(provider, provider.sign(provider.claims(), key=stranger, header=own_key))
     # The header is ignored: on a valid token it changes nothing and causes no request beyond those to the provider.
     assert (await provider.verify(provider.sign(provider.claims(), header=own_key))).subject == "alice"
-    assert {url for url in provider.documents.asked if "evil" in url} == set()
+    assert {url for url in provider.documents.calls if "evil" in url} == set()
 
 
 @pytest.mark.threat("LG-AUT-08")
@@ -358,7 +358,7 @@ async def test_c16_an_ambiguous_actor_is_refused(provider: Provider, act: Any) -
 
 
 @pytest.mark.parametrize(
-    ("may_act", "who"),
+    ("may_act", "user"),
     [
         ({"sub": "trino"}, "oidc~trino"),
         ({"sub": "trino", "iss": ISSUER}, "oidc~trino"),
@@ -371,9 +371,9 @@ async def test_c16_an_ambiguous_actor_is_refused(provider: Provider, act: Any) -
     ],
 )
 async def test_c16_a_may_act_claim_names_a_user_of_the_same_provider_or_none(
-    provider: Provider, may_act: Any, who: str | None
+    provider: Provider, may_act: Any, user: str | None
 ) -> None:
-    assert (await provider.verify(provider.token(may_act=may_act))).may_act == who
+    assert (await provider.verify(provider.token(may_act=may_act))).may_act == user
 
 
 @pytest.mark.threat("LG-AUT-13")

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.file_lock import StillBusy, turn
+from gateway.identity.file_lock import LockTimeout, file_lock
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from gateway.identity.file_lock import turn
-with turn(Path(sys.argv[1]), seconds=5):
+from gateway.identity.file_lock import file_lock
+with file_lock(Path(sys.argv[1]), seconds=5):
     print("mine", flush=True)
     time.sleep(60)
 """
@@ -39,23 +39,23 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_waiting_for_the_file_lock_has_a_timeout(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     begun = time.monotonic()
-    with pytest.raises(StillBusy), turn(tmp_path / "made" / "lock", seconds=0.3):
+    with pytest.raises(LockTimeout), file_lock(tmp_path / "made" / "lock", seconds=0.3):
         pass
     assert 0.3 <= time.monotonic() - begun < 30
 
 
 def test_the_file_lock_of_a_killed_process_is_released(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     other.send_signal(signal.SIGKILL)
-    with turn(tmp_path / "made" / "lock", seconds=60):
+    with file_lock(tmp_path / "made" / "lock", seconds=60):
         pass
 
 
 def test_the_lock_file_has_owner_permissions_and_follows_no_symlink(tmp_path: Path) -> None:
     lock = tmp_path / "made" / "lock"
-    with turn(lock, seconds=1):
+    with file_lock(lock, seconds=1):
         assert (lock.stat().st_mode & 0o777, lock.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic"), turn(tmp_path / "link", seconds=1):
+    with pytest.raises(OSError, match="symbolic"), file_lock(tmp_path / "link", seconds=1):
         pass
     assert not (tmp_path / "elsewhere").exists()
 
@@ -66,7 +66,7 @@ def test_the_file_lock_excludes_threads_of_one_process(tmp_path: Path) -> None:
     def work() -> None:
         nonlocal inside, most
         for _ in range(5):
-            with turn(tmp_path / "lock", seconds=30):
+            with file_lock(tmp_path / "lock", seconds=30):
                 inside += 1
                 most = max(most, inside)
                 time.sleep(0.002)

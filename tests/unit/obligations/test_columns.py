@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.iceberg.types import NestedField
-from gateway.obligations.columns import Columns, Inexpressible, columns_of, held_back
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import Projection, read_restrictions
 
@@ -24,9 +24,14 @@ def column(id: int, name: str = "", type: Any = "string", *, required: bool = Fa
 
 def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
     """Return a metadata document with these schemas, the last one current."""
-    told = [{"type": "struct", "schema-id": n, "fields": fields} for n, fields in enumerate(schemas)]
+    encoded = [{"type": "struct", "schema-id": n, "fields": fields} for n, fields in enumerate(schemas)]
     return json.dumps(
-        {"format-version": 2, "snapshots": [{"a": 1}], "schemas": told, "current-schema-id": range(len(told))[current]}
+        {
+            "format-version": 2,
+            "snapshots": [{"a": 1}],
+            "schemas": encoded,
+            "current-schema-id": range(len(encoded))[current],
+        }
     ).encode()
 
 
@@ -63,7 +68,7 @@ def test_a_column_with_a_widened_type_is_one_column() -> None:
 @pytest.mark.parametrize("type", ["geometry", "unknown", a_struct(column(8, type="geography"))])
 def test_a_required_column_without_a_fixed_value_makes_the_table_unreadable(type: Any) -> None:
     columns = columns_of(document([column(1), column(2, type=type, required=True)]))
-    with pytest.raises(Inexpressible):
+    with pytest.raises(RestrictionNotExpressible):
         held_back({1}, columns)
     assert held_back({1, 2}, columns) == ()
 
@@ -77,12 +82,12 @@ def test_a_struct_is_restricted_as_a_whole() -> None:
 
 def test_a_column_nested_in_another_one_in_some_schema_is_refused() -> None:
     columns = columns_of(document([column(1), column(3)], [column(1), column(2, type=a_struct(column(3)))]))
-    with pytest.raises(Inexpressible):
+    with pytest.raises(RestrictionNotExpressible):
         held_back({1}, columns)
 
 
 def test_a_field_id_outside_the_protocol_range_is_refused() -> None:
-    with pytest.raises(Inexpressible):
+    with pytest.raises(RestrictionNotExpressible):
         held_back({1}, columns_of(document([column(0), column(1)])))
 
 
@@ -90,7 +95,7 @@ def test_a_field_id_outside_the_protocol_range_is_refused() -> None:
     "broken", [b"", b"{}", b"[]", b'{"schemas":[],"current-schema-id":0}', b'{"schemas":[{"fields":1}]}', b"\xff"]
 )
 def test_a_document_without_readable_schemas_is_refused(broken: bytes) -> None:
-    with pytest.raises(Inexpressible):
+    with pytest.raises(RestrictionNotExpressible):
         columns_of(broken)
 
 
@@ -114,9 +119,9 @@ def test_column_names_are_those_of_the_current_schema() -> None:
 @pytest.mark.threat("LG-POL-11")
 def test_encoded_restrictions_contain_ids_and_actions_deterministically() -> None:
     projections = (Projection(4, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_TO_FIXED_VALUE))
-    told = read_restrictions(projections)
-    assert told == read_restrictions(projections[::-1])
-    assert json.loads(told) == {
+    encoded = read_restrictions(projections)
+    assert encoded == read_restrictions(projections[::-1])
+    assert json.loads(encoded) == {
         "required-column-projections": [
             {"field-id": 2, "action": "mask-to-fixed-value"},
             {"field-id": 4, "action": "replace-with-null"},
@@ -149,7 +154,7 @@ def test_every_ungranted_column_is_restricted_once_as_its_types_allow(
             fields.setdefault(field.id, []).append(field)
     try:
         projections = held_back(granted, columns)
-    except Inexpressible:
+    except RestrictionNotExpressible:
         assert any(
             any(f.required for f in some) and any(str(f.type) in ("geometry", "unknown") for f in some)
             for id, some in fields.items()

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.obligations.application import (
-    Place,
+    EnforcementPoint,
     hidden_operations,
-    told_with_load,
+    restrictions_for_load,
     unenforced,
     vending_terms,
 )
@@ -85,9 +85,9 @@ def test_a_merge_is_at_least_as_strict_as_each_operand(one: Obligations, two: Ob
         assert both.may_delete <= terms.may_delete
         assert both.whole <= terms.whole
         assert terms.refusal is None or both.refusal is not None
-    for place in Place:
-        refused = unenforced(one, place) is not None or unenforced(two, place) is not None
-        assert (unenforced(one.merged(two), place) is not None) is refused
+    for enforcement_point in EnforcementPoint:
+        refused = unenforced(one, enforcement_point) is not None or unenforced(two, enforcement_point) is not None
+        assert (unenforced(one.merged(two), enforcement_point) is not None) is refused
     assert hidden_operations(one.merged(two)) == hidden_operations(one) | hidden_operations(two)
 
 
@@ -108,28 +108,32 @@ def test_the_metadata_location_does_not_change_obligations() -> None:
     assert Obligations.of(moved).fingerprint == Obligations.of(_COLUMNS).fingerprint
 
 
-_NOWHERE: frozenset[Place] = frozenset()
-_EVERYWHERE = frozenset(Place)
+_NOWHERE: frozenset[EnforcementPoint] = frozenset()
+_EVERYWHERE = frozenset(EnforcementPoint)
 
 
 @pytest.mark.parametrize(
     ("obligation", "refused_at"),
     [
         (CredentialLife(900), _NOWHERE),
-        (NoVending(), {Place.SIGN}),
+        (NoVending(), {EnforcementPoint.SIGN}),
         (AppendOnly(), _NOWHERE),
         (HiddenOperations(frozenset({"drop_table"})), _NOWHERE),
         (RowFilters(frozenset({"region = 'EU'"})), _EVERYWHERE),
         (ColumnMasks(frozenset({"email: sha-256-global"})), _EVERYWHERE),
-        (_COLUMNS, {Place.SIGN, Place.WRITE}),
+        (_COLUMNS, {EnforcementPoint.SIGN, EnforcementPoint.WRITE}),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, (set, frozenset)) else "",
 )
 def test_an_unenforceable_obligation_is_refused_where_it_cannot_be_applied(
-    obligation: Obligation, refused_at: set[Place]
+    obligation: Obligation, refused_at: set[EnforcementPoint]
 ) -> None:
     obligations = Obligations.of(obligation)
-    assert {place for place in Place if unenforced(obligations, place) is not None} == set(refused_at)
+    assert {
+        enforcement_point
+        for enforcement_point in EnforcementPoint
+        if unenforced(obligations, enforcement_point) is not None
+    } == set(refused_at)
 
 
 def test_credentials_apply_every_obligation() -> None:
@@ -140,11 +144,11 @@ def test_credentials_apply_every_obligation() -> None:
 
 
 def test_a_load_returns_the_projections_of_its_own_table() -> None:
-    told = told_with_load(Obligations.of(_COLUMNS), "t1")
-    assert msgspec.json.decode(told) == {
+    encoded = restrictions_for_load(Obligations.of(_COLUMNS), "t1")
+    assert msgspec.json.decode(encoded) == {
         "required-column-projections": [{"field-id": 2, "action": "replace-with-null"}]
     }
-    assert told_with_load(Obligations.of(_COLUMNS), "t2") == b""
+    assert restrictions_for_load(Obligations.of(_COLUMNS), "t2") == b""
 
 
 def test_the_audit_records_counts_and_no_data() -> None:

@@ -21,7 +21,7 @@ from gateway.access.policy import (
     PolicyRequest,
     PolicyResource,
 )
-from gateway.opa.cache import RememberedPolicies
+from gateway.opa.cache import CachedPolicies
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 REQUEST = PolicyRequest(
@@ -43,12 +43,12 @@ class Policies:
     answers: PolicyAnswers = PolicyAnswers(decisions=ALLOWED, valid_until=NOON + timedelta(minutes=1), revision="1")
     current: str | None = "1"
     down: bool = False
-    asked: int = 0
+    calls: int = 0
     meanwhile: Callable[[], None] | None = None
     steady: list[float] = field(default_factory=lambda: [0.0])
 
-    async def ask(self, request: PolicyRequest) -> PolicyAnswers:
-        self.asked += 1
+    async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
+        self.calls += 1
         if self.meanwhile is not None:
             self.meanwhile()
         return self.answers
@@ -58,12 +58,12 @@ class Policies:
             raise DecisionEngineUnavailable("down")
         return self.current
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None: ...
 
-    async def memory(self, entries: int = 10) -> RememberedPolicies:
-        memory = RememberedPolicies(self, entries=entries, observer=self, clock=lambda: self.steady[0])
-        await memory.look()
-        return memory
+    async def cache(self, entries: int = 10) -> CachedPolicies:
+        cache = CachedPolicies(self, entries=entries, observer=self, clock=lambda: self.steady[0])
+        await cache.look()
+        return cache
 
 
 def at(moment: datetime, request: PolicyRequest = REQUEST, **more: Any) -> PolicyRequest:
@@ -75,26 +75,26 @@ def at(moment: datetime, request: PolicyRequest = REQUEST, **more: Any) -> Polic
 
 async def test_a_cacheable_answer_is_requested_once_at_any_time_and_request_id() -> None:
     here = Policies()
-    memory = await here.memory()
+    cache = await here.cache()
     for seconds in (0, 1, 59):
-        assert await memory.decide(at(NOON + timedelta(seconds=seconds))) == ALLOWED
-    assert here.asked == 1
+        assert await cache.decide(at(NOON + timedelta(seconds=seconds))) == ALLOWED
+    assert here.calls == 1
 
 
 async def test_a_cached_answer_expires_at_its_promised_time_by_the_input_clock() -> None:
     here = Policies()
-    memory = await here.memory()
-    await memory.decide(REQUEST)
-    await memory.decide(at(NOON + timedelta(minutes=1)))
-    assert here.asked == 2
+    cache = await here.cache()
+    await cache.decide(REQUEST)
+    await cache.decide(at(NOON + timedelta(minutes=1)))
+    assert here.calls == 2
 
 
 async def test_an_answer_without_a_promised_time_is_not_cached() -> None:
     here = Policies(answers=PolicyAnswers(decisions=ALLOWED))
-    memory = await here.memory()
+    cache = await here.cache()
     for _ in range(3):
-        await memory.decide(REQUEST)
-    assert here.asked == 3
+        await cache.decide(REQUEST)
+    assert here.calls == 3
 
 
 def changed(request: PolicyRequest, path: tuple[str | int, ...], value: Any) -> PolicyRequest:
@@ -123,59 +123,59 @@ DIFFERENT: dict[str, tuple[tuple[str | int, ...], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", DIFFERENT)
-async def test_every_other_input_member_is_part_of_the_cache_key(what: str) -> None:
+@pytest.mark.parametrize("kind", DIFFERENT)
+async def test_every_other_input_member_is_part_of_the_cache_key(kind: str) -> None:
     here = Policies()
-    memory = await here.memory()
-    await memory.decide(REQUEST)
-    await memory.decide(changed(REQUEST, *DIFFERENT[what]))
-    assert here.asked == 2
+    cache = await here.cache()
+    await cache.decide(REQUEST)
+    await cache.decide(changed(REQUEST, *DIFFERENT[kind]))
+    assert here.calls == 2
 
 
 async def test_a_policy_change_clears_the_cache() -> None:
     here = Policies()
-    memory = await here.memory()
-    await memory.decide(REQUEST)
+    cache = await here.cache()
+    await cache.decide(REQUEST)
     here.current = "2"
-    await memory.look()
-    await memory.decide(REQUEST)
-    assert here.asked == 2
+    await cache.look()
+    await cache.decide(REQUEST)
+    assert here.calls == 2
     here.current = "1"
-    await memory.look()
-    await memory.decide(REQUEST)
-    assert here.asked == 3
+    await cache.look()
+    await cache.decide(REQUEST)
+    assert here.calls == 3
 
 
 @pytest.mark.parametrize("trouble", ["down", "unknown", "not looked at"])
 async def test_an_unknown_policy_revision_disables_the_cache(trouble: str) -> None:
     here = Policies()
-    memory = await here.memory()
-    await memory.decide(REQUEST)
+    cache = await here.cache()
+    await cache.decide(REQUEST)
     if trouble == "not looked at":
         here.steady[0] = 2.0
     else:
         here.down, here.current = trouble == "down", None
-        await memory.look()
-    await memory.decide(REQUEST)
-    await memory.decide(REQUEST)
-    assert here.asked == 3
+        await cache.look()
+    await cache.decide(REQUEST)
+    await cache.decide(REQUEST)
+    assert here.calls == 3
 
 
 async def test_an_answer_given_during_a_policy_change_is_not_cached() -> None:
     here = Policies()
-    memory = await here.memory()
+    cache = await here.cache()
 
     def change() -> None:
-        memory._revision = "2"
+        cache._revision = "2"
 
     here.meanwhile = change
-    await memory.decide(REQUEST)
+    await cache.decide(REQUEST)
     here.meanwhile = None
     for revision in ("1", "2"):
-        memory._revision = revision
-        before = here.asked
-        await memory.decide(REQUEST)
-        assert here.asked == before + 1
+        cache._revision = revision
+        before = here.calls
+        await cache.decide(REQUEST)
+        assert here.calls == before + 1
 
 
 @pytest.mark.parametrize("by", ["2", None])
@@ -183,24 +183,24 @@ async def test_an_answer_of_an_intermediate_policy_revision_is_not_cached(by: st
     """The policies were changed and changed back: both revision checks return the same revision."""
     here = Policies()
     here.answers = msgspec.structs.replace(here.answers, revision=by)
-    memory = await here.memory()
-    await memory.decide(REQUEST)
-    await memory.look()
-    await memory.decide(REQUEST)
-    assert here.asked == 2
+    cache = await here.cache()
+    await cache.decide(REQUEST)
+    await cache.look()
+    await cache.decide(REQUEST)
+    assert here.calls == 2
 
 
 async def test_nothing_is_cached_before_the_policy_revision_is_known() -> None:
     here = Policies()
-    memory = RememberedPolicies(here, entries=10, observer=here, clock=lambda: here.steady[0])
-    await memory.decide(REQUEST)
-    await memory.decide(REQUEST)
-    assert here.asked == 2
+    cache = CachedPolicies(here, entries=10, observer=here, clock=lambda: here.steady[0])
+    await cache.decide(REQUEST)
+    await cache.decide(REQUEST)
+    assert here.calls == 2
 
 
 async def test_the_cache_is_bounded() -> None:
     here = Policies()
-    memory = await here.memory(entries=5)
+    cache = await here.cache(entries=5)
     for number in range(20):
-        await memory.decide(changed(REQUEST, ("actor", "id"), f"oidc~{number}"))
-    assert len(memory._kept) == 5
+        await cache.decide(changed(REQUEST, ("actor", "id"), f"oidc~{number}"))
+    assert len(cache._kept) == 5

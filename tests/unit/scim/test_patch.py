@@ -73,8 +73,8 @@ def request(*operations: dict[str, Any]) -> PatchRequest:
 )
 def test_each_patch_form_changes_the_named_attribute(operation: dict[str, Any], changed: dict[str, Any]) -> None:
     after = patched_user(ANN, request(operation))
-    told = {name: getattr(after, name) for name in User.__struct_fields__}
-    assert told == {name: getattr(ANN, name) for name in User.__struct_fields__} | changed
+    values = {name: getattr(after, name) for name in User.__struct_fields__}
+    assert values == {name: getattr(ANN, name) for name in User.__struct_fields__} | changed
 
 
 @pytest.mark.parametrize(

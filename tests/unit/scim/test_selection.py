@@ -28,13 +28,13 @@ ANN = ScimUser(
 WHOLE = json.loads(msgspec.json.encode(ANN))
 
 
-def narrowed(only: list[str], but: list[str]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(msgspec.json.encode(Selection.of(only, but).narrowed(ANN)))
-    return told
+def narrowed(only: list[str], excluded: list[str]) -> dict[str, Any]:
+    attributes: dict[str, Any] = json.loads(msgspec.json.encode(Selection.of(only, excluded).narrowed(ANN)))
+    return attributes
 
 
 @pytest.mark.parametrize(
-    ("only", "but", "told"),
+    ("only", "excluded", "attributes"),
     [
         ([], [], set(WHOLE)),
         (["USERNAME"], [], {"userName"}),
@@ -49,8 +49,8 @@ def narrowed(only: list[str], but: list[str]) -> dict[str, Any]:
         (["userName.x"], [], {"userName"}),
     ],
 )
-def test_attributes_are_chosen_by_name(only: list[str], but: list[str], told: set[str]) -> None:
-    assert set(narrowed(only, but)) == told | {"schemas", "id"}
+def test_attributes_are_chosen_by_name(only: list[str], excluded: list[str], attributes: set[str]) -> None:
+    assert set(narrowed(only, excluded)) == attributes | {"schemas", "id"}
 
 
 def test_sub_attributes_are_chosen_by_name() -> None:
@@ -71,8 +71,8 @@ def test_members_are_read_only_if_requested() -> None:
     assert not Selection.of([], [f"{GROUP}:MEMBERS"]).takes("members")
     member = ScimMember(value="2", ref="/scim/v2/Users/2", display="ann", type="User")
     group = ScimGroup(schemas=(GROUP,), id="1", members=(member,))
-    told = json.loads(msgspec.json.encode(Selection.of(["members.$ref"], []).narrowed(group)))
-    assert told["members"] == [{"$ref": "/scim/v2/Users/2"}]
+    attributes = json.loads(msgspec.json.encode(Selection.of(["members.$ref"], []).narrowed(group)))
+    assert attributes["members"] == [{"$ref": "/scim/v2/Users/2"}]
 
 
 def test_schemas_and_resource_types_are_served_at_their_location() -> None:
@@ -89,9 +89,9 @@ def test_schemas_and_resource_types_are_served_at_their_location() -> None:
 
 def test_every_returned_user_and_group_attribute_is_in_its_schema() -> None:
     for kind, name in ((ScimUser, USER), (ScimGroup, GROUP)):
-        said = {each.name: each for each in discovery.schema(name).attributes}
-        told = {each.encode_name for each in msgspec.structs.fields(kind)} - {"schemas", "id", "meta"}
-        assert told == set(said)
+        schema_attributes = {each.name: each for each in discovery.schema(name).attributes}
+        attributes = {each.encode_name for each in msgspec.structs.fields(kind)} - {"schemas", "id", "meta"}
+        assert attributes == set(schema_attributes)
     members = next(each for each in discovery.schema(GROUP).attributes if each.name == "members")
     assert {each.encode_name for each in msgspec.structs.fields(ScimMember)} == {
         each.name for each in members.sub_attributes

@@ -15,8 +15,8 @@ SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS),
 
 @pytest.mark.threat("LG-LOC-13")
 def test_a14_scheme_aliases_denote_one_location() -> None:
-    places = {SCHEME.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
-    assert places == {Location(SCHEME, "bucket", ("a", "b"))}
+    locations = {SCHEME.parse(f"{scheme}://bucket/a/b") for scheme in ("s3", "s3a", "s3n", "S3", "S3A")}
+    assert locations == {Location(SCHEME, "bucket", ("a", "b"))}
 
 
 @pytest.mark.threat("LG-LOC-12")
@@ -184,7 +184,7 @@ def test_a16_locations_equal_but_for_case_or_composition_only_overlap(one: str, 
 
 
 def test_ancestors_are_all_parent_locations_outermost_first() -> None:
-    assert [place.text for place in SCHEME.parse("s3://b-1/a/b/c").ancestors()] == [
+    assert [location.text for location in SCHEME.parse("s3://b-1/a/b/c").ancestors()] == [
         "s3://b-1",
         "s3://b-1/a",
         "s3://b-1/a/b",
@@ -194,11 +194,15 @@ def test_ancestors_are_all_parent_locations_outermost_first() -> None:
 @given(st.lists(SEGMENT, min_size=1, max_size=5))
 def test_every_accepted_location_round_trips(segments: list[str]) -> None:
     try:
-        place = Location(SCHEME, "bucket", tuple(segments))
+        location = Location(SCHEME, "bucket", tuple(segments))
     except InvalidLocation:
         return
-    assert SCHEME.parse(place.text, escapes_known=True) == SCHEME.parse(place.prefix_text, escapes_known=True) == place
-    assert place.prefix_text == f"s3://bucket/{place.key_prefix}"
+    assert (
+        SCHEME.parse(location.text, escapes_known=True)
+        == SCHEME.parse(location.prefix_text, escapes_known=True)
+        == location
+    )
+    assert location.prefix_text == f"s3://bucket/{location.key_prefix}"
 
 
 @pytest.mark.threat("LG-LOC-16")

@@ -111,21 +111,21 @@ async def test_d08_the_checked_address_is_the_connected_address(
     connector: Connector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that resolves to an allowed address first and to another one later (DNS rebinding)."""
-    asked: list[str] = []
+    requested: list[str] = []
     resolve = socket.getaddrinfo
 
     def rebinding(host: Any, *rest: Any, **more: Any) -> Any:
         if host != "rebinding.example":
             return resolve(host, *rest, **more)
-        asked.append(host)
-        return resolve("127.0.0.1" if len(asked) == 1 else "169.254.169.254", *rest, **more)
+        requested.append(host)
+        return resolve("127.0.0.1" if len(requested) == 1 else "169.254.169.254", *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
     with serving(body=b"content") as store:
         there = profile(f"http://rebinding.example:{store.server_address[1]}")
         reader = files(connector)
         assert await reader.read(there, KEYS, "s3://lake/base/x", max_bytes=99) == b"content"
-        assert len(asked) == 1
+        assert len(requested) == 1
         with pytest.raises(StorageEndpointRefused, match="metadata"):
             await files(Connector(ANY_NETWORK)).read(there, KEYS, "s3://lake/base/x", max_bytes=99)
 
@@ -251,12 +251,12 @@ class SilentStore:
 
     def __init__(self, start: bytes) -> None:
         self.start, self.url = start, ""
-        self.asked, self.ended = asyncio.Event(), asyncio.Event()
+        self.calls, self.ended = asyncio.Event(), asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(self.start)
-        self.asked.set()
+        self.calls.set()
         await reader.read()
         self.ended.set()
         writer.close()
@@ -279,7 +279,7 @@ async def test_a_disconnected_client_closes_the_connection_to_a_silent_store(
         port, request = raw_request(connector, store.url)
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
-        await asyncio.wait_for(store.asked.wait(), 5)
+        await asyncio.wait_for(store.calls.wait(), 5)
         writer.close()
         await asyncio.wait_for(store.ended.wait(), 5)
 

@@ -23,10 +23,10 @@ KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
 class Untouched:
     """A client that fails the test on any request to a store."""
 
-    async def _ask(self, *_: Any) -> Any:
+    async def _unexpected_call(self, *_: Any) -> Any:
         raise AssertionError("the store was asked")
 
-    put = get = delete = list = _ask
+    put = get = delete = list = _unexpected_call
 
 
 def silent() -> Files:

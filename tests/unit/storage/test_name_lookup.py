@@ -18,11 +18,11 @@ class NameServer:
     """A name server that returns 127.0.0.1; lookups of `slow.example` wait for `end`."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.end = threading.Event()
 
     def getaddrinfo(self, host: Any, port: Any, *_: Any, **__: Any) -> Any:
-        self.asked.append(host)
+        self.calls.append(host)
         if host == "slow.example":
             self.end.wait(20)
         if host == "unknown.example":
@@ -44,9 +44,9 @@ async def test_concurrent_connections_to_a_name_share_one_lookup(server: NameSer
     await asyncio.sleep(0.1)
     server.end.set()
     assert await asyncio.gather(*waiting) == [["127.0.0.1"]] * 5
-    assert server.asked == ["slow.example"]
+    assert server.calls == ["slow.example"]
     assert await names.addresses("slow.example") == ["127.0.0.1"]
-    assert len(server.asked) == 2  # a result is not cached: each connection is checked with its own lookup
+    assert len(server.calls) == 2  # a result is not cached: each connection is checked with its own lookup
     names.close()
 
 
@@ -59,7 +59,7 @@ async def test_a_name_whose_lookup_has_timed_out_fails_at_once_until_it_ends(ser
         with pytest.raises(TimeoutError):
             await names.addresses("slow.example")
     assert asyncio.get_running_loop().time() - began < 0.5
-    assert server.asked == ["slow.example"]
+    assert server.calls == ["slow.example"]
     server.end.set()
     for _ in range(100):
         await asyncio.sleep(0.02)
@@ -82,14 +82,14 @@ async def test_a_lookup_waiting_for_a_thread_is_cancelled_at_its_time_limit(serv
     server.end.set()
     names.close()
     await asyncio.sleep(0.1)
-    assert server.asked == ["slow.example"]
+    assert server.calls == ["slow.example"]
 
 
 async def test_literal_addresses_need_no_lookup_and_unknown_names_are_an_error(server: NameServer) -> None:
     names = NameLookup(seconds=5)
     assert await names.addresses("127.0.0.7") == ["127.0.0.7"]
     assert await names.addresses("::1") == ["::1"]
-    assert server.asked == []
+    assert server.calls == []
     for _ in range(2):
         with pytest.raises(OSError, match="unknown"):
             await names.addresses("unknown.example")

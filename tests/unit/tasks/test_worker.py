@@ -30,11 +30,11 @@ async def test_task_errors_contain_no_sql_statement_or_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     surprise = IntegrityError("insert into grants values ($1)", {"principal": "oidc~secret"}, Exception("detail"))
-    told = await _written(monkeypatch, surprise)
-    assert told.startswith("IntegrityError (error id ")
-    assert not any(part in told for part in ("insert", "secret", "detail"))
+    error_text = await _written(monkeypatch, surprise)
+    assert error_text.startswith("IntegrityError (error id ")
+    assert not any(part in error_text for part in ("insert", "secret", "detail"))
 
 
 async def test_client_errors_are_stored_unchanged_as_task_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = await _written(monkeypatch, BadRequestException("The place is no place."))
-    assert told == "BadRequestException: The place is no place."
+    error_text = await _written(monkeypatch, BadRequestException("The place is no place."))
+    assert error_text == "BadRequestException: The place is no place."

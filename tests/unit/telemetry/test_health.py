@@ -23,10 +23,10 @@ class Dependency:
     def __init__(self) -> None:
         self.failure: Exception | None = None
         self.hangs = False
-        self.asked = 0
+        self.calls = 0
 
     async def __call__(self) -> None:
-        self.asked += 1
+        self.calls += 1
         if self.hangs:
             await asyncio.sleep(3600)
         if self.failure is not None:
@@ -100,11 +100,11 @@ async def test_polling_starts_at_once_repeats_and_stops() -> None:
     monitor = HealthMonitor(interval_seconds=0.02, timeout_seconds=0.02)
     monitor.register("auth", "openfga", dependency)
     async with monitor, asyncio.timeout(60):
-        while dependency.asked < 3:
+        while dependency.calls < 3:
             await asyncio.sleep(0.01)
-    polled = dependency.asked
+    polled = dependency.calls
     await asyncio.sleep(0.06)
-    assert dependency.asked == polled
+    assert dependency.calls == polled
 
 
 async def test_a_health_request_calls_no_dependency() -> None:
@@ -113,7 +113,7 @@ async def test_a_health_request_calls_no_dependency() -> None:
     monitor.register("auth", "openfga", dependency)
     for _ in range(100):
         monitor.report()
-    assert dependency.asked == 0
+    assert dependency.calls == 0
 
 
 def test_a_duplicate_check_name_is_refused() -> None:

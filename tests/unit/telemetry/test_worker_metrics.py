@@ -47,10 +47,10 @@ def test_an_ended_worker_keeps_its_counters_and_loses_its_gauges(tmp_path: Path)
         assert f"lakegate_share_in_use{labels} 6.0" in generate_latest(registry).decode()
         workers[0].kill()
         workers[0].wait(10)
-        told = generate_latest(registry).decode()
+        exposition = generate_latest(registry).decode()
     finally:
         for worker in workers:
             worker.kill()
             worker.communicate(timeout=10)
-    assert f"lakegate_share_in_use{labels} 3.0" in told
-    assert f"lakegate_share_refusals_total{labels} 2.0" in told
+    assert f"lakegate_share_in_use{labels} 3.0" in exposition
+    assert f"lakegate_share_refusals_total{labels} 2.0" in exposition

@@ -52,7 +52,7 @@ class Mint:
         )
         return self.made[-1]
 
-    def remembered(self, memory: str, *, hits: int, misses: int) -> None: ...
+    def count_lookups(self, cache: str, *, hits: int, misses: int) -> None: ...
 
     def cache(self) -> CachedCredentials:
         return CachedCredentials(entries=10, observer=self, clock=lambda: self.now)
@@ -98,9 +98,9 @@ async def test_requests_that_differ_in_any_key_field_share_no_credential(part: s
 async def test_concurrent_requests_mint_once() -> None:
     mint = Mint()
     cache = mint.cache()
-    handed = await asyncio.gather(*(cache(KEY, mint.make) for _ in range(20)))
+    vended = await asyncio.gather(*(cache(KEY, mint.make) for _ in range(20)))
     assert len(mint.made) == 1
-    assert all(one is handed[0] for one in handed)
+    assert all(one is vended[0] for one in vended)
 
 
 @pytest.mark.threat("LG-DIS-07")

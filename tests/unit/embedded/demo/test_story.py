@@ -31,7 +31,7 @@ class Engine:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
-    async def ask(self, token: str, statement: str) -> Answer:
+    async def query(self, token: str, statement: str) -> Answer:
         return self._answer
 
 

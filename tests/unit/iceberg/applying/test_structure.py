@@ -58,11 +58,11 @@ def test_an_invalid_uuid_is_refused(commit: Any) -> None:
 
 
 def test_a_table_cannot_be_moved(table: Any, commit: Any, w: Any) -> None:
-    for place in ("s3://lake/sales/orders", w.location + "x", w.location + "/data", w.location.upper()):
+    for location in ("s3://lake/sales/orders", w.location + "x", w.location + "/data", w.location.upper()):
         with pytest.raises(SetLocationNotAllowed):
-            commit(table(), {"action": "set-location", "location": place})
-    for place in (w.location, w.location + "/"):
-        assert not commit(table(), {"action": "set-location", "location": place}).changed
+            commit(table(), {"action": "set-location", "location": location})
+    for location in (w.location, w.location + "/"):
+        assert not commit(table(), {"action": "set-location", "location": location}).changed
 
 
 def test_the_format_version_cannot_be_lowered(table: Any, commit: Any) -> None:

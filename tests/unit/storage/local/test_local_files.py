@@ -59,7 +59,7 @@ class Lake:
     def text(self, path: str) -> str:
         return f"file://{self.mine}/{path}"
 
-    def place(self, path: str) -> Location:
+    def location(self, path: str) -> Location:
         return self.profile.parse_location(self.text(path))
 
     async def write(self, path: str, data: bytes = b"data") -> None:
@@ -72,15 +72,15 @@ class Lake:
         await self.files.delete(self.profile, self.access, [self.text(path) for path in paths])
 
     async def keys(self, path: str, limit: int = 100) -> list[str]:
-        found = await self.files.list_keys(self.profile, self.access, self.place(path), limit)
-        prefix = self.place(path).key_prefix
+        found = await self.files.list_keys(self.profile, self.access, self.location(path), limit)
+        prefix = self.location(path).key_prefix
         assert all(key.startswith(prefix) for key in found)
         return sorted(key.removeprefix(prefix) for key in found)
 
     async def purge(self, path: str) -> None:
-        place = self.place(path)
-        while found := await self.files.list_keys(self.profile, self.access, place, 3):
-            await self.files.delete_below(self.profile, self.access, place, found)
+        location = self.location(path)
+        while found := await self.files.list_keys(self.profile, self.access, location, 3):
+            await self.files.delete_below(self.profile, self.access, location, found)
 
     def untouched(self) -> bool:
         secrets = [self.other / "secret", self.outside / "secret"]
@@ -126,7 +126,7 @@ async def test_a_listing_returns_no_more_than_its_limit(lake: Lake) -> None:
     for number in range(5):
         await lake.write(f"t/{number % 2}/{number}")
     assert len(await lake.keys("t", limit=3)) == 3
-    assert not await lake.files.is_empty(lake.profile, lake.access, lake.place("t"))
+    assert not await lake.files.is_empty(lake.profile, lake.access, lake.location("t"))
 
 
 @pytest.mark.threat("LG-LOC-26")
@@ -207,10 +207,10 @@ async def test_only_files_below_the_warehouse_are_touched(lake: Lake) -> None:
             await lake.files.delete(lake.profile, lake.access, [text])
     foreign = "/".join(lake.other.parts[1:]) + "/secret"
     with pytest.raises(InvalidLocation):
-        await lake.files.delete_below(lake.profile, lake.access, lake.place("t"), [foreign])
-    crooked = lake.place("t").key_prefix + "../../other/secret"
+        await lake.files.delete_below(lake.profile, lake.access, lake.location("t"), [foreign])
+    crooked = lake.location("t").key_prefix + "../../other/secret"
     with pytest.raises(StorageDenied, match="'..'"):
-        await lake.files.delete_below(lake.profile, lake.access, lake.place("t"), [crooked])
+        await lake.files.delete_below(lake.profile, lake.access, lake.location("t"), [crooked])
     assert lake.untouched()
 
 
@@ -338,12 +338,12 @@ async def test_a_failed_write_leaves_no_partial_file(lake: Lake, monkeypatch: py
 
 
 async def test_concurrent_deletions_of_a_directory_do_not_fail_writes_into_it(lake: Lake) -> None:
-    async def come_and_go(name: str) -> None:
+    async def replace_repeatedly(name: str) -> None:
         for number in range(60):
             await lake.write(f"t/deep/{name}-{number}")
             await lake.delete(f"t/deep/{name}-{number}")
 
-    await asyncio.gather(*(come_and_go(name) for name in "abcd"))
+    await asyncio.gather(*(replace_repeatedly(name) for name in "abcd"))
     assert await lake.keys("t") == []
 
 

@@ -20,7 +20,7 @@ from gateway.scope.errors import (
 )
 from gateway.scope.profile import NoVending, StorageProfile, longest_life
 from gateway.scope.rules import STRICTEST, StorageRules, parse_directories
-from gateway.storage.registry import decode_credential, decode_profile, parse_location, require_fitting
+from gateway.storage.registry import decode_credential, decode_profile, parse_location, require_same_provider
 from gateway.storage.s3.credential import S3AccessKey
 
 RULES = StorageRules(directories=("/srv/lake", "/data"))
@@ -95,8 +95,8 @@ def test_local_profiles_vend_and_accept_no_credential() -> None:
     with pytest.raises(InvalidStorageCredential, match="must be 's3'"):
         decode_credential(b'{"type": "local"}', rules=RULES)
     with pytest.raises(InvalidStorageCredential, match="does not fit"):
-        require_fitting(found, S3AccessKey(access_key_id="AK", secret_access_key="secret"))
-    require_fitting(found, None)
+        require_same_provider(found, S3AccessKey(access_key_id="AK", secret_access_key="secret"))
+    require_same_provider(found, None)
 
 
 def test_a_warehouse_stays_in_its_directory_and_with_its_provider() -> None:
@@ -109,10 +109,10 @@ def test_a_warehouse_stays_in_its_directory_and_with_its_provider() -> None:
 
 def test_file_locations_with_one_two_or_three_slashes_are_equal() -> None:
     found = profile()
-    place = found.parse_location("file:///srv/lake/dev/t")
-    assert place == found.parse_location("file:/srv/lake/dev/t/") == found.parse_location("FILE:///srv/lake/dev/t")
-    assert place == parse_location(place.text)
-    assert (place.text, place.overlap_key) == ("file:///srv/lake/dev/t", "/srv/lake/dev/t/")
+    location = found.parse_location("file:///srv/lake/dev/t")
+    assert location == found.parse_location("file:/srv/lake/dev/t/") == found.parse_location("FILE:///srv/lake/dev/t")
+    assert location == parse_location(location.text)
+    assert (location.text, location.overlap_key) == ("file:///srv/lake/dev/t", "/srv/lake/dev/t/")
     assert found.parse_location("file:///srv/lake/dev/a*${x}[1]").segments[-1] == "a*${x}[1]"
 
 
@@ -133,11 +133,11 @@ def test_a_location_outside_of_the_directory_is_refused(text: str) -> None:
 @given(st.lists(st.text(max_size=6), max_size=4))
 def test_no_location_text_escapes_the_directory(segments: list[str]) -> None:
     try:
-        place = profile().parse_location("file:///srv/lake/dev/" + "/".join(segments))
+        location = profile().parse_location("file:///srv/lake/dev/" + "/".join(segments))
     except InvalidLocation:
         return
-    assert place.segments[:3] == ("srv", "lake", "dev") and len(place.segments) > 3
-    assert not {"", ".", ".."}.intersection(place.segments)
+    assert location.segments[:3] == ("srv", "lake", "dev") and len(location.segments) > 3
+    assert not {"", ".", ".."}.intersection(location.segments)
 
 
 @pytest.mark.parametrize("text", ["", "lake", "./lake", "/", "/srv/", "/srv//lake", "/srv/../lake", "//srv", "/a b"])

@@ -260,8 +260,8 @@ def test_a_default_location_contains_the_uuid(layout: Any, path: str) -> None:
 )
 def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
     base = Location(SCHEME, "warehouse", ("b",))
-    place = default_location(base, TabularOnlyLayout(tabular="{name}-{uuid}"), (), name, ID)
-    assert len(place.segments) == 2 and place.segments[1].endswith(f"-{ID}")
+    location = default_location(base, TabularOnlyLayout(tabular="{name}-{uuid}"), (), name, ID)
+    assert len(location.segments) == 2 and location.segments[1].endswith(f"-{ID}")
 
 
 @pytest.mark.threat("LG-LOC-17")

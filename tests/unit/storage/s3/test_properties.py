@@ -57,8 +57,8 @@ def test_pyiceberg_reads_the_client_property_names() -> None:
     from pyiceberg import io
 
     found = OTHER.client_properties(TEMPORARY, refresh_endpoint=None)
-    wanted = {io.S3_ENDPOINT, io.S3_REGION, io.S3_ACCESS_KEY_ID, io.S3_SECRET_ACCESS_KEY, io.S3_SESSION_TOKEN}
-    assert wanted | {io.S3_FORCE_VIRTUAL_ADDRESSING} <= found.keys()
+    expected = {io.S3_ENDPOINT, io.S3_REGION, io.S3_ACCESS_KEY_ID, io.S3_SECRET_ACCESS_KEY, io.S3_SESSION_TOKEN}
+    assert expected | {io.S3_FORCE_VIRTUAL_ADDRESSING} <= found.keys()
 
 
 def test_encryption_properties_are_sent_to_writers() -> None:

@@ -54,13 +54,13 @@ def mutants(key: str, rng: random.Random, count: int) -> list[str]:
 @pytest.mark.parametrize("level", LEVELS)
 def test_of_ten_thousand_fuzzed_keys_the_policy_opens_only_table_keys(level: AccessLevel) -> None:
     rng = random.Random(20261121)
-    places = [
+    locations = [
         TABLE,
         TABLE.child("a*b", "${x}", escapes_known=True),
         Location(SCHEME, "warehouse", ("t",)),
         TABLE.child("é"),
     ]
-    for location in places:
+    for location in locations:
         policy = build_session_policy(location, level, escapes_known=True)
         keys = siblings(location)
         for seed in (
@@ -195,8 +195,8 @@ def test_only_the_configured_encryption_key_is_allowed_by_access_level() -> None
 
 
 def test_non_ascii_letters_count_once_against_the_policy_limit() -> None:
-    place = Location(SCHEME, "warehouse", ("中" * 300,))
-    assert "中" in build_session_policy(place, AccessLevel.READ, escapes_known=True)
+    location = Location(SCHEME, "warehouse", ("中" * 300,))
+    assert "中" in build_session_policy(location, AccessLevel.READ, escapes_known=True)
 
 
 @pytest.mark.parametrize(

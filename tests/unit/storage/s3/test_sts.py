@@ -109,7 +109,7 @@ async def test_b06_a_session_without_a_policy_is_never_requested(policy: str) ->
 
 
 @pytest.mark.parametrize(
-    "passing",
+    "transient_error",
     [
         refusal("InternalFailure", 500),
         refusal("ServiceUnavailable", 503),
@@ -118,11 +118,11 @@ async def test_b06_a_session_without_a_policy_is_never_requested(policy: str) ->
         botocore.exceptions.ConnectionClosedError(endpoint_url="http://10.0.0.1"),
     ],
 )
-async def test_transient_sts_errors_are_tried_three_times_at_most(passing: Exception) -> None:
-    recovering = Scripted(passing, passing, answer())
+async def test_transient_sts_errors_are_tried_three_times_at_most(transient_error: Exception) -> None:
+    recovering = Scripted(transient_error, transient_error, answer())
     assert (await assume(recovering)).access_key_id == "ASIA"
     assert len(recovering.calls) == 3
-    lasting = Scripted(passing)
+    lasting = Scripted(transient_error)
     with pytest.raises(StorageSessionUnavailable):
         await assume(lasting)
     assert len(lasting.calls) == 3
@@ -203,12 +203,12 @@ async def test_a_hanging_store_times_out_and_is_counted_in_metrics() -> None:
 
     import threading
 
-    waiting, told = threading.Event(), []
-    sts = Hanging(answer(), total_seconds=0.1, on_latency=lambda seconds, outcome: told.append(outcome))
+    waiting, outcomes = threading.Event(), []
+    sts = Hanging(answer(), total_seconds=0.1, on_latency=lambda seconds, outcome: outcomes.append(outcome))
     started = time.monotonic()
     with pytest.raises(ShortTermCredentialError):
         await assume(sts)
-    assert time.monotonic() - started < 30 and told == ["unreachable"]
+    assert time.monotonic() - started < 30 and outcomes == ["unreachable"]
     waiting.set()
 
 

@@ -6,28 +6,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.iceberg.errors import InvalidLocation
-from gateway.iceberg.locations import Place
+from gateway.iceberg.locations import LocationSource
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
-__all__ = ["place_of_document", "require_inside"]
+__all__ = ["location_of_document", "require_inside"]
 
 
-def require_inside(profile: StorageProfile, location: Location, places: Iterable[Place]) -> None:
+def require_inside(profile: StorageProfile, location: Location, locations: Iterable[LocationSource]) -> None:
     """Refuse path properties that lead out of the table's own location (LG-LOC-04, LG-LOC-05 in docs/threats.md).
 
     Raises InvalidLocation that names the property.
     """
-    for place in places:
+    for source in locations:
         try:
-            target = location.scheme.parse(place.location, escapes_known=profile.escapes_known)
+            target = location.scheme.parse(source.location, escapes_known=profile.escapes_known)
         except InvalidLocation as wrong:
-            raise InvalidLocation(f"{place.source!r} is no valid location: {wrong.message}") from None
+            raise InvalidLocation(f"{source.source!r} is no valid location: {wrong.message}") from None
         if not location.contains(target):
-            raise InvalidLocation(f"{place.source!r} must lie inside the table's location {location.prefix_text!r}")
+            raise InvalidLocation(f"{source.source!r} must lie inside the table's location {location.prefix_text!r}")
 
 
-def place_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
+def location_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
     """Return the location that the metadata document `file` names in `text`.
 
     Raises InvalidLocation unless it lies below the base location of `profile` and contains the document.

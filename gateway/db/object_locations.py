@@ -13,22 +13,24 @@ from gateway.access.refs import ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ObjectLocation:
     """The project and the warehouse of an object, None for an object outside of one."""
 
     project_id: str | None = None
     warehouse_id: str | None = None
 
 
-async def places(connection: AsyncConnection, keys: Sequence[ObjectKey]) -> Mapping[ObjectKey, Place]:
+async def object_locations(
+    connection: AsyncConnection, keys: Sequence[ObjectKey]
+) -> Mapping[ObjectKey, ObjectLocation]:
     """Return the places of those objects that exist. One statement reads them."""
     unique = list(dict.fromkeys(keys))
-    asked = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
-    rows = await connection.execute(_PLACES, asked)
-    return {unique[row.ord - 1]: Place(row.project_id, row.warehouse_id) for row in rows}
+    parameters = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
+    rows = await connection.execute(_OBJECT_LOCATIONS, parameters)
+    return {unique[row.ord - 1]: ObjectLocation(row.project_id, row.warehouse_id) for row in rows}
 
 
-_PLACES = text(
+_OBJECT_LOCATIONS = text(
     """
     select a.ord, coalesce(w.project_id, r.project_id, case a.type when 'project' then a.id end) as project_id,
         w.id::text as warehouse_id

@@ -17,13 +17,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from gateway.identity.file_lock import turn
+from gateway.identity.file_lock import file_lock
 from gateway.identity.oauth_client import Tokens
 
 _SERVICE: Final = "lakegate"
 
 
-class KeyringRefused(Exception):
+class KeyringError(Exception):
     """The keyring failed. The text names only the type of the error: a backend's message may contain the tokens."""
 
 
@@ -35,74 +35,74 @@ class Keyring(Protocol):
     def delete_password(self, service: str, username: str) -> None: ...
 
 
-class KeptLogin:
+class StoredLogin:
     """The stored tokens of one login: of one client at one provider.
 
-    If the keyring rejects the tokens, they are written to the file, and `tell` is called with a message. A keyring
+    If the keyring rejects the tokens, they are written to the file, and `warn` is called with a message. A keyring
     rejects them if it is locked or if they are too long. The keyring of Windows holds 1,280 characters. The file exists
     only while it contains the latest tokens.
     """
 
     def __init__(
-        self, issuer: str, client_id: str, directory: Path, *, keyring: Keyring | None, tell: Callable[[str], None]
+        self, issuer: str, client_id: str, directory: Path, *, keyring: Keyring | None, warn: Callable[[str], None]
     ) -> None:
         """Set the `directory` of the file and its lock. It is created when it is first needed, for this user only."""
         name = hashlib.sha256(f"{issuer}\n{client_id}".encode()).hexdigest()[:32]
-        self._file = FileKeeper(directory / name)
-        self._keyring = None if keyring is None else KeyringKeeper(keyring, name)
+        self._file = FileTokenStore(directory / name)
+        self._keyring = None if keyring is None else KeyringTokenStore(keyring, name)
         self._lock = directory / f"{name}.lock"
-        self._tell = tell
+        self._warn = warn
 
-    def turn(self, *, seconds: float) -> AbstractContextManager[None]:
+    def locked(self, *, seconds: float) -> AbstractContextManager[None]:
         """Hold the lock of this login, for reading, renewing and storing its tokens without another process.
 
         If two processes use the same refresh token, the provider treats the second use as theft (RFC 9700 section
-        4.14.2). Raises the errors of `file_lock.turn`.
+        4.14.2). Raises the errors of `file_lock.locked`.
         """
-        return turn(self._lock, seconds=seconds)
+        return file_lock(self._lock, seconds=seconds)
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones. Raises OSError if the file cannot be written or deleted."""
         if self._keyring is not None:
             try:
-                self._keyring.keep(tokens)
-            except KeyringRefused as refused:
-                self._tell(f"{refused}; the tokens are kept in a file that only you can read")
+                self._keyring.store(tokens)
+            except KeyringError as refused:
+                self._warn(f"{refused}; the tokens are kept in a file that only you can read")
             else:
                 self._file.forget()
                 return
-        self._file.keep(tokens)
+        self._file.store(tokens)
         if self._keyring is not None:
-            with suppress(KeyringRefused):
+            with suppress(KeyringError):
                 self._keyring.forget()
 
-    def kept(self) -> Tokens | None:
-        """Return the stored tokens, or None without any that are readable. Raises KeyringRefused and OSError."""
-        found = self._file.kept()
-        return found if found is not None or self._keyring is None else self._keyring.kept()
+    def stored(self) -> Tokens | None:
+        """Return the stored tokens, or None without any that are readable. Raises KeyringError and OSError."""
+        found = self._file.stored()
+        return found if found is not None or self._keyring is None else self._keyring.stored()
 
     def forget(self) -> bool:
-        """Delete the tokens and return True if there were any. Raises KeyringRefused or OSError if some may remain."""
+        """Delete the tokens and return True if there were any. Raises KeyringError or OSError if some may remain."""
         was_filed = self._file.forget()
         return (self._keyring is not None and self._keyring.forget()) or was_filed
 
 
-class KeyringKeeper:
-    """Stores tokens in the keyring of the operating system. Every method raises KeyringRefused."""
+class KeyringTokenStore:
+    """Stores tokens in the keyring of the operating system. Every method raises KeyringError."""
 
     def __init__(self, keyring: Keyring, name: str) -> None:
         self._keyring = keyring
         self._name = name
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones."""
         text = msgspec.json.encode(tokens).decode()
-        self._ask(lambda: self._keyring.set_password(_SERVICE, self._name, text))
+        self._with_timeout(lambda: self._keyring.set_password(_SERVICE, self._name, text))
         # Some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
-            raise KeyringRefused("the system's keyring does not give back what it was given")
+            raise KeyringError("the system's keyring does not give back what it was given")
 
-    def kept(self) -> Tokens | None:
+    def stored(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""
         found = self._found()
         return None if found is None else _read(found.encode())
@@ -111,27 +111,27 @@ class KeyringKeeper:
         """Delete the tokens and return True if there were any."""
         if self._found() is None:
             return False
-        self._ask(lambda: self._keyring.delete_password(_SERVICE, self._name))
+        self._with_timeout(lambda: self._keyring.delete_password(_SERVICE, self._name))
         return True
 
     def _found(self) -> str | None:
-        found: str | None = self._ask(lambda: self._keyring.get_password(_SERVICE, self._name))
+        found: str | None = self._with_timeout(lambda: self._keyring.get_password(_SERVICE, self._name))
         return found
 
-    def _ask(self, ask: Callable[[], Any]) -> Any:
+    def _with_timeout(self, call: Callable[[], Any]) -> Any:
         try:
-            return ask()
+            return call()
         except Exception as error:
-            raise KeyringRefused(f"the system's keyring cannot be used ({type(error).__name__})") from None
+            raise KeyringError(f"the system's keyring cannot be used ({type(error).__name__})") from None
 
 
-class FileKeeper:
+class FileTokenStore:
     """Stores tokens in a file of mode 0600, in a directory of mode 0700. Every method raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def keep(self, tokens: Tokens) -> None:
+    def store(self, tokens: Tokens) -> None:
         """Store the tokens and replace the previous ones."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # mkstemp creates the file readable for its owner only. The rename makes the replacement atomic.
@@ -144,7 +144,7 @@ class FileKeeper:
             Path(part).unlink(missing_ok=True)
             raise
 
-    def kept(self) -> Tokens | None:
+    def stored(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""
         try:
             return _read(self._path.read_bytes())
