@@ -236,7 +236,7 @@ async def test_an_options_response_lists_only_the_methods_of_the_path() -> None:
             assert answer.content == b""
 
 
-async def test_the_callers_request_id_never_replaces_our_own_and_is_kept_if_valid() -> None:
+async def test_a_valid_request_id_of_the_caller_is_recorded_beside_the_gateways_own() -> None:
     for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
         house = House()
         async with running(house) as app:

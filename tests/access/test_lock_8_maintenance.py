@@ -33,7 +33,7 @@ from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES
-from tests.access.test_lock_6_walks import EXTRAS, IN_TURN, WITHOUT_USE_CASE
+from tests.access.test_lock_6_all_operations import EXTRAS, IN_TURN, WITHOUT_USE_CASE
 from tests.access.world import House
 
 _WRITES = (Can.WRITE_DATA,)

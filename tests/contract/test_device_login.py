@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lakegate login` against the embedded provider: code at the terminal, approval on the page, use and logout.
 
-`tests/unit/identity/test_device.py` tests faulty providers.
+`tests/unit/identity/test_device_login.py` tests faulty providers.
 """
 
 from __future__ import annotations

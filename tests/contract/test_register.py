@@ -334,7 +334,7 @@ def test_table_metadata_registers_no_view_and_vice_versa(world: World, ns: str) 
 
 
 def test_location_too_long_for_a_credential_is_refused_at_creation(world: World, ns: str) -> None:
-    """Refuse a location whose session policy would exceed the limit of 2,048 characters (threat B07).
+    """Refuse a location whose session policy would exceed the limit of 2,048 characters (LG-POL-07).
 
     The session policy names the prefix twice. Each form of creation refuses a longer location and leaves nothing
     behind, as no client could read the table.

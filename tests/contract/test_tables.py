@@ -16,7 +16,7 @@ from tests.contract.world import SCHEMA, World, told, unique
 _SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
-def test_a_created_table_is_answered_with_metadata_and_the_creators_keys(world: World, ns: str) -> None:
+def test_table_creation_returns_metadata_and_credentials(world: World, ns: str) -> None:
     table = world.table(ns, by=world.bob)
     answer = table.answer
     assert set(answer) == {"metadata-location", "metadata", "config", "storage-credentials"}
@@ -26,7 +26,7 @@ def test_a_created_table_is_answered_with_metadata_and_the_creators_keys(world: 
     assert answer["storage-credentials"][0]["prefix"] == f"{table.location}/"
 
 
-def test_a_load_with_credentials_has_the_shape_clients_read(world: World, ns: str) -> None:
+def test_load_with_credentials_has_the_fields_that_clients_read(world: World, ns: str) -> None:
     table = world.table(ns)
     before = time.time()
     loaded = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"})
@@ -49,7 +49,7 @@ def test_the_vended_keys_read_the_table(world: World, ns: str) -> None:
     assert world.store_of(config).get_object(Bucket=world.bucket, Key=key)["Body"].read()
 
 
-def test_the_credentials_endpoint_gives_fresh_ones(world: World, ns: str) -> None:
+def test_credentials_endpoint_returns_new_credentials(world: World, ns: str) -> None:
     table = world.table(ns)
     answer = world.alice.get(f"{table.path}/credentials")
     assert answer.status_code == 200
@@ -82,7 +82,7 @@ def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(
 
 
 @pytest.mark.threat("LG-DEC-08")
-def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: str) -> None:
+def test_unknown_access_delegation_is_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     odd = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credential"})
     assert told(odd)[:2] == (400, "BadRequestException")

@@ -175,7 +175,7 @@ def test_token_groups_apply_to_nested_and_assumed_roles(world: World, comes: Com
 
 @pytest.mark.threat("LG-DEC-24")
 def test_role_policy_applies_to_members_by_token_group(world: World, comes: Comes, table: Table) -> None:
-    """Threat D31: otherwise a policy that denies by group would silently not apply."""
+    """A policy that denies by group would otherwise silently not apply (LG-DEC-24)."""
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204

@@ -181,7 +181,7 @@ def test_a_group_of_the_realm_is_a_role_of_the_project(world: World, company: Co
     world.admin.delete(f"/management/v1/role/{role['id']}")
 
 
-def test_lakegate_login_by_a_code_that_is_approved_in_the_realm(company: Company, tmp_path: Path) -> None:
+def test_device_login_completes_after_approval_in_the_realm(company: Company, tmp_path: Path) -> None:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),

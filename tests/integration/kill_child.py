@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process for `test_kills.py` that changes rows and delivers their tuples like a gateway, until it kills itself.
+"""A process for `test_killed_deliveries.py` that changes rows and delivers their tuples, until it kills itself.
 
 The program reads JSON lines, forks a child for each, and writes "ended" after that child has exited. A child writes
 `gives` before it grants something, and `gone` after a revocation was confirmed. Both lines go to the pipe directly, so

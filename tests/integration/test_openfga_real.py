@@ -105,7 +105,7 @@ async def holds(client: FgaClient, user: str, relation: str, object_: str, **con
 # ---- the store and the model ----
 
 
-async def test_pushing_again_changes_nothing(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_pushing_an_equal_model_changes_nothing(endpoint: str, pushed: StoreAndModel) -> None:
     name = f"again-{uuid4()}"
     first = await push_model(endpoint, KEY, name)
     assert await push_model(endpoint, KEY, name) == first
@@ -113,7 +113,7 @@ async def test_pushing_again_changes_nothing(endpoint: str, pushed: StoreAndMode
     assert first.store_id != pushed.store_id
 
 
-async def test_migrators_at_the_same_time_end_up_with_one_store(endpoint: str) -> None:
+async def test_concurrent_migrations_create_one_store(endpoint: str) -> None:
     name = f"race-{uuid4()}"
     found = await asyncio.gather(*[push_model(endpoint, KEY, name) for _ in range(4)])
     assert len({each.store_id for each in found}) == 1
@@ -122,7 +122,7 @@ async def test_migrators_at_the_same_time_end_up_with_one_store(endpoint: str) -
     assert settled.model_id in {each.model_id for each in found}
 
 
-async def test_a_changed_model_is_replaced_by_ours(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_a_changed_model_is_replaced_by_the_shipped_one(endpoint: str, pushed: StoreAndModel) -> None:
     name = f"changed-{uuid4()}"
     first = await push_model(endpoint, KEY, name)
     other = {"schema_version": "1.1", "type_definitions": [{"type": "user"}]}
@@ -159,7 +159,7 @@ async def test_serving_without_store_model_or_relation_is_refused(endpoint: str)
         await find_model(endpoint, KEY, full, demanded={"view": {"can_swim"}, "table": {"can_fly", "can_drop"}})
 
 
-async def test_a_wrong_key_is_an_outage_that_does_not_repeat_it(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_wrong_api_key_is_an_outage_and_absent_from_the_error(endpoint: str, pushed: StoreAndModel) -> None:
     with pytest.raises(DecisionEngineUnavailable) as raised:
         await push_model(endpoint, "wrong-secret", "any")
     assert "wrong-secret" not in repr(raised.value)

@@ -84,7 +84,7 @@ def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811
 
 
 @pytest.mark.threat("LG-LOC-24")
-async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store: Store, sts: Sts) -> None:  # noqa: F811
+async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:  # noqa: F811
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)

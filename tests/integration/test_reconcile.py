@@ -133,7 +133,7 @@ def test_an_emptied_store_is_filled_again_from_the_rows(world: World, relations:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, relations: Relations) -> None:
+def test_reconciliation_after_a_restore_makes_tuples_equal_to_the_rows(world: World, relations: Relations) -> None:
     """The rows of grants are an hour old: grants made since then end, and revocations since then are undone."""
     name = world.namespace()
     table = world.table(name)

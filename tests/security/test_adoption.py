@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.contract.lifecycle import end_now, soft_world
-from tests.contract.test_assume_role import acting, give
+from tests.contract.test_assumed_roles import acting, give
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.test_views import body as view_body

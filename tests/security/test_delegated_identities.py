@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on engines that act for users (threats C16, D27): each attempt is refused and issues no token."""
+"""Attacks on engines that act for users (LG-AUT-13, LG-DEC-20): each attempt is refused and issues no token."""
 
 from __future__ import annotations
 

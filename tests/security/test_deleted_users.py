@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deleted and deactivated users have no rights when they return, whatever they created concurrently (threats E05, D23).
+"""Deleted and deactivated users have no rights when they return, whatever they created concurrently (LG-DIS-05).
 
 The tests delete by hand and by a directory, without faults and after outages.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disclosure: users without rights learn nothing about objects (threats E01 to E05, E15, C18)."""
+"""Disclosure: users without rights learn nothing about objects (LG-DIS-01 to -05, -11, LG-AUT-15)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize("what", ["a table", "a namespace", "a table in a namespace"])
 def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, what: str) -> None:
-    """Compare response times of invisible and absent objects (threat E01): both need the same model evaluation.
+    """Compare response times of invisible and absent objects: both need the same model evaluation.
 
     Requests alternate, so that load on the machine affects both. One round without a difference suffices: a disclosure
     would show in every round.
@@ -151,7 +151,7 @@ def test_response_time_does_not_distinguish_invisible_from_absent(world: World, 
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-05")
 def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World, ns: str) -> None:
-    """The revocation holds for every worker process and its warm caches (threat E05, invariant 4)."""
+    """The revocation holds for every worker process and its warm caches (ARCHITECTURE.md, invariant 4)."""
     world.strip(world.steward)
     table = world.table(ns)
     paths = [table.path, f"{table.path}/credentials"]
@@ -172,7 +172,7 @@ def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World,
 
 @pytest.mark.threat("LG-DIS-04")
 def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None:
-    """Threat E04."""
+    """Error responses must contain neither SQL nor Python text."""
     answers = [
         world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
         world.admin.post(f"{world.root}/namespaces/{hidden}/tables", {"name": "secret", "schema": SCHEMA}),
@@ -187,7 +187,7 @@ def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None
 
 @pytest.mark.threat("LG-DIS-11")
 def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
-    """Names cannot hold line breaks; headers and errors escape them (threat E15)."""
+    """Names cannot hold line breaks; headers and errors escape them."""
     forged = '{"event": "forged"}'
     world.carol.get(f"{world.root}/namespaces/a%0A{forged}")
     world.carol.get(f"{world.root}/namespaces/{unique('b')}", headers={"User-Agent": f"x\u0085{forged}".encode()})
@@ -214,7 +214,7 @@ def _log(world: World, name: str) -> list[str]:
 def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> None:
     """Search every log of the stack and the audit for all tokens, secrets and vended keys of this run.
 
-    Threat C18, invariant 9.
+    See invariant 9 in ARCHITECTURE.md.
     """
     loaded = world.admin.get(f"{world.root}/namespaces/{hidden}/tables/secret").json()
     table = world.table(hidden)

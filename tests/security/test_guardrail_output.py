@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guardrail with a misspelt rule or obligation, a value of the wrong type, or an error denies (threats, F08).
+"""A guardrail with a misspelt rule or obligation, a value of the wrong type, or an error denies (LG-DEC-30).
 
 Another gateway of the stack uses its own OPA. Each case starts that OPA with the shipped policies and one more
 guardrail.

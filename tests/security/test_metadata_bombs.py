@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents and requests that cost more than their size suggests are refused (threat D09).
+"""Metadata documents and requests that cost more than their size suggests are refused (LG-DEC-06).
 
 A refusal names its cause, changes nothing and delays no other request. The sizes are those of the default limits
 (`docs/settings.md`).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`modify` on a table, view or generic table never leads to ownership, and a temporary right never becomes permanent.
 
-The attacks (threats, F03) are a move into the attacker's own namespace, and unregister or drop followed by registration
+The attacks (LG-DEC-28) are a move into the attacker's own namespace, and unregister or drop followed by registration
 there. Each is also tried with an expiring grant, with an expiring role membership, and against managed access.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definer views lend their owner's rights to their own SQL only (threats F05, F12).
+"""Definer views lend their owner's rights to their own SQL only (LG-DEC-29, LG-DEC-33).
 
 Other users can replace an ownerless view below a definer view, so it is read with the caller's rights.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of callers without rights cost little, whatever the objects that they name contain (threats F02 and F04).
+"""Requests of callers without rights cost little, whatever the objects that they name contain (LG-DIS-17, LG-DIS-18).
 
 Documents are read after authorization: naming a table with a large metadata document costs as little as naming a small
 one.
@@ -80,7 +80,7 @@ class Peak:
 
 @pytest.mark.threat("LG-DIS-17")
 def test_batch_checks_on_large_tables_use_bounded_memory(world: World, ns: str) -> None:
-    """Threat F02: one user without rights sends eight concurrent requests about twenty tables with documents of 8
+    """One user without rights sends eight concurrent requests about twenty tables with documents of 8
     MiB.
     """
     tables = [world.table(ns) for _ in range(20)]
@@ -152,7 +152,7 @@ ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata"
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-18")
 def test_checks_of_invisible_and_absent_tables_take_equally_long(world: World, ns: str) -> None:
-    """Threat F04: two hundred checks about ten tables. In the defect, absent tables took 13 ms and invisible ones
+    """Two hundred checks about ten tables. In the defect, absent tables took 13 ms and invisible ones
     seconds.
     """
     there = [world.table(ns) for _ in range(10)]

@@ -187,7 +187,7 @@ async def test_the_error_of_a_missing_file_names_its_location() -> None:
 
 @pytest.mark.threat("LG-LOC-24")
 async def test_a_client_supplied_file_is_read_with_a_credential_for_its_folder() -> None:
-    """D07: the files that one read can reach are bounded by its credential."""
+    """The credential bounds the files that one read can reach (LG-LOC-24)."""
     store = Store()
     store.files[FILE.text] = b"{}"
     assert await files(store).read(WAREHOUSE, FILE, FOLDER) == b"{}"

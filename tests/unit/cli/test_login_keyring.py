@@ -115,9 +115,7 @@ def _text_of_files(below: Path) -> bytes:
     return b"".join(each.read_bytes() for each in below.rglob("*") if each.is_file())
 
 
-def test_a_login_is_in_the_keyring_and_nowhere_else_and_is_renewed_and_forgotten_there(
-    provider: Rotating, terminal: Terminal
-) -> None:
+def test_a_login_is_stored_renewed_and_deleted_in_the_keyring_only(provider: Rotating, terminal: Terminal) -> None:
     # As long as the tokens of a provider are.
     provider.filling, provider.life = "x" * 4_000, 1
     ((status, out, err),) = terminal.run("login")
@@ -138,9 +136,7 @@ def test_a_login_is_in_the_keyring_and_nowhere_else_and_is_renewed_and_forgotten
     assert terminal.run("token")[0][0] == 1
 
 
-def test_a_keyring_that_was_locked_is_said_and_a_new_login_goes_to_a_file(
-    provider: Rotating, terminal: Terminal
-) -> None:
+def test_a_locked_keyring_is_reported_and_a_new_login_uses_a_file(provider: Rotating, terminal: Terminal) -> None:
     assert terminal.run("login")[0][0] == 0
     _python(terminal, _LOCK)
     for verb in ("token", "logout"):
@@ -154,7 +150,7 @@ def test_a_keyring_that_was_locked_is_said_and_a_new_login_goes_to_a_file(
     assert terminal.run("token")[0] == (0, "access-2", "")
 
 
-def test_a_session_without_a_keyring_is_one_with_a_file(provider: Rotating, tmp_path: Path) -> None:
+def test_a_session_without_a_keyring_uses_a_file(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="system", DBUS_SESSION_BUS_ADDRESS=f"unix:path={tmp_path}/none")
     ((status, out, err),) = terminal.run("login")
     assert (status, err) == (0, ""), "that is how it is over SSH"
@@ -163,7 +159,7 @@ def test_a_session_without_a_keyring_is_one_with_a_file(provider: Rotating, tmp_
     assert [each.suffix for each in terminal.logins.iterdir()] == [".lock"]
 
 
-def test_a_keyring_that_nobody_has_made_yet_keeps_nothing(provider: Rotating, tmp_path: Path) -> None:
+def test_a_keyring_without_a_collection_is_not_used(provider: Rotating, tmp_path: Path) -> None:
     with _desktop(provider, tmp_path, None) as terminal:
         ((status, _, err),) = terminal.run("login")
         assert status == 0 and "kept in a file that only you can read" in err, err

@@ -154,7 +154,7 @@ def test_an_empty_table_name_is_refused() -> None:
         (("ü" * 128,), InvalidNamespace),
     ],
 )
-def test_a_new_namespace_is_refused(levels: tuple[str, ...], error: type[CatalogError]) -> None:
+def test_an_invalid_new_namespace_is_refused(levels: tuple[str, ...], error: type[CatalogError]) -> None:
     with pytest.raises(error) as caught:
         validate_new_namespace(Namespace(levels), reserved=RESERVED)
     assert caught.value.code == 400
@@ -164,14 +164,14 @@ def test_a_new_namespace_is_refused(levels: tuple[str, ...], error: type[Catalog
 @pytest.mark.parametrize(
     "levels", [("a",), ("a", "b", "c", "d", "e"), ("a", "system"), ("Ünïcode 名",), ("a*b$c'",), ("ü" * 127,)]
 )
-def test_a_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
+def test_a_valid_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
     validate_new_namespace(Namespace(levels), reserved=RESERVED)
 
 
 @pytest.mark.parametrize(
     "name", ["a+b", ".", "..", "a/b", "a\\..\\b", "a%2F..%2Fb", "\t", "a\n", "x" * 256, "\ufeffa", "a\u2066"]
 )
-def test_a_new_table_name_is_refused(name: str) -> None:
+def test_an_invalid_new_table_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidTableName):
         validate_new_name(name)
 
@@ -182,7 +182,7 @@ def test_a_new_name_must_not_be_empty_and_the_message_names_the_noun() -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "v1.2", "...", "100%", "50%off", "a b", "x" * 255])
-def test_a_new_table_name_is_accepted(name: str) -> None:
+def test_a_valid_new_table_name_is_accepted(name: str) -> None:
     validate_new_name(name)
 
 

@@ -92,7 +92,7 @@ async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provi
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_c13_verification_without_any_key_is_unavailable_with_a_retry_time(provider: Provider) -> None:
+async def test_verification_without_any_key_is_unavailable_with_a_retry_time(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     with pytest.raises(IdentityProviderUnavailable) as caught:
@@ -102,7 +102,7 @@ async def test_c13_verification_without_any_key_is_unavailable_with_a_retry_time
     assert "idp.example" not in str(caught.value), "the client need not know where the provider is"
 
 
-async def test_c13_a_provider_that_starts_later_is_found(provider: Provider) -> None:
+async def test_a_provider_that_starts_later_is_found(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     for _ in range(5):
@@ -115,7 +115,7 @@ async def test_c13_a_provider_that_starts_later_is_found(provider: Provider) -> 
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provider: Provider) -> None:
+async def test_old_keys_work_through_an_outage_until_their_maximum_age(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.down = True
@@ -126,7 +126,7 @@ async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provi
         await ring.candidates("k1", "RS256")
 
 
-async def test_c13_an_unknown_key_during_an_outage_is_unavailable_and_not_invalid(provider: Provider) -> None:
+async def test_an_unknown_key_during_an_outage_is_unavailable_and_not_invalid(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.down = True

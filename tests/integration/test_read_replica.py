@@ -233,7 +233,7 @@ def test_replica_search_omits_rights_revoked_on_the_primary(
     assert found() == []
 
 
-def test_the_primary_answers_while_the_replica_is_down_and_the_log_says_so(
+def test_primary_serves_lists_while_the_replica_is_down_and_logs_it(
     admin: httpx.Client, world: World, table: Table, replica: Replica, log: Path
 ) -> None:
     replica.proxy.become(GONE)

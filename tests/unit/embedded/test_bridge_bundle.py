@@ -19,7 +19,7 @@ from gateway.embedded.errors import StackError
 POLICIES = Path(__file__).parents[3] / "policies"
 
 
-def test_the_bundle_has_the_bridge_without_its_tests_and_owns_nothing_else() -> None:
+def test_the_bundle_contains_the_bridge_without_tests_and_claims_one_root() -> None:
     packed, revision = bridge_bundle(POLICIES)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         names = archive.getnames()
@@ -29,7 +29,7 @@ def test_the_bundle_has_the_bridge_without_its_tests_and_owns_nothing_else() -> 
     assert manifest == {"revision": revision, "roots": ["trino"], "rego_version": 1}
 
 
-def test_the_same_rules_are_the_same_bytes_and_other_rules_another_revision(tmp_path: Path) -> None:
+def test_equal_policies_give_equal_bytes_and_changed_ones_a_new_revision(tmp_path: Path) -> None:
     copy = shutil.copytree(POLICIES, tmp_path / "policies")
     assert bridge_bundle(copy) == bridge_bundle(POLICIES)
     with (copy / "trino" / "log.rego").open("a") as rules:
@@ -37,12 +37,12 @@ def test_the_same_rules_are_the_same_bytes_and_other_rules_another_revision(tmp_
     assert bridge_bundle(copy)[1] != bridge_bundle(POLICIES)[1]
 
 
-def test_a_folder_without_a_bridge_is_no_bundle(tmp_path: Path) -> None:
+def test_a_folder_without_bridge_policies_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StackError, match="no policies for Trino"):
         bridge_bundle(tmp_path)
 
 
-def test_the_verb_writes_the_bundle_and_says_its_revision(tmp_path: Path) -> None:
+def test_the_bundle_command_writes_the_file_and_prints_its_revision(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["policy", "bundle", "-o", str(tmp_path / "b.tar.gz")])
     packed, revision = bridge_bundle(POLICIES)
     assert done.exit_code == 0, done.output

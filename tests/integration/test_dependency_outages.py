@@ -130,7 +130,7 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
 
 @pytest.mark.parametrize("part", ["openfga", "opa"])
 def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: str, table: Table, part: str) -> None:
-    # Invalidate every cached decision; `test_failing_parts.py` tests the decisions that are cached.
+    # Invalidate every cached decision; `test_dependency_failures.py` tests the decisions that are cached.
     world.sql("update server set revision = gen_random_uuid()")
     before = world.rows(), world.objects()
     with _stopped(world, part):

@@ -81,7 +81,7 @@ async def outcome(trials: list[Trial], tried: str) -> Observation:
     return await found.attempt()
 
 
-async def test_a_config_without_a_token_is_a_leak(world: Any) -> None:
+async def test_a_config_served_without_a_token_fails_the_trial(world: Any) -> None:
     leaking = world(lambda request: httpx2.Response(200, json={}))
     assert not (await outcome(story.strangers(leaking), "config without a token")).as_expected
     closed = world(lambda request: refusal(401, "MissingAuthorizationHeader"))
@@ -89,9 +89,7 @@ async def test_a_config_without_a_token_is_a_leak(world: Any) -> None:
 
 
 @pytest.mark.parametrize(("names", "good"), [([["gold"]], True), ([["gold"], ["silver"]], False), ([], False)])
-async def test_the_list_of_namespaces_must_be_gold_and_nothing_else(
-    world: Any, names: list[list[str]], good: bool
-) -> None:
+async def test_the_namespace_list_must_contain_gold_only(world: Any, names: list[list[str]], good: bool) -> None:
     there = world(lambda request: httpx2.Response(200, json={"namespaces": names}))
     assert (await outcome(story.one_gold_table(there), "list namespaces")).as_expected is good
 
@@ -106,7 +104,9 @@ async def test_the_list_of_namespaces_must_be_gold_and_nothing_else(
     ],
     ids=["the same", "other words", "forbidden", "there"],
 )
-async def test_a_hidden_table_must_answer_like_an_absent_one(world: Any, hidden: httpx2.Response, good: bool) -> None:
+async def test_an_invisible_table_must_get_the_response_of_an_absent_one(
+    world: Any, hidden: httpx2.Response, good: bool
+) -> None:
     def handler(request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/flights"):
             return hidden
@@ -115,7 +115,7 @@ async def test_a_hidden_table_must_answer_like_an_absent_one(world: Any, hidden:
     assert (await outcome(story.one_gold_table(world(handler)), "load silver.flights")).as_expected is good
 
 
-async def test_a_refusal_after_which_the_table_has_changed_is_none(world: Any) -> None:
+async def test_a_refused_commit_that_changed_the_table_fails_the_trial(world: Any) -> None:
     files = iter(["s3://lake/t/metadata/1.json", "s3://lake/t/metadata/2.json"])
 
     def handler(request: httpx2.Request) -> httpx2.Response:
@@ -143,7 +143,7 @@ async def test_an_insert_must_be_refused_by_the_store(world: Any, answer: Answer
     assert seen.as_expected is good
 
 
-async def test_a_refused_staged_create_that_hands_out_a_key_is_a_leak(world: Any) -> None:
+async def test_a_refused_staged_creation_with_credentials_fails_the_trial(world: Any) -> None:
     def handler(request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
             return httpx2.Response(200, json={"identifiers": []})
@@ -168,7 +168,7 @@ async def test_a_load_after_the_revocation_must_be_refused(world: Any, load_afte
     assert seen.as_expected is (load_after == 404)
 
 
-async def test_the_hours_exclude_now_and_then_include_it_and_are_put_back() -> None:
+async def test_the_allowed_hours_exclude_then_include_now_and_are_restored() -> None:
     sent: list[dict[str, Any]] = []
     original = {"users": ["oidc~x"], "roles": [], "hours": {}}
 

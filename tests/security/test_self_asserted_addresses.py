@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search by address finds only users whose address a provider verified or a directory supplied (threats F07, C17)."""
+"""A search by address finds only users whose address a provider verified or a directory supplied (LG-AUT-16)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_verified_address_is_found_and_shown(world: World, boss: tuple[Person,
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.threat("LG-AUT-16")
-def test_f07_self_asserted_foreign_address_is_neither_stored_nor_found(
+def test_self_asserted_foreign_address_is_neither_stored_nor_found(
     world: World, boss: tuple[Person, str], method: str
 ) -> None:
     real, address = boss

@@ -39,7 +39,7 @@ def table(world: World, ns: str) -> Table:
     return world.table(ns)
 
 
-def test_acting_as_a_role_narrows_to_what_the_role_has(world: World, table: Table, role: dict[str, Any]) -> None:
+def test_assumed_role_has_only_the_rights_of_the_role(world: World, table: Table, role: dict[str, Any]) -> None:
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     assert world.bob.post(table.path, write).status_code == 200
     assert world.bob.get(table.path, headers=acting(role)).status_code == 404, "the role has nothing yet"
@@ -108,7 +108,7 @@ def test_role_has_effect_in_its_own_project_only(world: World, table: Table, rol
     assert world.admin.delete(f"{ROLE}/{elsewhere['id']}").status_code == 204
 
 
-def test_acting_as_a_role_is_in_the_audit(world: World, table: Table, role: dict[str, Any]) -> None:
+def test_audit_names_the_assumed_role(world: World, table: Table, role: dict[str, Any]) -> None:
     give(world, role, "select", "table", table.uuid)
     answer = world.bob.get(f"{table.path}/credentials", headers=acting(role))
     assert answer.status_code == 200

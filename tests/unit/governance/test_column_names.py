@@ -9,7 +9,7 @@ from gateway.governance.columns import field_named
 from gateway.governance.errors import ColumnNotFound
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, columns_of
-from tests.unit.obligations.test_columns import column, document
+from tests.unit.obligations.test_column_restrictions import column, document
 
 #: 2 was called `name` and has a name unfit for paths, 3 was dropped, and 4 now has the name of 3.
 EVOLVED = columns_of(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disclosure to users with access to one column of a table, by every operation, with and without an engine.
 
-Threats D13 to D17. Everything else about the table contains a marker, and no response may contain it.
+The attack is LG-DEC-11 of `docs/threats.md`. Everything else about the table contains a marker, and no response may
+contain it.
 """
 
 from __future__ import annotations

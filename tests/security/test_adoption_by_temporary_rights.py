@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_assume_role import acting, give
+from tests.contract.test_assumed_roles import acting, give
 from tests.contract.test_generic_tables import at
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import make

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Column-restricted tables: engines must be trusted, and no operation may disclose the other columns.
 
-Threats D13 to D17 and D29 to D34; each test names its threats.
+The tests cover LG-DEC-11 to LG-DEC-14, LG-DEC-20, LG-DEC-22 to LG-DEC-27 and LG-DIS-06 of `docs/threats.md`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ CLAIMS = {
 
 @pytest.mark.threat("LG-DEC-26")
 @pytest.mark.parametrize("headers", [{}, DELEGATION, {**DELEGATION, **CLAIMS}], ids=["plain", "vended", "claiming"])
-def test_d33_unverified_engine_gets_the_remedy_and_no_keys(
+def test_unverified_engine_gets_the_remedy_and_no_keys(
     world: World, table: Table, engine: Person, headers: dict[str, str]
 ) -> None:
     refused_with_remedy(world.carol.get(table.path, headers=headers))
@@ -118,7 +118,7 @@ def test_d33_unverified_engine_gets_the_remedy_and_no_keys(
 
 
 @pytest.mark.threat("LG-DEC-11")
-def test_d14_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
+def test_a_trusted_engine_gets_the_restrictions_and_keys_that_only_read(
     world: World, table: Table, carol: Person
 ) -> None:
     loaded = carol.get(table.path)
@@ -151,7 +151,7 @@ def not_renewed(answer: httpx.Response) -> None:
     assert "s3." not in answer.text
 
 
-def test_d14_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table, carol: Person) -> None:
+def test_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table, carol: Person) -> None:
     assert give(world, table, "card", world.carol).status_code == 204
     loaded = carol.get(table.path)
     assert not [name for name in (*config_of(loaded), *loaded.json()["config"]) if "refresh" in name]
@@ -164,7 +164,7 @@ def test_d14_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table
     assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, "the way that is left tells it"
 
 
-def test_d14_keys_are_not_renewed_after_reduction_to_some_columns(world: World, table: Table, carol: Person) -> None:
+def test_keys_are_not_renewed_after_reduction_to_some_columns(world: World, table: Table, carol: Person) -> None:
     world.grant("select", world.carol, "table", table.uuid)
     assert config_of(carol.get(table.path))["client.refresh-credentials-endpoint"]
     assert carol.get(f"{table.path}/credentials").status_code == 200
@@ -172,7 +172,7 @@ def test_d14_keys_are_not_renewed_after_reduction_to_some_columns(world: World, 
     not_renewed(carol.get(f"{table.path}/credentials"))
 
 
-def test_d15_full_reader_is_unaffected_with_and_without_an_engine(world: World, table: Table, engine: Person) -> None:
+def test_full_reader_is_unaffected_with_and_without_an_engine(world: World, table: Table, engine: Person) -> None:
     world.grant("select", world.steward, "table", table.uuid)
     for person in (world.steward, acting(world, engine, world.steward)):
         answer = person.get(table.path)
@@ -193,7 +193,7 @@ def test_describe_gives_metadata_and_keys_only_through_an_enforcer(world: World,
 
 
 @pytest.mark.threat("LG-DEC-20")
-def test_d27_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
+def test_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
     world: World, table: Table, carol: Person
 ) -> None:
     assert carol.get(table.path).status_code == 200
@@ -206,7 +206,7 @@ def test_d27_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
     assert carol.get(table.path).status_code == 404
 
 
-def test_d32_revoked_column_is_withheld_at_the_next_request(world: World, table: Table, carol: Person) -> None:
+def test_revoked_column_is_withheld_at_the_next_request(world: World, table: Table, carol: Person) -> None:
     assert give(world, table, "card", world.carol).status_code == 204
     more = carol.get(table.path).json()["read-restrictions"]["required-column-projections"]
     assert [each["field-id"] for each in more] == [1, 4]
@@ -232,7 +232,7 @@ def test_etag_covers_the_column_restrictions(world: World, table: Table, carol: 
 
 
 @pytest.mark.threat("LG-DEC-14")
-def test_d20_keys_are_not_shared_between_different_column_sets(
+def test_keys_are_not_shared_between_different_column_sets(
     world: World, table: Table, engine: Person, carol: Person
 ) -> None:
     mine = config_of(carol.get(table.path))["s3.access-key-id"]
@@ -255,7 +255,7 @@ def test_keys_expire_before_the_column_grant(world: World, ns: str, carol: Perso
 
 
 @pytest.mark.threat("LG-DEC-13")
-def test_d17_column_grantee_cannot_write_by_any_operation(world: World, table: Table, carol: Person) -> None:
+def test_column_grantee_cannot_write_by_any_operation(world: World, table: Table, carol: Person) -> None:
     before = world.snapshot()
     change = {"action": "set-properties", "updates": {"a": "b"}}
     rename = {
@@ -291,9 +291,7 @@ def test_d17_column_grantee_cannot_write_by_any_operation(world: World, table: T
     assert world.snapshot().objects == before.objects
 
 
-def test_d30_policy_cannot_extend_a_column_restriction(
-    world: World, table: Table, carol: Person, engine: Person
-) -> None:
+def test_policy_cannot_extend_a_column_restriction(world: World, table: Table, carol: Person, engine: Person) -> None:
     """A policy on appending narrows the credential of a writer; it gives nothing to a reader."""
     config = config_of(carol.get(table.path))
     store, key = world.store_of(config), f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/more"
@@ -302,7 +300,7 @@ def test_d30_policy_cannot_extend_a_column_restriction(
 
 
 @pytest.mark.threat("LG-DEC-22")
-def test_d29_invalid_column_name_matches_no_column(world: World, table: Table) -> None:
+def test_invalid_column_name_matches_no_column(world: World, table: Table) -> None:
     for name in (" ", "*", "%00", "name ", "\u00a0name", "#", "name,card"):
         answer = give(world, table, name, world.steward)
         assert answer.status_code in (400, 404), (name, answer.text)
@@ -310,7 +308,7 @@ def test_d29_invalid_column_name_matches_no_column(world: World, table: Table) -
 
 
 @pytest.mark.threat("LG-DEC-27")
-def test_d34_recreated_column_of_the_same_name_is_withheld(world: World, table: Table, carol: Person) -> None:
+def test_recreated_column_of_the_same_name_is_withheld(world: World, table: Table, carol: Person) -> None:
     fields = table.answer["metadata"]["schemas"][0]["fields"]
     fresh = [each for each in fields if each["id"] != 2] + [{**fields[1], "id": 6}]
     for some in ([each for each in fields if each["id"] != 2], fresh):
@@ -328,7 +326,7 @@ def test_d34_recreated_column_of_the_same_name_is_withheld(world: World, table: 
 
 
 @pytest.mark.threat("LG-DEC-27")
-def test_d34_unenforceable_restriction_denies_the_read(world: World, ns: str, carol: Person) -> None:
+def test_unenforceable_restriction_denies_the_read(world: World, ns: str, carol: Person) -> None:
     fields = [
         {"id": 1, "name": "name", "type": "string", "required": False},
         {"id": 2, "name": "place", "type": "geometry", "required": True},
@@ -346,7 +344,7 @@ def test_d34_unenforceable_restriction_denies_the_read(world: World, ns: str, ca
 
 
 @pytest.mark.threat("LG-DEC-24")
-def test_d31_column_grant_by_role_applies_through_the_engine(world: World, table: Table, engine: Person) -> None:
+def test_column_grant_by_role_applies_through_the_engine(world: World, table: Table, engine: Person) -> None:
     through = acting(world, engine, world.steward)
     assert through.get(table.path).status_code == 404
     made = world.admin.post("/management/v1/role", {"name": unique("role")})
@@ -362,7 +360,7 @@ def test_d31_column_grant_by_role_applies_through_the_engine(world: World, table
 
 
 @pytest.mark.threat("LG-DEC-12")
-def test_d16_named_view_gives_no_further_columns(world: World, table: Table, carol: Person) -> None:
+def test_named_view_gives_no_further_columns(world: World, table: Table, carol: Person) -> None:
     for person in (world.carol, carol):
         answer = person.get(f"{table.path}?referenced-by={table.namespace}%1Fsome_view")
         assert answer.status_code in (200, 403, 404)
@@ -371,7 +369,7 @@ def test_d16_named_view_gives_no_further_columns(world: World, table: Table, car
 
 
 @pytest.mark.threat("LG-DEC-11")
-def test_d13_column_grantee_cannot_read_statistics_tasks_or_metrics(world: World, table: Table, carol: Person) -> None:
+def test_column_grantee_cannot_read_statistics_tasks_or_metrics(world: World, table: Table, carol: Person) -> None:
     about = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}"
     report = {
         "report-type": "scan-report",

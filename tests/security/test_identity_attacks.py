@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the attacker's day: each attempt is refused with a client error, never with a server error."""
+"""The cases of `identity_attacks.py`: each attempt is refused with a client error, never with a server error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.world import World
-from tests.security.attackers_day import CASES, REFUSED, Case, Day, controls, dawn
+from tests.security.identity_attacks import CASES, REFUSED, Case, Day, controls, dawn
 
 
 @pytest.fixture(scope="module")

@@ -41,19 +41,19 @@ def raising(code: str, status: int) -> Any:
         ("AccessDenied", 500, False),
     ],
 )
-async def test_only_a_refusal_for_want_of_rights_counts(code: str, status: int, good: bool) -> None:
+async def test_only_access_denied_counts_as_a_refusal(code: str, status: int, good: bool) -> None:
     assert (await keys.refused(raising(code, status))).as_expected is good
 
 
-async def test_a_call_that_works_is_no_refusal() -> None:
+async def test_a_successful_call_is_not_a_refusal() -> None:
     assert not (await keys.refused(lambda: {"Body": b""})).as_expected
 
 
-async def test_a_call_that_should_work_and_is_refused_is_not_as_expected() -> None:
+async def test_the_refusal_of_an_allowed_call_is_a_failure() -> None:
     assert not (await keys.answered(raising("AccessDenied", 403), lambda _: (True, ""))).as_expected
 
 
-def test_a_key_is_read_from_the_answer_and_shows_no_secret() -> None:
+def test_a_key_is_read_from_the_response_and_its_repr_has_no_secret() -> None:
     key = keys.vended(BODY)
     assert key is not None
     assert (key.bucket, key.prefix, key.expires_at_ms) == ("bucket", "w/0198-ab", 1_700_000_000_000)
@@ -62,5 +62,5 @@ def test_a_key_is_read_from_the_answer_and_shows_no_secret() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"storage-credentials": []}])
-def test_an_answer_without_a_key_has_none(body: dict[str, Any]) -> None:
+def test_a_response_without_credentials_gives_no_key(body: dict[str, Any]) -> None:
     assert keys.vended(body) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renames and moves do not evade policies that name an object by its id or its name (threats, F10)."""
+"""Renames and moves do not evade policies that name an object by its id or its name (LG-DEC-31)."""
 
 from __future__ import annotations
 

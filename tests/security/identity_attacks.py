@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attacker's day: attacks on identity by users without rights, against a running stack.
+"""Attacks on authentication and delegation by users without rights, against a running stack.
 
-    python -m tests.security.attackers_day [READY-FILE]
+    python -m tests.security.identity_attacks [READY-FILE]
 
 The command starts another gateway on the stack of the ready file, or on a new stack if none is named. This gateway
 trusts a second provider. The command tries each case below and prints each response. It exits with status 1 if an
-attempt is not refused. `test_attackers_day.py` runs the same cases.
+attempt is not refused. `test_identity_attacks.py` runs the same cases.
 
 A case is a function that yields its attempts as (description, response). Register it with `@case`.
 """
@@ -51,7 +51,7 @@ REFUSED = frozenset({400, 401, 403, 404, 409, 413, 422, 429, 431})
 
 @dataclass(frozen=True)
 class Case:
-    """One attack; `threat` is its id in the list of threats, if it has one."""
+    """One attack. `threat` lists its ids in `docs/threats.md`; `-06` repeats the prefix of the id before it."""
 
     threat: str
     what: str
@@ -110,7 +110,7 @@ class Day:
 # ---- tokens ----------------------------------------------------------------------------------------------------------
 
 
-@case("C01", "tokens without a signature")
+@case("LG-AUT-01", "tokens without a signature")
 def unsigned(day: Day) -> Attempts:
     claims = b64(json.dumps(day.part(1) | {"sub": "admin"}).encode())
     for algorithm in ("none", "None", "NONE", ""):
@@ -119,7 +119,7 @@ def unsigned(day: Day) -> Attempts:
             yield f"alg={algorithm or 'empty'}", day.try_token(f"{head}.{claims}.{signature}")
 
 
-@case("C02", "the provider's public key as an HMAC secret")
+@case("LG-AUT-02", "the provider's public key as an HMAC secret")
 def public_key_as_secret(day: Day) -> Attempts:
     keys = httpx.get(f"{day.ready.issuer}/.well-known/openid-configuration", trust_env=False, timeout=60).json()[
         "jwks_uri"
@@ -138,7 +138,7 @@ def public_key_as_secret(day: Day) -> Attempts:
         yield form, day.try_token(f"{text}.{b64(hmac.new(secret, text.encode(), hashlib.sha256).digest())}")
 
 
-@case("C04, C06, C08", "an issuer of one's own, one that resembles, and keys brought along")
+@case("LG-AUT-04, -06, -08", "the attacker's own issuer, a similar issuer, and keys in headers")
 def own_issuer(day: Day) -> Attempts:
     for issuer in (
         "https://evil.example",
@@ -154,7 +154,7 @@ def own_issuer(day: Day) -> Attempts:
     yield "crit", day.try_token(day.forged(header={"crit": ["x"], "x": 1}))
 
 
-@case("C07, C10, C11", "tokens for others, out of date, or of another kind")
+@case("LG-AUT-07, -05, -11", "tokens of another audience, with invalid dates, or of another type")
 def wrong_claims(day: Day) -> Attempts:
     now = time.time()
     changes: dict[str, dict[str, Any]] = {
@@ -179,7 +179,7 @@ def wrong_claims(day: Day) -> Attempts:
         yield what, day.try_token(day.partner.token("mallory", **changed))
 
 
-@case("C15", "tokens anywhere but in one header, and several of them")
+@case("LG-AUT-12", "tokens outside of the Authorization header, and several tokens")
 def elsewhere(day: Day) -> Attempts:
     yield "query", day.http.get(f"{WHOAMI}?access_token={day.token}")
     yield "cookie", day.http.get(WHOAMI, headers={"Cookie": f"access_token={day.token}"})
@@ -193,7 +193,7 @@ def elsewhere(day: Day) -> Attempts:
 # ---- several providers -----------------------------------------------------------------------------------------------
 
 
-@case("C16, C17", "one provider that speaks for the users of another")
+@case("LG-AUT-13, -14", "tokens of one provider that name users of another")
 def foreign_users(day: Day) -> Attempts:
     partner = day.partner
     first = day.ready.issuer
@@ -206,14 +206,14 @@ def foreign_users(day: Day) -> Attempts:
     yield "an actor of the other issuer", day.try_token(partner.token("mallory", act={"sub": "admin", "iss": first}))
 
 
-@case("C16", "subjects that look like users of another provider stay their own")
+@case("LG-AUT-13", "subjects that resemble users of another provider")
 def look_alikes(day: Day) -> Attempts:
     """Send valid tokens whose subjects resemble users with rights, usersets or wildcards."""
     for subject in ("admin", "oidc~admin", "../oidc~admin", "admin#assignee", "*", "role:x#assignee", "user:*"):
         yield subject, day.try_token(day.partner.token(subject), "/management/v1/user")
 
 
-@case("C13", "a storm of keys nobody published")
+@case("LG-AUT-09", "many tokens with unpublished keys")
 def storm(day: Day) -> Attempts:
     asked = len(day.partner.asked)
     answers = [day.try_token(day.partner.token("mallory", kid=f"made-up-{number}")) for number in range(50)]
@@ -246,7 +246,7 @@ def secret(day: Day) -> Iterator[tuple[str, str, str]]:
         day.http.delete(f"/management/v1/role/{role}", headers=admin)
 
 
-@case("C14, B10", "groups that name a role by anything but the caller's own provider")
+@case("LG-AUT-10, LG-POL-09", "groups that resemble roles of another provider, ids or tuple syntax")
 def foreign_groups(day: Day) -> Attempts:
     with secret(day) as (role, source, path):
         for group in (
@@ -257,7 +257,7 @@ def foreign_groups(day: Day) -> Attempts:
         yield "all of them", day.try_token(day.partner.token("mallory", groups=[source, role, "*"]), path)
 
 
-@case("C14", "groups that cannot be read, or left out because they are too many")
+@case("LG-AUT-10", "groups claims that are unreadable or replaced by a reference")
 def unreadable_groups(day: Day) -> Attempts:
     changes: dict[str, dict[str, Any]] = {
         "left out, sources named": {"groups": ..., "_claim_names": {"groups": "src1"}},
@@ -272,7 +272,7 @@ def unreadable_groups(day: Day) -> Attempts:
         yield what, day.try_token(day.partner.token("mallory", **changed))
 
 
-@case("D25", "groups, roles and relationships that the client itself tells")
+@case("LG-DEC-18", "groups, roles and relationships sent by the client")
 def told_by_the_client(day: Day) -> Attempts:
     with secret(day) as (role, source, path):
         for name in ("X-Groups", "X-Auth-Request-Groups", "X-Forwarded-Groups", "X-Roles", "X-Iceberg-Roles"):
@@ -286,7 +286,7 @@ def told_by_the_client(day: Day) -> Attempts:
 # ---- service accounts ------------------------------------------------------------------------------------------------
 
 
-@case("C01, C07", "service accounts of a cluster: unknown, for others, over, or of another cluster")
+@case("LG-AUT-01, -07", "service accounts: unknown, of another audience, expired, or of another cluster")
 def pods(day: Day) -> Attempts:
     cluster = day.cluster
     unknown = cluster.account("kube-system", "admin", uid="u-1")
@@ -313,7 +313,7 @@ def pods(day: Day) -> Attempts:
 # ---- engines that delegate ------------------------------------------------------------------------------------------
 
 
-@case("D27", "acting for somebody without the right to")
+@case("LG-DEC-20", "token exchange without the right to act for the user")
 def exchanges(day: Day) -> Attempts:
     mallory = day.partner.token("mallory")
     admin = unsigned_name("admin")
@@ -331,7 +331,7 @@ def exchanges(day: Day) -> Attempts:
     yield "another grant", day.exchange(mallory, **plain)
 
 
-@case("D27", "tokens of this server that it never issued")
+@case("LG-DEC-20", "delegated tokens that this server did not issue")
 def own_tokens(day: Day) -> Attempts:
     now = int(time.time())
     told = {"sub": "oidc~admin", "act": {"sub": "partner~mallory"}, "iat": now, "exp": now + 600, "scope": "catalog"}

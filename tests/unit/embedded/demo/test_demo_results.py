@@ -30,27 +30,27 @@ def trial(observation: Observation | Exception, tried: str = "a door") -> Trial:
     return Trial("somebody", tried, "closed", attempt)
 
 
-async def test_a_line_that_is_not_as_expected_is_told_at_once_and_kept(board: Board, seen: io.StringIO) -> None:
+async def test_an_unexpected_result_is_printed_at_once_and_recorded(board: Board, seen: io.StringIO) -> None:
     await board.make(trial(Observation(True, "closed")))
     await board.make(trial(Observation(False, "open")))
     assert [line.observed for line in board.failed] == ["open"]
     assert "NOT AS EXPECTED" in seen.getvalue()
 
 
-async def test_a_trial_that_breaks_is_not_as_expected_and_the_next_is_made(board: Board) -> None:
+async def test_a_trial_that_raises_is_a_failure_and_the_next_one_runs(board: Board) -> None:
     await board.make(trial(KeyError("storage-credentials")))
     await board.make(trial(Observation(True, "closed")))
     assert [line.as_expected for line in board.lines] == [False, True]
     assert "KeyError" in board.lines[0].observed
 
 
-async def test_what_was_observed_cannot_dress_up_as_markup(board: Board, seen: io.StringIO) -> None:
+async def test_observed_text_is_not_interpreted_as_markup(board: Board, seen: io.StringIO) -> None:
     await board.make(trial(Observation(False, "[green]as expected[/] [bold")))
     board.console.print(board.table())
     assert seen.getvalue().count("[green]as expected[/] [bold") == 2
 
 
-async def test_the_table_has_every_line_in_its_order(board: Board, seen: io.StringIO) -> None:
+async def test_the_table_lists_all_results_in_order(board: Board, seen: io.StringIO) -> None:
     for tried in ("first door", "second door", "third door"):
         await board.make(trial(Observation(True, "closed"), tried))
     seen.truncate(0)
