@@ -19,7 +19,7 @@ from tests.access.world import Watcher
 
 def _build(*extra: ControllerRouterHandler) -> None:
     async def assemble(stack: AsyncExitStack) -> Services:
-        raise AssertionError("no application of these tests is started")
+        raise AssertionError("an application of these tests must not start")
 
     build_api(assemble, observer=Watcher(), max_body_bytes=1000, extra_handlers=extra)
 

@@ -83,7 +83,9 @@ async def test_a_caller_without_relationships_reaches_no_use_case() -> None:
         assert app.spy.calls == []
     assert {name for name, status in statuses.items() if status not in (403, 404)} == set()
     on_server = {f"{type(e.operation).__name__} {e.label}" for e in closed if e.about is ObjectType.SERVER}
-    assert {name for name, status in statuses.items() if status == 403} == on_server, "all else is invisible"
+    assert {name for name, status in statuses.items() if status == 403} == on_server, (
+        "only operations on the server return 403; all other objects are invisible"
+    )
     assert all(record.outcome in ("hidden", "forbidden") for record in house.audit.buffered)
     assert len(house.audit.buffered) == len(closed)
 
@@ -163,8 +165,8 @@ async def test_without_a_token_every_operation_is_401(header: str | None) -> Non
             assert answer.status_code == 401, example
             assert answer.headers["www-authenticate"].startswith("Bearer")
         assert app.spy.calls == []
-    assert house.judge.asked == [], "nobody is asked about nobody"
-    assert house.resolver.asked == [], "and nothing is looked up"
+    assert house.judge.asked == [], "a request without a token must cause no check"
+    assert house.resolver.asked == [], "a request without a token must cause no lookup"
 
 
 async def test_every_undeclared_method_of_every_path_is_405() -> None:

@@ -108,9 +108,9 @@ def test_every_action_of_the_model_is_demanded_or_reserved() -> None:
     every = {f"{type}#{name}" for type, names in actions_of(compiled_model()).items() for name in names}
     demanded = {f"{type}#{name}" for type, names in _demanded().items() for name in names}
     reserved = _reserved()
-    assert every - demanded - reserved == set(), "these are demanded nowhere and not reserved"
-    assert reserved - every == set(), "these are not in the model"
-    assert reserved & demanded == set(), "these are demanded by now and no longer reserved"
+    assert every - demanded - reserved == set(), "these relations are neither demanded nor reserved"
+    assert reserved - every == set(), "these reserved relations are not in the model"
+    assert reserved & demanded == set(), "these relations are demanded now: remove them from the reserved ones"
 
 
 def test_the_list_of_reserved_relations_only_shrinks() -> None:

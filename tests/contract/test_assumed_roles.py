@@ -42,7 +42,9 @@ def table(world: World, ns: str) -> Table:
 def test_assumed_role_has_only_the_rights_of_the_role(world: World, table: Table, role: dict[str, Any]) -> None:
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     assert world.bob.post(table.path, write).status_code == 200
-    assert world.bob.get(table.path, headers=acting(role)).status_code == 404, "the role has nothing yet"
+    assert world.bob.get(table.path, headers=acting(role)).status_code == 404, (
+        "an assumed role without grants must not see the table"
+    )
     give(world, role, "select", "table", table.uuid)
     assert world.bob.get(table.path, headers=acting(role)).status_code == 200
     assert told(world.bob.post(table.path, write, headers=acting(role)))[0] == 403

@@ -96,7 +96,9 @@ def test_a_new_column_of_the_old_name_has_no_grant_of_the_old_one(world: World, 
     assert give(world, table, "name", world.carol).status_code == 204
     assert seen(world, table, world.carol) == (["called", "name"], [1, 3, 4])
     assert take(world, table, "field-id:2", world.carol).status_code == 204
-    assert seen(world, table, world.carol) == (False, [1, 2, 3, 4]), "by its name an old snapshot would give the other"
+    assert seen(world, table, world.carol) == (False, [1, 2, 3, 4]), (
+        "the name denotes another column in an old snapshot, so it must stay restricted"
+    )
 
 
 def test_dropped_column_grant_has_no_effect_and_is_addressed_by_field_id(world: World, table: Table) -> None:
@@ -111,7 +113,9 @@ def test_dropped_column_grant_has_no_effect_and_is_addressed_by_field_id(world: 
     assert recorded(world, table, "field-id:2") == [("name", 2, True)]
     assert take(world, table, "field-id:2", world.carol).status_code == 204
     assert recorded(world, table) == [("name", 6, False)]
-    assert take(world, table, "name", world.carol).status_code == 204, "she has none, and nobody can mean another one"
+    assert take(world, table, "name", world.carol).status_code == 204, (
+        "the name is unambiguous: the user has no grant on the former column"
+    )
 
 
 def _is_told_which(answer: httpx.Response) -> None:
@@ -122,7 +126,9 @@ def _is_told_which(answer: httpx.Response) -> None:
 def test_ambiguous_column_name_is_refused_with_the_field_meant(world: World, table: Table) -> None:
     evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
     _is_told_which(take(world, table, "NAME", world.carol))
-    assert take(world, table, "NAME", world.steward).status_code == 204, "who has neither"
+    assert take(world, table, "NAME", world.steward).status_code == 204, (
+        "the name is unambiguous: the user has a grant on neither column"
+    )
     answer = world.admin.post(
         grants_path(world, table, "NAME"),
         {
@@ -131,7 +137,7 @@ def test_ambiguous_column_name_is_refused_with_the_field_meant(world: World, tab
         },
     )
     _is_told_which(answer)
-    assert recorded(world, table) == [("name", 2, False)], "all or nothing"
+    assert recorded(world, table) == [("name", 2, False)], "a refused revocation must change nothing"
     assert take(world, table, "name", world.carol).status_code == 204
     assert recorded(world, table) == []
 
@@ -148,14 +154,18 @@ def test_struct_column_is_granted_kept_and_dropped_as_a_whole(world: World, tabl
     assert told(take(world, table, "address.street", world.carol))[:2] == (404, "ColumnNotFound")
     assert recorded(world, table, "address") == [("address", 4, True)]
     evolve(world, table, [*but(4), another(7, "street")], 7)
-    assert seen(world, table, world.carol) == (["name"], [1, 3, 4, 7]), "what was called so within it is another column"
+    assert seen(world, table, world.carol) == (["name"], [1, 3, 4, 7]), (
+        "a new column named like a former nested field has no grant"
+    )
     assert take(world, table, "address", world.carol).status_code == 204
     assert recorded(world, table) == [("name", 2, False)]
 
 
 def test_columns_differing_by_case_are_distinct_and_readable_together(world: World, table: Table) -> None:
     evolve(world, table, [*FIELDS, another(6, "NAME")], 6)
-    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), "Trino knows no letter case"
+    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), (
+        "Trino cannot distinguish columns by case, so the name must not be readable"
+    )
     assert give(world, table, "NAME", world.carol).status_code == 204
     assert seen(world, table, world.carol) == (["name", "NAME"], [1, 3, 4])
     assert take(world, table, "name", world.carol).status_code == 204
@@ -169,11 +179,13 @@ def test_column_restored_by_an_older_schema_keeps_its_grants(world: World, table
     assert seen(world, table, world.carol) == (False, None)
     back = world.commit(world.admin, table.path, {"action": "set-current-schema", "schema-id": 0})
     assert back.status_code == 200, back.text
-    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), "its name was another column's in between"
+    assert seen(world, table, world.carol) == (False, [1, 3, 4, 6]), (
+        "a name that another column had in between must not be readable"
+    )
     assert seen(world, table, world.steward) == (False, None)
     assert recorded(world, table) == [("name", 2, False), ("name", 6, True)]
     assert give(world, table, "name", world.steward).status_code == 204
-    assert seen(world, table, world.steward) == (False, [1, 3, 4, 6]), "what is granted on a dropped one gives nothing"
+    assert seen(world, table, world.steward) == (False, [1, 3, 4, 6]), "a grant on a dropped column has no effect"
 
 
 def test_columns_that_swap_names_keep_their_own_grants(world: World, table: Table) -> None:
@@ -208,4 +220,4 @@ def test_check_during_a_rename_uses_one_schema(world: World, ns: str) -> None:
         assert after == [["called"]]
         for answers in heard:
             assert all(each in ([["name"]] * 5, [["called"]] * 5) for each in answers), answers
-            assert answers == sorted(answers, reverse=True), "never the old name again after the new one"
+            assert answers == sorted(answers, reverse=True), "no check may return the old name after the new one"

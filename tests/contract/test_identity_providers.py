@@ -75,7 +75,9 @@ def test_same_subject_of_two_providers_is_two_users(world: World, two: Two, ns: 
     given = {"writes": [{"type": "select", "user": ours}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     erin = two.person(subject)
-    assert told(erin.get(table.path))[:2] == (404, "NoSuchTableException"), "the namesake's grant is not theirs"
+    assert told(erin.get(table.path))[:2] == (404, "NoSuchTableException"), (
+        "a user of another provider must not have the grants of its namesake"
+    )
     given = {"writes": [{"type": "select", "user": erin.id}]}
     assert world.admin.post(world.grants_path("table", table.uuid), given).status_code == 204
     assert erin.get(table.path).status_code == 200
@@ -105,7 +107,9 @@ def test_configured_claims_determine_user_id_and_name(two: Two) -> None:
     claims = {"name": "Pia", "email": "pia@example.com"}
     person = two.who(two.partner.token(unique("p"), **claims, email_verified=True)).json()
     assert (person["name"], person["email"], person["user-type"]) == ("Pia", "pia@example.com", "human")
-    assert "email" not in two.who(two.partner.token(unique("p"), **claims)).json(), "nobody verified it"
+    assert "email" not in two.who(two.partner.token(unique("p"), **claims)).json(), (
+        "an unverified address must not be stored"
+    )
 
 
 def test_opaque_token_error_names_the_expected_form(two: Two) -> None:
@@ -116,11 +120,11 @@ def test_opaque_token_error_names_the_expected_form(two: Two) -> None:
 def test_provider_outage_affects_its_own_users_only(world: World, two: Two) -> None:
     answer = two.who(two.gone.token(unique("late")))
     assert told(answer)[0] == 503 and int(answer.headers["retry-after"]) > 0
-    assert two.gone.issuer not in answer.text, "addresses of a provider are for the log"
+    assert two.gone.issuer not in answer.text, "the response must not name the provider's address"
     assert two.who(world.carol.token).status_code == 200
     assert two.who(two.partner.token(unique("p"))).status_code == 201
     health = httpx.get(f"{two.base}/health", timeout=60, trust_env=False)
-    assert health.status_code == 200, "a gateway that still serves somebody is not taken out of service"
+    assert health.status_code == 200, "a gateway with one available provider must report itself healthy"
     shown = {each["name"]: each["status"] for each in health.json()["services"]["identity"]}
     assert (shown["gone"], shown["oidc"], shown["partner"]) == ("error", "ok", "ok")
 
@@ -130,7 +134,7 @@ def test_unknown_key_ids_cause_few_provider_requests(world: World, two: Two) -> 
     for number in range(40):
         assert two.who(two.partner.token("x", kid=f"made-up-{number}")).status_code == 401
     turns = 1 + (time.monotonic() - began) // 10
-    assert len(two.partner.asked) - asked <= 12 * turns, "each process and link at most once in ten seconds"
+    assert len(two.partner.asked) - asked <= 12 * turns, "each worker process may request the keys once in ten seconds"
     assert two.who(world.carol.token).status_code == 200
 
 

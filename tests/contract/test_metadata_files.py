@@ -127,7 +127,7 @@ def test_only_the_file_of_a_killed_gateway_is_cleaned_up(world: World, ns: str) 
     world.sql(note.replace("$3::interval", "interval '2 hours'"), current, world.warehouse)
     deadline = time.monotonic() + 60
     while orphan in _files(world, table):
-        assert time.monotonic() < deadline, "the sweeper did not come"
+        assert time.monotonic() < deadline, "the file cleanup did not run before the deadline"
         time.sleep(0.5)
     assert _files(world, table) == {young, current}
     records = (
@@ -151,7 +151,7 @@ def test_path_properties_stay_inside_the_tables_location(world: World, ns: str, 
     for outside in (other.location, f"{table.location}-more", table.location.rsplit("/", 1)[0], "s3://other/x", "x"):
         answer = _set(world, table, **{name: outside})
         assert told(answer)[:2] == (400, "InvalidLocation"), outside
-    assert [world.objects(place) for place in places] == before, "the server wrote a file"
+    assert [world.objects(place) for place in places] == before, "the server must write no file"
     made = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables",
         {"name": unique("t"), "schema": SCHEMA, "properties": {name: other.location}},

@@ -31,7 +31,9 @@ def bound(world: World, project: str, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_project_bound_token_has_all_rights_of_its_user_there(world: World, bound: Person, project: str) -> None:
-    assert bound.get("/management/v1/project").json()["project-id"] == project, "its project is the default one"
+    assert bound.get("/management/v1/project").json()["project-id"] == project, (
+        "a project-bound token has its project as default"
+    )
     made = warehouses.make(world, bound)
     assert made.answer["project-id"] == project
     assert bound.get(made.table(bound)).status_code == 200

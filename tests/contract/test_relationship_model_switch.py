@@ -138,7 +138,7 @@ def test_recorded_model_decides_every_request_only_after_the_switch(
             await asyncio.sleep(1.5)
             before = await asyncio.to_thread(loads, *reader)
             compared = await models.compare(less, limit=50)
-            assert await serving(stack) == ours, "comparing changes nothing"
+            assert await serving(stack) == ours, "a comparison must not switch the model"
             assert await models.migrate(by="a test", target=less) == less
             after = [await asyncio.to_thread(loads, *reader) for _ in range(20)]
             assert await models.rollback(by="a test") == ours
@@ -147,8 +147,10 @@ def test_recorded_model_decides_every_request_only_after_the_switch(
     before, lost, after, again = asyncio.run(change())
     person, table = reader
     assert before == 200
-    assert f"user {person.id}: can_get_metadata on table {table.uuid}" in lost, "it is told before it happens"
-    assert set(after) == {404}, "acknowledged is acknowledged"
+    assert f"user {person.id}: can_get_metadata on table {table.uuid}" in lost, (
+        "the comparison must list this lost right"
+    )
+    assert set(after) == {404}, "no request after the acknowledged switch may use the old model"
     assert again == 200
 
 
@@ -178,7 +180,7 @@ def test_switch_to_an_equal_model_refuses_no_request(
     finally:
         over.set()
         asking.join(60)
-    assert so_far > 4, "nothing was loaded meanwhile"
+    assert so_far > 4, "no load ran during the switch"
     assert set(seen) == {200}
 
 
@@ -282,18 +284,18 @@ def test_interrupted_migration_resumes_and_writes_tuples_before_the_switch(
         async with connected(stack, steps=steps) as (models, _):
             with pytest.raises(EndedInTheMiddle):
                 await models.migrate(by="a test", target=twin)
-            assert await serving(stack) == ours, "an unfinished migration changes nothing"
+            assert await serving(stack) == ours, "an unfinished migration must not switch the model"
             assert asked == [None, "one", "two"]
             interrupted.clear()
             await models.migrate(by="a test", target=twin)
             assert asked == [None, "one", "two", "two"]
             await models.migrate(by="a test", target=twin)
-            assert asked == [None, "one", "two", "two"], "what is done is done"
+            assert asked == [None, "one", "two", "two"], "completed steps must not run again"
 
     asyncio.run(migrate())
     on_table = world.tuples(f"table:{key.object.id}")
     assert (f"user:{key.subject.id}", "describe") in on_table
-    assert ("user:oidc~ghost", "describe") not in on_table, "what no row wants is not written"
+    assert ("user:oidc~ghost", "describe") not in on_table, "a tuple that no row requires must not be written"
     assert loads(*reader) == 200
 
 

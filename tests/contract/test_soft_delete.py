@@ -80,7 +80,7 @@ def test_soft_deleted_objects_are_unreachable_by_any_operation(soft: World, plac
     assert {(each.status_code, told(each)[1]) for each in refused} == {(404, "NoSuchTableException")}
     assert soft.admin.head(table.path).status_code == 404
     assert soft.admin.get(f"{soft.root}/namespaces/{place}/tables").json()["identifiers"] == []
-    assert keys(soft, table.location) == before, "its files are kept"
+    assert keys(soft, table.location) == before, "soft deletion must keep the files"
 
 
 def test_soft_delete_keeps_the_location_blocked_and_lists_live_keys(soft: World, place: str) -> None:

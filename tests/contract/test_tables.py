@@ -22,7 +22,7 @@ def test_table_creation_returns_metadata_and_credentials(world: World, ns: str) 
     assert set(answer) == {"metadata-location", "metadata", "config", "storage-credentials"}
     assert answer["metadata-location"].startswith(f"{table.location}/metadata/00000-")
     assert answer["metadata"]["format-version"] == 2
-    assert table.uuid in table.location, "a default location holds the table's id"
+    assert table.uuid in table.location, "a default location must contain the table's id"
     assert answer["storage-credentials"][0]["prefix"] == f"{table.location}/"
 
 
@@ -181,7 +181,7 @@ def test_one_of_fifty_creations_at_overlapping_locations_succeeds(world: World, 
     # `…/a/b` and `…/a` overlap, and both overlap with the base: any two of them would share keys.
     assert won == len(locations) == 1
     written = world.objects(base.removeprefix(f"s3://{world.bucket}/"))
-    assert len(written) == 1, "the losers left no metadata file behind"
+    assert len(written) == 1, "creations that lost the race must leave no metadata file"
 
 
 def test_one_of_many_concurrent_table_creations_succeeds(world: World, ns: str) -> None:
@@ -226,7 +226,7 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     staged = _stage(world, ns, "staged")
     path = f"{world.root}/namespaces/{ns}/tables/staged"
     assert not staged.get("metadata-location")
-    assert staged["storage-credentials"], "its creator writes the data before the commit"
+    assert staged["storage-credentials"], "a staged table must be returned with credentials"
     assert world.bob.head(path).status_code == 404
     assert world.bob.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
     committed = world.bob.post(path, _creation(staged["metadata"]))
@@ -234,7 +234,7 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     loaded = world.bob.get(path).json()["metadata"]
     assert loaded["location"] == staged["metadata"]["location"]
     assert loaded["properties"]["made"] == "in two steps"
-    assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
+    assert loaded.get("metadata-log", []) == [], "a table after its first commit has no previous metadata"
 
 
 def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -> None:

@@ -88,16 +88,18 @@ def test_token_group_gives_exactly_its_roles_rights(world: World, comes: Comes, 
     role = of_group(world, group)
     give(world, "select", role, "table", table.uuid)
     inside, outside = comes(group), comes(group.lower(), "else")
-    assert reads(inside, table) and not reads(outside, table), "letter case counts"
+    assert reads(inside, table) and not reads(outside, table), "group names must be compared with letter case"
     commit = world.commit(inside, table.path, {"action": "set-properties", "updates": {"a": "b"}})
     assert told(commit)[0] == 403
     keys = inside.get(f"{table.path}/credentials").json()["storage-credentials"]
     assert len(keys) == 1
     listed = inside.get(f"{world.root}/namespaces/{table.namespace}/tables").json()["identifiers"]
-    assert [each["name"] for each in listed] == [table.name], "lists know of groups, too"
+    assert [each["name"] for each in listed] == [table.name], "lists must include tables granted to token groups"
     assert told(outside.get(f"{world.root}/namespaces/{table.namespace}/tables"))[0] == 404
     assert world.tuples(f"role:{role['id']}") >= {(f"project:{world.project}", "project")}
-    assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), "nothing is stored"
+    assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), (
+        "memberships by token group must not be stored"
+    )
 
 
 def test_group_rights_end_with_the_next_token_without_the_group(world: World, comes: Comes, table: Table) -> None:
@@ -107,7 +109,7 @@ def test_group_rights_end_with_the_next_token_without_the_group(world: World, co
     before, after = comes(group, subject=subject), comes(subject=subject)
     for _ in range(3):
         assert reads(before, table)
-        assert not reads(after, table), "what was remembered of the one token is nothing to the other"
+        assert not reads(after, table), "a new token must not use the cached groups of the former one"
 
 
 def test_revocation_from_a_role_affects_token_groups_at_once(world: World, comes: Comes, table: Table) -> None:
@@ -123,8 +125,8 @@ def test_revocation_from_a_role_affects_token_groups_at_once(world: World, comes
     before = world.sql("select revision from server")[0]
     another = {"provider-id": "partner", "source-id": unique("g")}
     assert world.admin.ask("PUT", f"{ROLE}/{role['id']}/source-system", json=another).status_code == 200
-    assert not reads(person, table), "the role stands for another group now"
-    assert world.sql("select revision from server")[0] != before, "what is under way is decided again"
+    assert not reads(person, table), "a relinked role must not apply to the former group"
+    assert world.sql("select revision from server")[0] != before, "relinking must change the server revision"
     assert reads(comes(another["source-id"]), table)
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert not reads(comes(another["source-id"]), table)
@@ -143,7 +145,7 @@ def test_token_groups_match_only_roles_of_their_provider(
     assert not reads(comes(group), table)
     base, provider = partner
     other = Person("x", "", provider.token("x", aud="else", groups=[group]), base)
-    assert reads(other, table), "the same group of the other provider is another one"
+    assert reads(other, table), "a group of the same name of another provider is another group"
     other.http.close()
 
 
@@ -197,7 +199,7 @@ def test_own_role_list_includes_roles_by_token_group(world: World, comes: Comes)
     assert [each["id"] for each in person.get(path).json()["roles"]] == [inner["id"]]
     both = {each["id"] for each in person.get(f"{path}/transitive").json()["roles"]}
     assert both == {inner["id"], outer["id"]}
-    assert world.admin.get(path).json() == {"roles": []}, "what a token says is known of its own bearer alone"
+    assert world.admin.get(path).json() == {"roles": []}, "other users' roles by token group must not be listed"
 
 
 @pytest.mark.threat("LG-DEC-15")
@@ -235,10 +237,10 @@ def test_token_with_more_than_100_groups_is_refused(world: World, comes: Comes, 
     person = comes(*groups)
     refused = person.get(path)
     assert told(refused)[:2] == (403, "TooManyGroups") and "100" in refused.json()["error"]["message"]
-    assert told(person.get(table.path))[0] == 404, "in another project there are none of these"
+    assert told(person.get(table.path))[0] == 404, "a token group must have no effect in another project"
     nowhere = person.get("/management/v1/warehouse/00000000-0000-0000-0000-000000000009")
     assert told(nowhere)[0] == 404
-    assert person.get("/management/v1/project-list").status_code == 403, "over all projects there are too many"
+    assert person.get("/management/v1/project-list").status_code == 403, "more than 100 matching roles must be refused"
 
 
 @pytest.mark.parametrize(

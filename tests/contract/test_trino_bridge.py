@@ -391,9 +391,13 @@ def test_former_name_of_another_column_is_not_readable(world: World, bridge: Bri
     assert changed.status_code == 200, changed.text
     asked = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": ["word"]}}
     assert give(world, table, "WORD", world.carol).status_code == 204
-    assert not bridge.may(world.carol, "SelectFromColumns", **asked), "what was called so once is not granted"
+    assert not bridge.may(world.carol, "SelectFromColumns", **asked), (
+        "a former name of another column must not be readable"
+    )
     assert give(world, table, "other", world.carol).status_code == 204
-    assert bridge.may(world.carol, "SelectFromColumns", **asked), "now that all of that name is granted"
+    assert bridge.may(world.carol, "SelectFromColumns", **asked), (
+        "the name must be readable when all its columns are granted"
+    )
     world.strip(world.carol)
 
 

@@ -91,7 +91,9 @@ def test_replaced_view_file_is_deleted_after_the_cleanup_window(world: World, ns
     place = made["metadata"]["location"]
     later = _replaced(world, made)
     assert _noted(world, place) == {made["metadata-location"]}
-    assert _keys(world, place) == {made["metadata-location"], later["metadata-location"]}, "whoever reads it may finish"
+    assert _keys(world, place) == {made["metadata-location"], later["metadata-location"]}, (
+        "the replaced file must stay for concurrent readers"
+    )
     _grow_old(world, place)
     _until(lambda: _keys(world, place) == {later["metadata-location"]}, "the old file stayed")
     assert world.admin.get(made["path"]).json()["metadata-location"] == later["metadata-location"]
@@ -149,7 +151,7 @@ def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World,
         update = {"action": "set-properties", "updates": {"n": str(number)}}
         assert world.commit(world.admin, table.path, update).status_code == 200
     assert table.answer["metadata-location"] not in _keys(world, table.location)
-    assert _noted(world, table.location) == set(), "what was deleted at once is noted no more"
+    assert _noted(world, table.location) == set(), "no cleanup record may stay for a deleted file"
 
 
 def test_change_fails_if_its_file_was_cleaned_up(world: World, ns: str) -> None:

@@ -24,7 +24,7 @@ from gateway.embedded.toolchain import GoTool, cache
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_HELM"), reason="the chart is rendered by `make test-helm`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_HELM"), reason="needs Helm: run `make test-helm`"),
 ]
 
 HELM = GoTool("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm")

@@ -26,7 +26,7 @@ from gateway.settings import cache_directory, load
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_WHEEL"), reason="the wheel is installed by `make test-wheel`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_WHEEL"), reason="installs the wheel: run `make test-wheel`"),
 ]
 
 ROOT = Path(__file__).parents[2]

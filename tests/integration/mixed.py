@@ -89,7 +89,7 @@ class Mixed:
             over.set()
             for thread in threads:
                 thread.join(90)
-        assert not any(thread.is_alive() for thread in threads), "an answer never came"
+        assert not any(thread.is_alive() for thread in threads), "a request did not end"
         assert self.broken == []
 
     def _guarded(self, work: Callable[[threading.Event], None], over: threading.Event) -> None:

@@ -58,9 +58,9 @@ async def test_two_processes_share_a_lock_and_skip_it_after_the_timeout(here: Da
             assert not came
         assert 0.25 < time.monotonic() - began < 60
         async with theirs.taken([uuid4()]) as other:
-            assert other, "another table has its own turns"
+            assert other, "the lock of another table must be free"
     async with theirs.taken([id]) as came:
-        assert came, "given back"
+        assert came, "the released lock must be available"
 
 
 async def test_waiting_process_gets_a_released_lock(here: Database, there: Database) -> None:

@@ -205,4 +205,4 @@ def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World
         assert world.tuples(f"warehouse:{made.id}") == set()
         for id in crowd.namespaces:
             assert world.tuples(f"namespace:{id}") == set()
-        assert world.objects(f"{prefix}/") == frozenset(), "what was dropped was purged before, and no file came after"
+        assert world.objects(f"{prefix}/") == frozenset(), "the deleted warehouse must have no files"

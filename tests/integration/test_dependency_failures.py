@@ -162,7 +162,7 @@ def _try_all(world: World, shaky: Shaky, mixed: Mixed, part: str, toxics: tuple[
     for toxic in toxics:
         _suffer(shaky, mixed, part, toxic, seconds)
     _nothing_lost(world, mixed)
-    assert shaky.pids() == processes, "a process was started anew"
+    assert shaky.pids() == processes, "a worker process restarted"
     # Empty pools may have been filled. A leak in each failure would add more than that.
     soon(lambda: shaky.descriptors() <= before + _POOLS, "connections or files are left open", seconds=40)
 
@@ -221,7 +221,7 @@ def test_connection_lost_before_commit_is_429_without_a_change(
     marker, database = unique("lost"), shaky.parts["postgres"]
     database.cut = lambda _, data: BEFORE if marker.encode() in data else None
     refused = _set(http, mixed.written, marker)
-    assert database.cuts, "nothing was cut"
+    assert database.cuts, "no connection was cut, so the test proves nothing"
     assert refused.status_code == 429, refused.text
     assert int(refused.headers["retry-after"]) >= 1
     assert marker not in _properties(world, mixed.written)
@@ -237,7 +237,7 @@ def test_commit_with_a_lost_response_is_looked_up_and_applied_once(
     before = world.sql(version, mixed.written.uuid)[0]["version"]
     database.cut = _at_commit(marker, ending)
     assert _set(http, mixed.written, marker).status_code == 200
-    assert database.cuts > cuts, "nothing was cut"
+    assert database.cuts > cuts, "no connection was cut, so the test proves nothing"
     assert marker in _properties(world, mixed.written)
     assert world.sql(version, mixed.written.uuid)[0]["version"] == before + 1
 
@@ -280,7 +280,7 @@ def test_only_cached_decisions_allow_reads_without_openfga(world: World, shaky: 
             assert {each.get(path, headers=plain).status_code for each in people} == {200}
         shaky.parts["openfga"].become(GONE)
         assert {each.get(path, headers=plain).status_code for each in people} == {200}
-        assert people[0].get(mixed.never.path, headers=plain).status_code == 503, "it was never asked"
+        assert people[0].get(mixed.never.path, headers=plain).status_code == 503, "an uncached decision must return 503"
         # Revoked through the other gateway, which reaches OpenFGA; this gateway learns of it only from PostgreSQL.
         assert world.admin.post(mixed.grants, {"deletes": [entry]}).status_code == 204
         assert {each.get(path, headers=plain).status_code for each in people} == {503}

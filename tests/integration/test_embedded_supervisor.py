@@ -72,7 +72,9 @@ def _start_parent(root: Path, *arguments: str) -> tuple[subprocess.Popen[bytes],
     report = root / "pids.json"
     deadline = time.monotonic() + 60
     while not report.exists():
-        assert time.monotonic() < deadline and (process.poll() is None or report.exists()), "the parent did not start"
+        assert time.monotonic() < deadline and (process.poll() is None or report.exists()), (
+            "the parent process did not start before the deadline"
+        )
         time.sleep(0.02)
     return process, json.loads(report.read_text())
 
@@ -102,7 +104,7 @@ def test_no_child_outlives_a_start_that_fails(tmp_path: Path) -> None:
     assert _left_after(pids, _GONE_SECONDS) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, which signals a child when its parent is killed")
 def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     parent, (supervisor, polite, _, spawner, _) = _start_parent(tmp_path)
     os.kill(supervisor, signal.SIGKILL)

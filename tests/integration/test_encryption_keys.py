@@ -94,7 +94,7 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
         before = list(asked)
         deadline = time.monotonic() + 60
         while any(now - then < 2 for now, then in zip(asked, before, strict=True)):
-            assert time.monotonic() < deadline, "a gateway answers no more"
+            assert time.monotonic() < deadline, "a gateway stopped answering"
             time.sleep(0.05)
     finally:
         over.set()
@@ -175,8 +175,12 @@ def test_killed_rotation_resumes(world: World, first: str) -> None:
         child.wait(60)
         world.sql("rollback")
         half = opened_by(world, NEXT)
-        assert 0 < half < len(before) + len(many), "it was not killed in the middle"
-        assert half + opened_by(world, first) == len(before) + len(many), "each is sealed with exactly one"
+        assert 0 < half < len(before) + len(many), (
+            "the rotation was not killed in its middle, so the test proves nothing"
+        )
+        assert half + opened_by(world, first) == len(before) + len(many), (
+            "each secret must be sealed with exactly one key"
+        )
         done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
         assert done.returncode == 0, done.stderr
         assert f"{len(before) + len(many) - half} sealed anew" in done.stdout

@@ -131,7 +131,7 @@ class Trial:
                 if await outbox.count(connection) == 0:
                     return
             await asyncio.sleep(0.1)
-        raise AssertionError("the outbox does not empty")
+        raise AssertionError("the outbox was not delivered before the deadline")
 
     async def some_background(self) -> None:
         """Deliver a part of the outbox, as a background task does, and insert deleted users again."""
@@ -203,7 +203,7 @@ async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 
                     "or g.principal_type = 'user' and not exists (select 1 from users u where u.id = g.principal_id)"
                 )
             )
-            assert orphans.all() == [], "a grant on, or to, what does not exist"
+            assert orphans.all() == [], "no grant of or on a missing object may stay"
         live = {each for each in await tuples(client) if each in expected or not _ends_soon(each)}
         assert live == expected
     await database.close()
@@ -226,4 +226,4 @@ async def test_openfga_matches_the_rows_after_500_kills(running: Parts) -> None:
     trial = await _kill_many(running, kills=500, seed=11, confirmed=40)
     print(f"{trial.kills} kills, {trial.deaths} deaths, {trial.confirmed} revocations confirmed in between")
     assert trial.deaths >= 0.9 * trial.kills
-    assert trial.confirmed >= 40, "too few revocations were confirmed to show anything"
+    assert trial.confirmed >= 40, "too few revocations were confirmed, so the test proves nothing"

@@ -137,7 +137,7 @@ def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
             RETRIES.note()
         if answer is not None and answer.status_code not in (429, 503):
             return answer
-        assert time.monotonic() < deadline, "no answer"
+        assert time.monotonic() < deadline, "the gateway did not answer before the deadline"
         time.sleep(0.5)
 
 
@@ -153,7 +153,7 @@ def _every_file_is_named(world: World, left: set[str]) -> None:
         named |= {row["metadata_location"], *(each["metadata-file"] for each in document.get("metadata-log", ()))}
     stored = {base + key for key, _ in world.objects("demo/")}
     missing = {file for file in named if file not in stored}
-    assert missing == set(), "a file that a pointer or a log names is gone"
+    assert missing == set(), "a file that a metadata pointer or log names is missing"
     strays = {file for file in stored - named if not any(file.startswith(f"{place}/") for place in left)}
     assert strays == set()
     for file in sorted(named)[:50]:
@@ -174,7 +174,7 @@ def _grants_and_things_agree(world: World) -> None:
             assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and owned"
     assert {row["object_id"] for row in _granted(world)} <= set(kinds)
     owned = {row["object_id"] for row in _granted(world) if row["privilege"] == "ownership"}
-    assert owned == set(kinds), "what somebody made somebody owns"
+    assert owned == set(kinds), "each created object must have an owner"
 
 
 def _granted(world: World) -> list[Any]:

@@ -222,17 +222,21 @@ def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: Worl
     assert world.admin.delete(f"{tree.path}?recursive=true").status_code == 204
     _put_off(world)
     inside, above = _waiting(world, tree)
-    assert inside > 300, "the tree is too small to tell anything"
-    assert above == 0, "what shows the way to the tree goes before the drop is answered, however much of it there is"
+    assert inside > 300, "the namespace is too small, so the test proves nothing"
+    assert above == 0, "all traverse tuples above the namespace must be deleted before the response"
     one = tree.tables["one"]["table-uuid"]
-    assert world.tuples(f"table:{one}") != set(), "OpenFGA has nothing of it any more: this shows nothing"
+    assert world.tuples(f"table:{one}") != set(), (
+        "OpenFGA has no tuple of the table any more, so the test proves nothing"
+    )
     _require_unreachable(world, tree)
     _require_no_way_to_it(world, tree)
     for levels in (["top", "tree"], ["top", "tree", "deep"]):
         assert world.admin.post(f"{tree.root}/namespaces", {"namespace": levels}).status_code == 200
     again = world.admin.post(f"{tree.path}%1Fdeep/tables", {"name": "one", "schema": SCHEMA})
     assert again.status_code == 200, again.text
-    assert world.carol.get(f"{tree.path}%1Fdeep/tables/one").status_code == 404, "what is made again inherits nothing"
+    assert world.carol.get(f"{tree.path}%1Fdeep/tables/one").status_code == 404, (
+        "a recreated table must not inherit grants"
+    )
     assert world.admin.delete(f"{tree.path}?recursive=true").status_code == 204
     _require_settled(world, gateway, tree)
 
@@ -277,7 +281,7 @@ def test_dropped_large_tree_is_unreachable_after_a_gateway_crash(
             break
         gateway.start()  # the machine stalled in between: try with another tree
     else:
-        raise AssertionError("it died too late to show anything")
+        raise AssertionError("the gateway was killed too late, so the test proves nothing")
     gateway.start()
     _require_unreachable(world, tree)
     _require_settled(world, gateway, tree)

@@ -106,7 +106,7 @@ async def test_admin_replacement_by_a_role_waits_for_a_leaving_member(ground: Gr
         await leave(connection)
         swapping = asyncio.create_task(swap())
         await asyncio.wait([swapping], timeout=0.5)
-        assert not swapping.done(), "the last member may be on the way out of the role"
+        assert not swapping.done(), "the change must wait for the transaction that removes the last member"
     with pytest.raises(NobodyLeft):
         await swapping
     assert await ground.somebody()
@@ -121,7 +121,7 @@ async def test_leaving_member_detects_a_concurrent_admin_grant_to_the_role(groun
         await ground.swap(connection)
         going = asyncio.create_task(go())
         await asyncio.wait([going], timeout=0.5)
-        assert not going.done(), "the role may be given an office"
+        assert not going.done(), "the removal must wait for the transaction that grants server_admin to the role"
     with pytest.raises(Deadlocked):
         await going
     with pytest.raises(NobodyLeft):

@@ -156,29 +156,29 @@ class Lists:
             while rows := await task_lists.page(connection, wanted, after=after, limit=2):
                 found += [row.id for row in rows]
                 after = (rows[-1].created_at, rows[-1].id)
-            assert len(found) == len(set(found)), "a task came twice"
+            assert len(found) == len(set(found)), "the list has a task twice"
             inside = {id for (_, space), id in self._tabulars.items() if of_space[space] == warehouse}
             theirs = {task: thing for task, thing in tasks_of.items() if UUID(thing.id) in inside}
-            assert set(found) <= set(theirs), (
-                "a list has tasks of other places, or of what nobody was given anything on"
-            )
+            assert set(found) <= set(theirs), "the list has tasks outside of its warehouse or of objects without grants"
             seen = {
                 task
                 for task, thing in theirs.items()
                 if self._naive.holds(self._reader, "can_get_tasks", f"{thing.type.value}:{thing.id}")
             }
-            assert seen <= set(found), "a task is missing"
+            assert seen <= set(found), "the list lacks a visible task"
             self.tasks_left_out += len(theirs) - len(found)
             self.tasks_seen += len(seen)
 
     def _same(self, type: ObjectType, ids: Sequence[str], found: dict[str, str | None]) -> None:
         seen = self.seen(type, ids)
-        assert set(found) <= set(ids), "a list has rows of other places"
+        assert set(found) <= set(ids), "the list has rows outside of its container"
         assert {id for id in found if id in self.seen(type, list(found))} == seen, f"{type} lacks what is visible"
         self._counted.update({type: len(seen)})
         for id, by in found.items():
             if by in REACHES[type].certain:
-                assert self._naive.holds(self._reader, str(by), f"{type.value}:{id}"), "the rows promise too much"
+                assert self._naive.holds(self._reader, str(by), f"{type.value}:{id}"), (
+                    "the candidate query claims visibility that the evaluator denies"
+                )
 
 
 _Fetch = Callable[[tuple[str, UUID] | None], Awaitable[Sequence[Any]]]
@@ -202,7 +202,7 @@ async def _by_pages(fetch: _Fetch) -> dict[str, str | None]:
     after = None
     while rows := await fetch(after):
         for row in rows:
-            assert str(row.id) not in found, "a row came twice"
+            assert str(row.id) not in found, "the list has a row twice"
             found[str(row.id)] = row.by
             after = (row.name_key if hasattr(row, "name_key") else row.path_key, row.id)
     return found

@@ -782,7 +782,7 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
     class Slow(Sts):
         async def assume(self, **rest: Any) -> S3TemporaryCredential:
             await asyncio.sleep(30)
-            raise AssertionError("never reached")
+            raise AssertionError("this function must not be called")
 
     sts = Slow(route=LOCAL)
     report = await _validate(store, sts, total_seconds=8)
@@ -796,7 +796,7 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
 
 class _Unasked(Sts):
     async def assume(self, **rest: Any) -> S3TemporaryCredential:
-        raise AssertionError("the store was asked")
+        raise AssertionError("the store must receive no request")
 
 
 @pytest.mark.threat("LG-LOC-19")

@@ -162,7 +162,7 @@ async def test_retries_of_a_broken_server_end_at_the_timeout() -> None:
 
     async with opa(breaking, timeout_s=10.0) as decider, asyncio.timeout(12):
         await outage(decider)
-    assert len(asked) == 2, "asked again once, because a decision changes nothing"
+    assert len(asked) == 2, "a failed decision request must be retried once"
 
 
 async def test_policy_error_is_an_outage_naming_the_line_without_a_retry() -> None:

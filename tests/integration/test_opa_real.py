@@ -68,8 +68,8 @@ def serving(**environment: str) -> Iterator[str]:
     try:
         deadline = time.monotonic() + 60
         while True:
-            assert process.poll() is None, "OPA ended"
-            assert time.monotonic() < deadline, "OPA does not listen"
+            assert process.poll() is None, "the OPA process ended"
+            assert time.monotonic() < deadline, "OPA did not listen before the deadline"
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break

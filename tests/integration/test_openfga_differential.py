@@ -209,8 +209,8 @@ def endpoint() -> Iterator[str]:
     try:
         deadline = time.monotonic() + 60
         while True:
-            assert process.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, "the server does not answer"
+            assert process.poll() is None, "the server process ended"
+            assert time.monotonic() < deadline, "the server did not answer before the deadline"
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/healthz", timeout=1):
                     break
@@ -243,4 +243,4 @@ async def test_openfga_and_the_formulas_of_the_reference_agree_on_random_worlds(
         assert differing == [], f"world {seed}: {sorted(world.grants)}, managed {world.managed}"
         yes += sum(answers)
     await client.aclose()
-    assert yes > 300, "the worlds are too poor to tell anything"
+    assert yes > 300, "the random cases contain too few allows"

@@ -75,7 +75,7 @@ def endpoint() -> Iterator[str]:
 def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended"
+        assert process.poll() is None, "the server process ended"
         try:
             with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - http on loopback
                 return
@@ -307,7 +307,7 @@ async def test_managed_access_restricts_an_assumed_role_like_its_members(client:
     await client.write(flag)
     assert await relationships.check(actor, questions, now=NOW) == [False, True]
     assert await holds(client, role_members(role), "can_grant_select", "table:t"), (
-        "asked for the role itself the flag is not seen; should this fail one day, the detour can go"
+        "a check of the role itself ignores the flag; if this fails, the workaround can be removed"
     )
 
 
@@ -320,7 +320,9 @@ async def test_an_assumed_role_gives_only_what_the_role_has(client: FgaClient) -
     assumed = Actor(kind=ActorKind.USER, id="oidc~alice", assumed_role=role)
     assert await relationships.check(assumed, questions, now=NOW) == [True, False]
     assert await relationships.check(Actor.user("oidc~alice"), questions, now=NOW) == [True, True]
-    assert [found async for found in client.read(object=f"role:{role}")] == [], "the membership is never stored"
+    assert [found async for found in client.read(object=f"role:{role}")] == [], (
+        "the membership of an assumed role must not be stored"
+    )
 
 
 @pytest.mark.threat("LG-DIS-15")

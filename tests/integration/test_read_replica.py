@@ -289,7 +289,9 @@ async def test_failed_replica_is_retried_after_the_pause(pool: Pool, replica: Re
     assert [event["event"] for event in logs] == ["read_pool.replica_failed"]
     replica.proxy.become(WELL)
     pool.now = 9.9
-    assert await pool.reads.run(_bob, in_transaction=True) == "None", "it is left alone"
+    assert await pool.reads.run(_bob, in_transaction=True) == "None", (
+        "a failed replica must not be used again before the pause has ended"
+    )
     pool.now = 10.1
     assert await pool.reads.run(_bob, in_transaction=True) == ONLY_THERE
 

@@ -139,7 +139,7 @@ def _require_served(world: World) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = list(pool.map(lambda _: _work(world), range(AT_ONCE)))
     assert [each for each in told if each] == []
-    assert "" in told, "nobody came to the end of it"
+    assert "" in told, "no sequence of requests completed"
 
 
 @contextmanager

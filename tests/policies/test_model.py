@@ -116,7 +116,7 @@ def stray_wildcards(model: Model) -> list[str]:
 
 def test_the_model_tests_pass(fga_model: Path) -> None:
     files = sorted((fga_model / "tests").glob("*.fga.yaml"))
-    assert {file.name.split(".")[0] for file in files} == {*HEIGHT, "golden"}, "each type has its file of tests"
+    assert {file.name.split(".")[0] for file in files} == {*HEIGHT, "golden"}, "each type must have a file of tests"
     done = subprocess.run(
         [fga_command(), "model", "test", "--allow-external-files", "--tests", str(fga_model / "tests" / "*.fga.yaml")],
         capture_output=True,

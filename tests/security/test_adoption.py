@@ -127,7 +127,7 @@ def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Pe
     file = write(world, f"{at}/metadata/deeper/00009-a.metadata.json", document)
     assert told(register(creator, world, own, file))[:2] == (400, "InvalidLocation")
     write(world, file, {**document, "location": f"{at}/"})
-    assert register(creator, world, own, file).status_code == 200, "a slash at the end changes nothing"
+    assert register(creator, world, own, file).status_code == 200, "a trailing slash must not matter"
 
 
 @pytest.mark.threat("LG-LOC-23")

@@ -161,7 +161,9 @@ def test_keys_of_a_column_grantee_are_not_renewed(world: World, table: Table, ca
         not_renewed(carol.get(f"{table.path}/credentials{asked}", headers=DELEGATION))
     record = recorded(world, carol.get(f"{table.path}/credentials"))
     assert (record["detail"]["vended"], "prefix" in record["detail"]) == ("nothing", False)
-    assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, "the way that is left tells it"
+    assert carol.get(table.path).json()["read-restrictions"] == HELD_BACK, (
+        "the remaining operation must return the restrictions"
+    )
 
 
 def test_keys_are_not_renewed_after_reduction_to_some_columns(world: World, table: Table, carol: Person) -> None:
@@ -201,7 +203,7 @@ def test_an_engine_that_lost_a_relation_is_refused_with_the_next_request(
     refused_with_remedy(carol.get(table.path))
     refused_with_remedy(carol.get(f"{table.path}/credentials"))
     world.grant("enforcer", world.etl, "project", world.project)
-    assert carol.get(table.path).status_code == 200, "on the project is for all its warehouses"
+    assert carol.get(table.path).status_code == 200, "enforcer on the project must apply to its warehouses"
     world.revoke("delegate", world.etl, "warehouse", world.warehouse)
     assert carol.get(table.path).status_code == 404
 
@@ -322,7 +324,9 @@ def test_recreated_column_of_the_same_name_is_withheld(world: World, table: Tabl
     refused_with_remedy(carol.get(table.path))
     assert give(world, table, "card", world.carol).status_code == 204
     held = carol.get(table.path).json()["read-restrictions"]["required-column-projections"]
-    assert [each["field-id"] for each in held] == [1, 2, 4, 6], "the old column too: old files have it"
+    assert [each["field-id"] for each in held] == [1, 2, 4, 6], (
+        "the dropped column must stay restricted, because old files contain it"
+    )
 
 
 @pytest.mark.threat("LG-DEC-27")

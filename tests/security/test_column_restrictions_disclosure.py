@@ -164,7 +164,7 @@ def test_no_operation_reveals_ungranted_columns(world: World, table: Table, thro
         assert answer.status_code < 500, (method, path, answer.text)
         assert not tells_too_much(answer), (method, path, answer.text)
     assert len(asked) > 100
-    assert set(asked.values()) > {200, 403, 404}, "some of it is answered: the table is there, and listed"
+    assert set(asked.values()) > {200, 403, 404}, "expected 200, 403 and 404 and at least one more status"
     assert world.snapshot().objects == before.objects
     assert world.sql("select status from tasks where id = $1::text::uuid", table.uuid)[0]["status"] == "scheduled"
 

@@ -50,11 +50,11 @@ def _meanwhile(
             asked: Future[httpx.Response] = pool.submit(ask)
             deadline = time.monotonic() + 30
             while not world.sql(_WAITING, holder)[0]["n"]:
-                assert time.monotonic() < deadline, "it does not wait"
+                assert time.monotonic() < deadline, "the request did not begin to wait before the deadline"
                 assert not asked.done(), asked.result().text
                 time.sleep(0.05)
             change()
-            assert not asked.done(), "it did not wait for the change"
+            assert not asked.done(), "the request must wait for the concurrent change"
         return asked.result(60)
 
 

@@ -131,7 +131,9 @@ def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table:
         person = acting(world, world.etl, world.admin)
         absent = told(person.get(f"{world.root}/namespaces/{unique('no')}"))
         there = told(person.get(f"{world.root}/namespaces/{table.namespace}"))
-        assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), "an engine learns of nothing there"
+        assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), (
+            "an engine must get the response of an absent namespace"
+        )
         assert told(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
         assert person.get(f"/catalog/v1/{other}/namespaces").status_code == 200
 

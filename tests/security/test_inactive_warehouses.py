@@ -37,7 +37,7 @@ def test_deactivated_warehouse_is_absent_on_all_workers_at_once(world: World, re
         assert {told(each)[:2] for each in answers} == {(404, "WarehouseNotActive")}
         assert all("secret-access-key" not in each.text for each in answers)
         assert world.admin.post(f"{made.path}/activate").status_code == 200
-    assert hits(world) > before, "nothing was remembered, so nothing was shown"
+    assert hits(world) > before, "no decision was cached, so the test proves nothing"
     made.empty(world)
     assert world.admin.delete(made.path).status_code == 204
 

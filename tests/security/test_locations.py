@@ -104,7 +104,9 @@ def test_racing_default_and_explicit_locations_never_overlap(world: World) -> No
     # 400: the winning request's file already existed; 409: its row existed.
     assert refused <= {(409, "LocationAlreadyTaken"), (400, "UnexpectedFilesInLocation")}
     assert refused
-    assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, "a default location is nobody else's"
+    assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, (
+        "a creation at its default location must succeed"
+    )
     rows = world.sql("select location, location_key from tables where location = any($1)", list(made))
     assert {row["location"] for row in rows} == made
     keys = [row["location_key"] for row in rows if row["location"].startswith(folder)]

@@ -342,7 +342,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
 def test_revocation_is_effective_on_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
     before = hits(world)
     assert rounds(world, readers, way, 1) > 0
-    assert hits(world) > before, "nothing was remembered, so nothing was shown"
+    assert hits(world) > before, "no decision was cached, so the test proves nothing"
 
 
 def _end(world: World, seconds: float) -> datetime:
@@ -364,7 +364,7 @@ def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers:
     table = world.table(world.namespace())
     [zone] = world.sql("select extract(epoch from clock_timestamp())::float8 as now")
     skew = zone["now"] - time.time()
-    assert abs(skew) < 0.5, "both clocks are of one machine"
+    assert abs(skew) < 0.5, "the clocks of the database and the test must agree"
     end = _end(world, 6.0)
     _give_until(world, readers.person, table, end)
     asked: list[tuple[float, float, int]] = []
@@ -462,7 +462,7 @@ def test_changed_policies_end_cached_decisions_within_the_bound(world: World, re
             before = hits(world, "policies")
             for _ in range(3):
                 assert set(readers.statuses(table.path)) == {200}
-            assert hits(world, "policies") > before, "nothing was remembered, so nothing was shown"
+            assert hits(world, "policies") > before, "no decision was cached, so the test proves nothing"
             with Delay() as delay:
                 put("contractors", never)
                 written = began = time.monotonic()

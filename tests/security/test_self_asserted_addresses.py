@@ -93,7 +93,9 @@ def test_name_resembling_an_address_is_not_found_as_address(world: World, form: 
         for text in (address, address.upper(), f"{local}@", "@corp.example"):
             assert mallory.id not in ids(world, text), (name, text)
         if "corp example" not in written:
-            assert mallory.id not in ids(world, local), "a word that looks like an address is no part of a name"
+            assert mallory.id not in ids(world, local), (
+                "a name that resembles an address must not be found as a name part"
+            )
             assert mallory.id not in ids(world, f"{local} corp.example")
 
 
@@ -105,7 +107,7 @@ def test_address_stored_by_an_earlier_version_or_administrator_is_not_searched(w
     body = {"id": provisioned, "name": "New Colleague", "email": address, "user-type": "human"}
     assert world.admin.post(USER, body).status_code == 201
     for id in (old.id, provisioned):
-        assert world.admin.get(f"{USER}/{id}").json()["email"] == address, "it stays, as it was"
+        assert world.admin.get(f"{USER}/{id}").json()["email"] == address, "the stored address must not change"
         assert id not in ids(world, address)
     assert all("email" not in each for each in found(world, "New Colleague") if each["id"] == provisioned)
 

@@ -87,7 +87,7 @@ def test_batch_checks_on_large_tables_use_bounded_memory(world: World, ns: str) 
     make_large(world, *tables)
     stranger = world.stranger()
     checks = [about(world, table) for table in tables]
-    assert batch(stranger, checks).status_code == 200, "warm up what every process keeps"
+    assert batch(stranger, checks).status_code == 200, "the request that fills the caches of the processes must succeed"
     with Peak(world) as peak, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: batch(stranger, checks), range(8)))
     for answer in answers:
@@ -106,7 +106,7 @@ def test_checks_of_a_large_table_do_not_read_its_document(world: World, ns: str)
     loaded = asked_again(lambda: world.admin.get(table.path))
     assert loaded.status_code == 200
     assert loaded.json()["metadata"]["table-uuid"] == table.uuid
-    assert len(loaded.content) > LARGE, "the document leaves as it is stored"
+    assert len(loaded.content) > LARGE, "the load must return the large document"
     again = asked_again(lambda: world.admin.get(table.path))
     assert again.json() == loaded.json() | {"config": again.json()["config"]} | {
         key: again.json()[key] for key in ("storage-credentials",) if key in again.json()
@@ -143,7 +143,9 @@ def test_every_load_has_location_document_and_etag_of_one_commit(world: World, n
         headers = {"If-None-Match": tag, "X-Iceberg-Access-Delegation": ""}
         confirmed = asked_again(partial(world.admin.get, table.path, headers=headers))
         newest = body["metadata-location"] == loads[-1][0]["metadata-location"]
-        assert confirmed.status_code in ((200, 304) if newest else (200,)), "the tag is of another commit"
+        assert confirmed.status_code in ((200, 304) if newest else (200,)), (
+            "the ETag must belong to the returned commit"
+        )
 
 
 ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata", "grant_select", "manage_tags")

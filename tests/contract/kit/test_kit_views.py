@@ -345,7 +345,9 @@ def test_second_of_two_replacements_of_version_1_becomes_version_3(view: JavaVie
     assert now["current-version-id"] == 3
     assert [each["version-id"] for each in now["versions"]] == [1, 2, 3]
     assert [each["version-id"] for each in now["version-log"]] == [1, 2, 3]
-    assert [each["schema-id"] for each in now["schemas"]] == [0, 1], "the schema both added is there once"
+    assert [each["schema-id"] for each in now["schemas"]] == [0, 1], (
+        "a schema added by both replacements is stored once"
+    )
     assert [each["schema-id"] for each in now["versions"]] == [0, 1, 1]
     assert now["versions"][2]["representations"][0]["sql"] == "select 'second'"
 

@@ -29,7 +29,7 @@ async def test_the_assume_check_comes_first_and_then_only_the_role_counts() -> N
     visit = request_context()
     await house.door.assume(visit, world.ROLE)
     assert [question.relation for question in house.judge.asked[0]] == [Can.READ, Can.ASSUME]
-    assert not visit.may_answer(frozenset({LoadTable})), "being allowed to act as a role answers nothing"
+    assert not visit.may_answer(frozenset({LoadTable})), "the check of the role alone must not permit a response"
     permit = await house.door.admit(visit, LoadTable(world.TABLE))
     assert (permit.actor.id, permit.actor.assumed_role) == (world.ALICE.id, world.ROLE_ID)
     assert [record.actor.assumed_role for record in house.audit.buffered] == [None, str(world.ROLE_ID)]

@@ -95,7 +95,9 @@ async def test_a_refusal_without_an_engine_names_the_remedy_and_not_the_policy(
     assert "c2" not in refused.value.message
     [record] = house_.audit.buffered
     assert record.decisions[0].failure == "RestrictedWithoutEnforcer"
-    assert (judge.calls, house_.resolver.looked_for_columns) == (["oidc~alice"], []), "one call, as for anybody"
+    assert (judge.calls, house_.resolver.looked_for_columns) == (["oidc~alice"], []), (
+        "expected one call, as for a table without restrictions"
+    )
 
 
 @pytest.mark.parametrize("held", [set(), {Can.DELEGATE}, {Can.ENFORCE}])
@@ -125,8 +127,8 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     assert keys.restriction(world.TABLE) == restriction
     assert not permit.holds(Can.READ_DATA, world.TABLE)
     assert not keys.holds(Can.WRITE_DATA, world.TABLE)
-    assert judge.calls.count(ENGINE) == 2, "where it acts for others, and where it is trusted"
-    assert judge.calls.count("oidc~alice") == 2, "on the table, and on the columns"
+    assert judge.calls.count(ENGINE) == 2, "expected checks of delegate and of enforcer"
+    assert judge.calls.count("oidc~alice") == 2, "expected checks of the table and of its columns"
     assert house_.resolver.looked_for_columns == [(world.TABLE_ID,)]
     assert permit.trail.record.decisions[0].obligations == {"readable_columns": 1}
 

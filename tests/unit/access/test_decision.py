@@ -76,7 +76,7 @@ def test_one_absent_or_invisible_object_hides_the_whole_refusal(
     assert (decision.outcome is Outcome.HIDDEN) is bool(unseen)
     if unseen:
         assert decision.refused == unseen[0]
-        assert decision.policy_reasons == (), "policies are told of only to those who see the object"
+        assert decision.policy_reasons == (), "policy reasons must be hidden from callers without visibility"
 
 
 @given(st.lists(demand_answers, max_size=5), policies)

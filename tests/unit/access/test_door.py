@@ -294,7 +294,7 @@ async def test_the_strictest_durability_of_the_allowed_operations_applies() -> N
     refused = House(judge=only(SEES, Can.GET_METADATA))
     permit, keys = await refused.door.admit_with(request_context(), LOAD, VEND)
     assert keys is None
-    assert permit.trail.settled, "no keys, no commit to wait for"
+    assert permit.trail.settled, "a load without credentials must not wait for the audit"
 
 
 # ---- two operations in one round ----
@@ -337,7 +337,7 @@ async def test_two_operations_need_one_round_of_checks() -> None:
     house = House()
     await house.door.admit_with(request_context(), CREATE, KEYS)
     assert len(house.resolver.asked) == len(house.judge.asked) == len(house.rules.asked) == 1
-    assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no question twice"
+    assert len(house.judge.asked[0]) == len(set(house.judge.asked[0])), "no check may be sent twice"
     assert [question.operation for question in house.rules.asked[0].questions] == [
         "create_table",
         "vend_creation_credentials",
@@ -370,7 +370,7 @@ async def test_an_optional_demand_does_not_decide_admission() -> None:
     writer = await House(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
     assert not reader.holds(Can.WRITE_DATA, world.TABLE)
     assert writer.holds(Can.WRITE_DATA, world.TABLE)
-    assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
+    assert not writer.holds(Can.DROP, world.TABLE), "a right that was not checked must not be held"
 
 
 async def test_a_public_operation_causes_no_checks() -> None:
@@ -422,7 +422,7 @@ async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> Non
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
     asked = len(house.judge.asked)
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
-    assert len(house.judge.asked) == asked, "nothing to ask"
+    assert len(house.judge.asked) == asked, "an empty list must cause no check"
     house.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
     with pytest.raises(CatalogError) as raised:
         await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)

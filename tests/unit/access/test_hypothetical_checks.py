@@ -115,7 +115,7 @@ async def test_an_absent_object_is_refused_after_the_same_checks_as_a_present_on
     house, empty = House(), House()
     empty.resolver.rows.clear()
     assert await _would(house, READ) == [True]
-    assert await _would(empty, READ) == [False], "although both engines say yes to everything"
+    assert await _would(empty, READ) == [False], "a deactivated user must be denied although both engines allow"
     for engine in ("rules", "judge"):
         assert len(getattr(empty, engine).asked) == len(getattr(house, engine).asked)
 

@@ -34,7 +34,7 @@ async def test_an_assumed_role_drops_groups_and_may_be_assumed_through_a_group()
     house = _house(*ROLES[:2])
     visit = request_context(GIL)
     await house.door.assume(visit, world.ROLE)
-    assert visit.actor.group_roles, "being in the role may rest on a group, and is asked about again with it"
+    assert visit.actor.group_roles, "the actor must keep its group roles for the membership check"
     resolution = await house.resolver.resolve((), GIL)
     assert resolution.acting(visit.actor) is visit.actor
     assert visit.actor.groups_digest == ""
@@ -47,7 +47,7 @@ async def test_more_than_one_hundred_group_roles_are_refused_and_audited() -> No
     assert refused.value.code == 403
     [record] = house.audit.buffered
     assert record.decisions[0].failure == "TooManyGroups"
-    assert house.judge.asked == [], "nobody is asked a question that has no room"
+    assert house.judge.asked == [], "too many group roles must cause no check"
     assert (await _house(*ROLES[:100]).door.admit(request_context(GIL), LoadTable(world.TABLE))).actor.group_roles
 
 

@@ -77,11 +77,13 @@ class Pending:
         self.noted: set[str] = set()
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
-        assert not set(locations) & set(self._store.files), "noted before anything is written"
+        assert not set(locations) & set(self._store.files), (
+            "cleanup records must be stored before the files are written"
+        )
         self.noted |= set(locations)
 
     async def forget(self, locations: Sequence[str]) -> None:
-        assert not set(locations) & set(self._store.files), "forgotten after everything is deleted"
+        assert not set(locations) & set(self._store.files), "cleanup records must be deleted after the files"
         self.noted -= set(locations)
 
 
@@ -118,7 +120,7 @@ async def test_files_of_a_successful_commit_stay_in_document_order() -> None:
     assert store.files == dict(done)
 
 
-@pytest.mark.parametrize("failure", [LostRace(), ValueError("anything"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [LostRace(), ValueError("an arbitrary error"), KeyboardInterrupt()])
 async def test_a_failed_commit_leaves_no_metadata_file(failure: BaseException) -> None:
     store = Store()
     pending = Pending(store)

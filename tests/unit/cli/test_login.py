@@ -40,7 +40,7 @@ def test_concurrent_commands_renew_a_login_once(
     terminal.keep(ENDED)
     ended = terminal.run("token", "token", "token")
     assert [(status, out) for status, out, _ in ended] == [(0, "access-1")] * 3, ended
-    assert provider.good == "refresh-1", "no token was sent twice"
+    assert provider.good == "refresh-1", "no refresh token may be sent twice"
     assert [(status, out) for status, out, _ in terminal.run("token")] == [(0, "access-1")]
     assert provider.renewed == 1
     kept = sorted(each.suffix for each in terminal.logins.iterdir())

@@ -145,7 +145,9 @@ def test_secrets_come_from_the_env_file_and_are_never_on_a_command_line() -> Non
     text = (DEPLOY / "compose.yaml").read_text()
     used = {match["name"]: match["rest"] for match in REFERENCE.finditer(text)}
     assert set(used) - {"LAKEGATE_TAG"} == set(SECRETS)
-    assert all(rest.startswith(":?") for name, rest in used.items() if name != "LAKEGATE_TAG"), "empty must be an error"
+    assert all(rest.startswith(":?") for name, rest in used.items() if name != "LAKEGATE_TAG"), (
+        "each variable must be required (`:?`)"
+    )
     for name, service in SERVICES.items():
         spoken = strings_in([service.get(part, "") for part in ("command", "entrypoint", "healthcheck", "labels")])
         assert not [text for text in spoken if "$" in text.replace("$$", "")], name
@@ -173,7 +175,9 @@ def test_each_secret_reaches_only_the_services_that_need_it() -> None:
     assert holders["OPENFGA_DB_PASSWORD"] == {"postgres", "openfga", "openfga-migrate"}
     assert holders["PG_ENCRYPTION_KEY"] == {"serve", "migrate"}
     assert holders["POSTGRES_PASSWORD"] == {"postgres"}
-    assert holders["S3_SECRET_KEY"] == {"bucket"}, "the gateway gets it with the warehouse, over its API"
+    assert holders["S3_SECRET_KEY"] == {"bucket"}, (
+        "only the bucket service may have the key; the gateway gets it with the warehouse"
+    )
 
 
 def test_decision_engines_require_a_key() -> None:

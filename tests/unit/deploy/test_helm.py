@@ -78,7 +78,7 @@ def test_every_variable_is_a_setting_of_the_gateway() -> None:
     named = {name for each in TEMPLATES for name in re.findall(r"(LAKEGATE__[A-Z_]+[A-Z])\b", each.read_text())}
     named |= {f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA)_[A-Z_]+)"', text_of("_helpers.tpl"))}
     assert named
-    assert named <= VARIABLES, "a variable nobody knows ends every verb"
+    assert named <= VARIABLES, "an unknown variable makes every command fail"
 
 
 def test_secrets_come_from_a_secret_and_no_template_holds_one() -> None:

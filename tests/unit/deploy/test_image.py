@@ -25,7 +25,7 @@ def test_both_stages_use_one_pinnable_base_image() -> None:
 
 def test_the_image_does_not_run_as_root() -> None:
     (user,) = values("USER", FINAL)
-    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "a number, which Kubernetes can check"
+    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "expected a numeric user, which Kubernetes can check"
     assert [name for name, *_ in FINAL].index("USER") < [name for name, *_ in FINAL].index("ENTRYPOINT")
 
 

@@ -103,7 +103,7 @@ def test_task_visibility_follows_target_grants_or_is_reported_unknown() -> None:
         Edited().also("table", "can_get_tasks", above("manages_tags")),
         Edited().rule("table", "can_get_tasks", {"somethingNew": {}}),
     ):
-        assert edited.reaches[T.TABLE].own, "its lists go by grants as ever"
+        assert edited.reaches[T.TABLE].own, "lists of tables must still use grants"
         assert [edited.reaches[type].tasks for type in leaves] == [False, True, True]
 
 
@@ -190,9 +190,9 @@ def test_the_inherited_relation_is_read_from_the_parent_rewrite() -> None:
     assert inherited_of(model, T.TABLE, "can_drop", T.NAMESPACE) == "modifies"
     assert inherited_of(model, T.VIEW, "can_get_metadata", T.NAMESPACE) == "describes"
     assert inherited_of(model, T.NAMESPACE, "can_get_metadata", T.WAREHOUSE) == "describes"
-    assert inherited_of(model, T.TABLE, "can_get_metadata", T.WAREHOUSE) is None, "a table lies in no warehouse itself"
+    assert inherited_of(model, T.TABLE, "can_get_metadata", T.WAREHOUSE) is None, "a table has no edge to a warehouse"
     assert inherited_of(model, T.TABLE, "no_such", T.NAMESPACE) is None
-    assert inherited_of(model, T.WAREHOUSE, "can_use", T.PROJECT) is None, "its edge has another name"
+    assert inherited_of(model, T.WAREHOUSE, "can_use", T.PROJECT) is None, "the edge to the project has another name"
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,13 @@ async def test_select_on_a_column_suffices_only_to_read_it() -> None:
     reaches = follow(Edited())
     assert await reaches.enough("m", Can.READ_DATA, T.COLUMN, "select")
     assert not await reaches.enough("m", Can.READ_DATA, T.COLUMN, "parent")
-    assert not await reaches.enough("m", Can.READ_DATA, T.TABLE, "select"), "tables are asked about by themselves"
+    assert not await reaches.enough("m", Can.READ_DATA, T.TABLE, "select"), (
+        "select on a table does not suffice for data in this model"
+    )
     assert not await reaches.enough("m", Can.GET_METADATA, T.COLUMN, "select")
-    assert not await reaches.enough("other", Can.READ_DATA, T.COLUMN, "select"), "another model serves by now"
+    assert not await reaches.enough("other", Can.READ_DATA, T.COLUMN, "select"), (
+        "the result of another model must be ignored"
+    )
 
 
 async def test_select_on_a_column_is_insufficient_in_a_stricter_model() -> None:

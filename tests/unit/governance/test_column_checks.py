@@ -107,7 +107,7 @@ async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
         made = house(judge, ids, {id: frozenset({2}) for id in ids})
         assert await answers(made, ids) == [["c2"]] * count
         costs.append((len(judge.calls), len(made.rules.asked), len(made.resolver.looked_for_columns)))
-        assert judge.calls == [count] * 3, "all of them, then those read in part, then the columns granted on these"
+        assert judge.calls == [count] * 3, "expected three calls: tables, partly readable tables, granted columns"
     assert costs == [(3, 3, 1), (3, 3, 1)]
 
 

@@ -52,5 +52,5 @@ def test_a_malformed_field_id_is_a_name(name: str) -> None:
 
 def test_a_name_may_select_every_column_that_ever_had_it_in_any_letter_case() -> None:
     assert EVOLVED.alike("card") == EVOLVED.alike("CARD") == {3, 4}
-    assert EVOLVED.alike("name") == {2}, "which is called otherwise by now"
+    assert EVOLVED.alike("name") == {2}, "a former name must select its column"
     assert EVOLVED.alike("no such") == frozenset()

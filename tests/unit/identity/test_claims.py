@@ -91,7 +91,7 @@ def test_groups_that_are_not_text_are_refused(value: Any) -> None:
 def test_a_token_with_omitted_groups_is_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(AuthenticationFailed, match="too many"):
         read.groups_of(claims, "groups")
-    assert read.groups_of(claims, None) == (), "who does not use groups is not bothered"
+    assert read.groups_of(claims, None) == (), "a configuration without groups must accept the token"
 
 
 def test_groups_are_found_in_nested_claims_and_names_with_dots() -> None:

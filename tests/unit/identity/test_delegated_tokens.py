@@ -147,7 +147,7 @@ async def test_a_rotated_key_still_verifies_and_a_revoked_one_stops_within_a_sec
     here.table.retire()
     here.ticks.at += RELOAD_SECONDS
     new = await here.issue()
-    assert len(here.table.rows) == 2, "the next key is made as soon as none signs"
+    assert len(here.table.rows) == 2, "a new key must be created when no key can sign"
     await here.tokens.verify(old.token)
     here.table.rows = here.table.rows[:1]
     here.ticks.at += RELOAD_SECONDS
@@ -159,7 +159,7 @@ async def test_a_new_key_of_another_process_is_found_at_once() -> None:
     table = Table()
     one, other = Process(table), Process(table)
     await other.refuse((await Process().issue()).token)
-    assert table.reads, "the other one has looked, and found no key"
+    assert table.reads, "the refused token must have caused a read of the table"
     assert (await other.tokens.verify((await one.issue()).token)).engine == "oidc~trino"
 
 

@@ -71,7 +71,9 @@ async def test_the_login_shows_the_code_and_polls_until_it_is_entered() -> None:
     tokens = await provider.login().run(shown.append)
     assert [code.user_code for code in shown] == ["WDJB-MJHT"]
     assert tokens == Tokens("good", provider.now + 300, "again")
-    assert provider.slept == [5.0, 5.0, 10.0, 10.0], "slow_down counts from then on (section 3.5)"
+    assert provider.slept == [5.0, 5.0, 10.0, 10.0], (
+        "slow_down must increase the interval of later polls (RFC 8628, section 3.5)"
+    )
     begun, asked = provider.forms[0], provider.forms[1]
     verifier = asked.pop("code_verifier")
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -82,7 +84,9 @@ async def test_the_login_shows_the_code_and_polls_until_it_is_entered() -> None:
         "code_challenge_method": "S256",
     }
     assert asked == {"grant_type": DEVICE, "device_code": "the-device", "client_id": "cli"}
-    assert {form["code_verifier"] for form in provider.forms[2:]} == {verifier}, "one and the same all along"
+    assert {form["code_verifier"] for form in provider.forms[2:]} == {verifier}, (
+        "all polls must send the same code verifier"
+    )
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ async def test_many_unknown_keys_cause_few_fetches(provider: Provider) -> None:
             *(ring.candidates(f"k-{second}-{n}", "RS256") for n in range(20)), return_exceptions=True
         )
         assert all(isinstance(answer, AuthenticationFailed) for answer in answers)
-    assert len(provider.documents.asked) == 2 * (1 + 6), "one load at the start and one for each ten seconds"
+    assert len(provider.documents.asked) == 2 * (1 + 6), "expected one load at the start and one every ten seconds"
 
 
 async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provider) -> None:
@@ -99,7 +99,7 @@ async def test_verification_without_any_key_is_unavailable_with_a_retry_time(pro
         await ring.candidates("k1", "RS256")
     assert (caught.value.code, caught.value.retry_after_s) == (503, 10)
     assert "idp.example" in caught.value.reason
-    assert "idp.example" not in str(caught.value), "the client need not know where the provider is"
+    assert "idp.example" not in str(caught.value), "the error must not name the provider"
 
 
 async def test_a_provider_that_starts_later_is_found(provider: Provider) -> None:
@@ -108,7 +108,7 @@ async def test_a_provider_that_starts_later_is_found(provider: Provider) -> None
     for _ in range(5):
         with pytest.raises(IdentityProviderUnavailable):
             await ring.candidates("k1", "RS256")
-    assert len(provider.documents.asked) == 1, "a provider that is down is asked once per ten seconds too"
+    assert len(provider.documents.asked) == 1, "an unavailable provider must be requested once in ten seconds"
     provider.documents.down = False
     provider.monotonic.at += 10
     assert await ring.candidates("k1", "RS256")
@@ -169,7 +169,7 @@ async def test_a_discovery_document_of_another_issuer_provides_no_keys(provider:
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await provider.ring().candidates("k1", "RS256")
     assert "another issuer" in caught.value.reason
-    assert provider.documents.asked == LOADS[:1], "its keys are not even asked for"
+    assert provider.documents.asked == LOADS[:1], "the keys of a foreign discovery document must not be requested"
 
 
 @pytest.mark.parametrize(

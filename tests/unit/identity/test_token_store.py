@@ -85,7 +85,7 @@ def test_tokens_are_stored_until_logout(place: Place, keyring: Keyring | None) -
     login.keep(Tokens("older", 0.0))
     login.keep(TOKENS)
     assert login.kept() == TOKENS
-    assert bool(place.files) is (keyring is None), "in one place alone"
+    assert bool(place.files) is (keyring is None), "tokens must be stored in one place only"
     assert login.forget() is True
     assert (login.kept(), place.files, place.said) == (None, [], [])
 
@@ -119,7 +119,7 @@ def test_tokens_that_the_keyring_refuses_go_to_a_file_with_a_notice(place: Place
     login.keep(TOKENS)
     login.keep(long)
     assert login.kept() == long
-    assert keyring.held == {}, "what is older is not kept beside it"
+    assert keyring.held == {}, "the older entry must be deleted from the keyring"
     assert [each.stat().st_mode & 0o777 for each in place.files] == [0o600]
     assert len(place.said) == 1 and "in a file" in place.said[0] and "Locked" in place.said[0]
     assert "xxx" not in place.said[0]
@@ -144,9 +144,9 @@ def test_a_locked_keyring_is_bypassed_and_its_stale_tokens_are_never_used(
     login.keep(TOKENS)
     assert login.kept() == TOKENS
     keyring.locked = False
-    assert login.kept() == TOKENS, "a refresh token that was spent is not sent again"
+    assert login.kept() == TOKENS, "the latest tokens must be returned"
     login.keep(Tokens("newer", 2.0))
-    assert place.files == [], "the keyring takes it again"
+    assert place.files == [], "the file must be removed when the keyring works again"
     assert login.kept() == Tokens("newer", 2.0)
 
 

@@ -106,9 +106,9 @@ def test_column_names_are_those_of_the_current_schema() -> None:
     assert [columns.named(each) for each in ("a", "A", "b", "b.c", "c")] == [None, 1, 3, None, None]
     assert [columns.nested(each) for each in ("b.c", "b", "a", "c")] == [True, False, False, False]
     assert columns.dropped("b") == 2
-    assert columns.dropped("a") is None, "it has another name now"
+    assert columns.dropped("a") is None, "a renamed column is not a dropped one"
     assert [columns.name_of(each) for each in (1, 2, 3, 9)] == [("A", True), ("b", False), ("b", True), (None, False)]
-    assert columns.readable({1, 2, 9}) == {1}, "what was granted on a dropped column gives nothing"
+    assert columns.readable({1, 2, 9}) == {1}, "a grant on a dropped column must have no effect"
 
 
 @pytest.mark.threat("LG-POL-11")
@@ -122,7 +122,7 @@ def test_encoded_restrictions_contain_ids_and_actions_deterministically() -> Non
             {"field-id": 4, "action": "replace-with-null"},
         ]
     }
-    assert read_restrictions(()) == b"", "an empty object would mean the same as none"
+    assert read_restrictions(()) == b"", "without restrictions the member must be omitted"
 
 
 TYPES = st.sampled_from(["string", "long", "date", "geometry", "unknown", "variant", "decimal(9,2)"])

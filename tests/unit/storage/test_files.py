@@ -24,7 +24,7 @@ class Untouched:
     """A client that fails the test on any request to a store."""
 
     async def _ask(self, *_: Any) -> Any:
-        raise AssertionError("the store was asked")
+        raise AssertionError("the store must receive no request")
 
     put = get = delete = list = _ask
 
