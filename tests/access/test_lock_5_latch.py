@@ -130,7 +130,7 @@ async def test_an_admitted_and_audited_response_is_sent() -> None:
     assert answer.headers["x-request-id"]
 
 
-@pytest.mark.parametrize("operation", [VEND, DROP], ids=["before answer", "with change"])
+@pytest.mark.parametrize("operation", [VEND, DROP], ids=["before the response", "with the change"])
 async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(operation: Operation) -> None:
     async def hasty(ctx: Ctx) -> str:
         await ctx.admit(operation)

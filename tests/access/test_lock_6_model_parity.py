@@ -222,7 +222,7 @@ def _as_sent(request: PolicyRequest) -> Any:
     return json.loads(msgspec.json.encode(request))
 
 
-@pytest.mark.parametrize("absent", [False, True], ids=["there", "absent"])
+@pytest.mark.parametrize("absent", [False, True], ids=["present", "absent"])
 async def test_every_policy_input_is_valid_by_the_policy_schema(schema: _Schema, absent: bool) -> None:
     for example in EXAMPLES:
         if example.operation.is_public():

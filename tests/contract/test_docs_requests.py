@@ -184,7 +184,11 @@ def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block
         arguments = [str(row["id"]), row["soon"]]
         statement = statement.replace(":id", "$1").replace(":moment", "$2")
     # Audit records of reads and refusals are written up to 200 ms after the response.
-    until(lambda: _finds(world.sql(statement, *arguments), found, table, reader), "the record is not found", 15)
+    until(
+        lambda: _finds(world.sql(statement, *arguments), found, table, reader),
+        "the query did not find the audit record",
+        15,
+    )
 
 
 def _finds(rows: list[Any], found: Block, table: Table, reader: Person) -> bool:

@@ -87,7 +87,7 @@ def test_response_304_requests_no_storage_credential(world: World, ns: str) -> N
         "convert_from(record, 'UTF8') like '%not modified%' and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
     # Audit records of reads are written after a short delay.
-    until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the loads are not in the audit")
+    until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the audit did not contain the loads before the deadline")
     assert world.sql(loads, table.name)[0]["n"] == 3
     assert world.sql(keys, table.name) == before
 

@@ -134,7 +134,7 @@ def test_only_the_file_of_a_killed_gateway_is_cleaned_up(world: World, ns: str) 
         "select 1 from audit_log where operation = 'sweep_metadata_files' "
         "and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
-    until(lambda: bool(world.sql(records, orphan)), "it is not in the audit")
+    until(lambda: bool(world.sql(records, orphan)), "the audit does not contain the deletion")
     world.sql("delete from pending_files where location = any($1::text[])", [young, current])
 
 

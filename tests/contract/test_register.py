@@ -404,7 +404,7 @@ def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) 
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         asking = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
-        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "no transaction waited for the lock of locations")
         change = {"action": "set-properties", "updates": {"a": "1"}}
         body = {"requirements": [], "updates": [change]}
         headers = {"Authorization": f"Bearer {world.admin.token}"}
@@ -456,7 +456,7 @@ def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, 
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         asking = pool.submit(register_view, world.admin, world, ns, name, file)
-        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "no transaction waited for the lock of locations")
         [noted] = _noted(world, file)
     assert noted["lately"]
     assert asking.result().status_code == 200

@@ -173,10 +173,10 @@ def test_switch_to_an_equal_model_refuses_no_request(
             await models.migrate(by="a test", target=twin)
 
     try:
-        until(lambda: len(seen) > 3, "nothing is loaded")
+        until(lambda: len(seen) > 3, "no table was loaded before the deadline")
         asyncio.run(switch())
         so_far = len(seen)
-        until(lambda: len(seen) > so_far + 3, "nothing is loaded")
+        until(lambda: len(seen) > so_far + 3, "no table was loaded before the deadline")
     finally:
         over.set()
         asking.join(60)
@@ -225,13 +225,13 @@ def test_process_refuses_decisions_by_an_incomplete_model(
 
     asyncio.run(switch(lame, ours))
     try:
-        until(lambda: in_all_processes(503), "somebody still decides by the model")
+        until(lambda: in_all_processes(503), "a process still decides by the former model")
         answer = reader[0].get(reader[1].path)
         assert error_of(answer)["code"] == 503
         assert "retry-after" in answer.headers
     finally:
         asyncio.run(switch(ours, lame))
-    until(lambda: in_all_processes(200), "nobody decides by the model that serves")
+    until(lambda: in_all_processes(200), "not every process decides by the serving model")
 
 
 def test_one_of_two_concurrent_switches_succeeds(stack: Ready, ours: str) -> None:

@@ -270,7 +270,7 @@ def test_soft_delete_expiry_removes_row_grants_and_requested_files(soft: World, 
     assert soft.sql("select 1 from grants where object_id = $1", table.uuid) == []
     assert told(undrop(soft.admin, soft, ("table", table.uuid)))[:2] == (404, "NoSuchTableException")
     if purge:
-        until(lambda: keys(soft, table.location) == set(), "its files are left")
+        until(lambda: keys(soft, table.location) == set(), "the files were not deleted before the deadline")
     else:
         soft.quiet()
         assert keys(soft, table.location) == before
@@ -288,7 +288,7 @@ def test_forced_drop_is_permanent(soft: World, place: str) -> None:
     assert soft.admin.delete(f"{table.path}?force=true").status_code == 204
     assert table.uuid not in deleted(soft.admin, soft)
     assert soft.sql("select 1 from tables where id = $1", table.uuid) == []
-    until(lambda: keys(soft, table.location) == set(), "its files are left")
+    until(lambda: keys(soft, table.location) == set(), "the files were not deleted before the deadline")
 
 
 def test_view_is_soft_deleted_and_undropped_like_a_table(soft: World, place: str) -> None:
@@ -303,4 +303,4 @@ def test_view_is_soft_deleted_and_undropped_like_a_table(soft: World, place: str
     assert soft.admin.get(view["path"]).json()["metadata"] == view["metadata"]
     assert soft.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
     end_now(soft, id)
-    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "its files are left")
+    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "the files were not deleted before the deadline")

@@ -425,7 +425,7 @@ def test_decision_log_has_the_audit_id_and_no_secret(world: World, bridge: Bridg
     assert world.etl.token not in text
     assert KEY not in text
     half = "select operation from audit_log where convert_from(record, 'UTF8')::jsonb ->> 'client_request_id' = $1"
-    until(lambda: bool(world.sql(half, ids[-1])), "the gateway's audit has not the other half")
+    until(lambda: bool(world.sql(half, ids[-1])), "the gateway's audit does not contain the request of the bridge")
 
 
 def test_bridge_without_inspector_rights_denies(world: World, bridge: Bridge, site: Site) -> None:

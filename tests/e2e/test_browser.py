@@ -71,7 +71,7 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     browser.find("#welcome")
     picture("ui-welcome")
     browser.click("#sign-in")
-    browser.wait(lambda: True if "/authorize" in browser.url else None, "it goes nowhere")
+    browser.wait(lambda: True if "/authorize" in browser.url else None, "the page did not redirect to the provider")
     asked = {name: values[0] for name, values in parse_qs(urlsplit(browser.url).query).items()}
     if asked:  # a provider may keep the request and show its page at another address
         assert asked["response_type"] == "code" and asked["code_challenge_method"] == "S256"
@@ -156,10 +156,10 @@ def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser:
     assert browser.run(asks) is False, "the form must have no field for a client secret"
     first = browser.windows()
     browser.click(".modal-ux .auth-container:last-child button.authorize")
-    (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window is opened")
+    (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window was opened")
     browser.to_window(window)
     _sign_in(browser, world, "carol")
-    browser.wait(lambda: True if browser.windows() == first else None, "the window stays")
+    browser.wait(lambda: True if browser.windows() == first else None, "the window was not closed")
     browser.to_window(first[0])
     browser.find(".modal-ux button", "Logout")
     picture("swagger-signed-in")

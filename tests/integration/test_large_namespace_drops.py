@@ -112,7 +112,7 @@ def _plant(world: World) -> Tree:
         given = world.admin.post(path, {"writes": [{"type": "modify", "user": world.carol.id}]})
         assert given.status_code == 204, given.text
     tree = Tree(made.id, made.name, ids, tables)
-    until(lambda: world.sql("select 1 from outbox") == [], "what was given is not delivered")
+    until(lambda: world.sql("select 1 from outbox") == [], "the grants were not delivered before the deadline")
     assert world.carol.get(f"{tree.path}%1Fdeep/tables/one").status_code == 200
     return tree
 
@@ -208,7 +208,7 @@ def _require_no_way_to_it(world: World, tree: Tree) -> None:
 def _require_settled(world: World, gateway: Killable, tree: Tree) -> None:
     """Wait until the outbox is empty; then check that OpenFGA holds no tuple that the rows do not require."""
     _put_off(world, 0)
-    until(lambda: world.sql("select 1 from outbox") == [], "the outbox does not empty", 120)
+    until(lambda: world.sql("select 1 from outbox") == [], "the outbox was not delivered before the deadline", 120)
     for id, kind in zip(tree.gone, ("namespace", "namespace", "table", "table"), strict=True):
         assert world.tuples(f"{kind}:{id}") == set()
     _require_unreachable(world, tree)
@@ -268,8 +268,8 @@ def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bo
 @pytest.mark.parametrize(
     "delivered",
     [
-        pytest.param(False, id="before anything is taken away", marks=pytest.mark.long),
-        pytest.param(True, id="with some of it taken away"),
+        pytest.param(False, id="before the first deletion", marks=pytest.mark.long),
+        pytest.param(True, id="after some deletions"),
     ],
 )
 def test_dropped_large_tree_is_unreachable_after_a_gateway_crash(

@@ -197,7 +197,11 @@ def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World,
         done = world.lakegate("secrets", "withdraw-signing-keys", "--yes")
         assert (done.returncode, done.stdout) == (0, "signing keys that ended: 1\n"), done.stderr
         # Every worker process must reject the token.
-        until(lambda: {before.get(table.path).status_code for _ in range(8)} == {401}, "the key still counts", 10)
+        until(
+            lambda: {before.get(table.path).status_code for _ in range(8)} == {401},
+            "the revoked key still verifies",
+            10,
+        )
         rejected(world, before.token, table.path)
         after = acting(world, world.etl, world.admin)
         assert after.get(table.path).status_code == 200

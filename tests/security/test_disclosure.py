@@ -264,7 +264,7 @@ def test_every_vended_credential_has_its_audit_record_before_it_leaves(world: Wo
 def _audited(world: World, request: str) -> list[Any]:
     """Return the audit records of a request; wait for the first one, which is written shortly after a refusal."""
     record = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
-    until(lambda: bool(world.sql(record, request)), "the refusal is not in the audit")
+    until(lambda: bool(world.sql(record, request)), "the audit does not contain the refusal")
     return world.sql(record, request)
 
 

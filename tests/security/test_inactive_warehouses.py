@@ -62,10 +62,13 @@ def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Rea
     for writer in writers:
         writer.start()
     try:
-        until(lambda: any(status == 200 for _, status, _ in list(asked)), "nobody writes")
+        until(lambda: any(status == 200 for _, status, _ in list(asked)), "no write succeeded before the deadline")
         assert world.admin.post(f"{made.path}/deactivate").status_code == 200
         acknowledged = time.monotonic()
-        until(lambda: sum(began >= acknowledged for began, _, _ in list(asked)) >= len(writers), "nobody comes late")
+        until(
+            lambda: sum(began >= acknowledged for began, _, _ in list(asked)) >= len(writers),
+            "too few requests began after the deactivation",
+        )
     finally:
         stop.set()
         for writer in writers:

@@ -149,7 +149,7 @@ def _without(member: str) -> dict[str, Any]:
     ],
     ids=[
         "no query", "no representations", "no default namespace", "no dialect", "no text", "no version", "no schema",
-        "no history", "endless history", "neither true nor false", "a codec nobody writes",
+        "no history", "endless history", "neither true nor false", "unsupported codec",
     ],
 )  # fmt: skip
 def test_invalid_view_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:

@@ -136,7 +136,7 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
 @pytest.mark.parametrize(
     ("columns", "granted"),
     [({9}, (9,)), (set(), (2,)), ({2}, (1,)), ({4}, (4,))],
-    ids=["of no schema", "OpenFGA says no", "PostgreSQL has no grant", "dropped"],
+    ids=["column of no schema", "denied by OpenFGA", "no grant in PostgreSQL", "dropped"],
 )
 async def test_a_load_without_readable_columns_is_refused(columns: set[int], granted: tuple[int, ...]) -> None:
     house_ = house(Restricted(columns=frozenset(columns)), *granted)

@@ -165,7 +165,16 @@ ALLOW = PolicyAnswer(allow=True)
         (None, Broken(lambda number: ())),
         (None, Broken(lambda number: (ALLOW,) * (number + 1))),
     ],
-    ids=["fga down", "opa down", "both down", "one short", "one over", "no answers", "no decision", "over decided"],
+    ids=[
+        "openfga down",
+        "opa down",
+        "both down",
+        "one answer missing",
+        "one answer too many",
+        "no answers",
+        "no policy answers",
+        "one policy answer too many",
+    ],
 )
 async def test_no_failure_of_a_decision_engine_allows_a_request(
     operation: Operation, code: int, relationships: Any, policies: Any

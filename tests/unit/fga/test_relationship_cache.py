@@ -165,7 +165,7 @@ async def test_a_cache_hit_does_not_extend_the_lifetime() -> None:
 @pytest.mark.parametrize(
     ("question", "pin", "seconds"),
     [(READ, None, 60), (replace(READ, within=None), PIN, 60), (READ, PIN, 0)],
-    ids=["no pin", "a table of no known warehouse", "memory is off"],
+    ids=["no revision", "a table of no known warehouse", "cache is disabled"],
 )
 async def test_an_allow_without_a_revision_is_not_cached(question: Question, pin: Pin | None, seconds: float) -> None:
     here = setting(question, seconds=seconds)

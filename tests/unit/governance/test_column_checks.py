@@ -80,7 +80,7 @@ async def test_a_column_check_returns_all_some_or_none() -> None:
 @pytest.mark.parametrize(
     ("granted", "document"),
     [({}, DOCUMENT), ({1: {9}}, DOCUMENT), ({1: {4}}, DOCUMENT), ({1: {2}}, b"{}"), ({1: {1}}, DOCUMENT)],
-    ids=["a tuple nobody recorded", "no such column", "dropped", "no schema to be read", "OpenFGA says no"],
+    ids=["tuple without a row", "no such column", "dropped", "unreadable schemas", "denied by OpenFGA"],
 )
 async def test_an_unknown_column_set_is_none_and_never_all(granted: dict[int, set[int]], document: bytes) -> None:
     [id] = tables(1)

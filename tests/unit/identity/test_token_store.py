@@ -125,7 +125,7 @@ def test_tokens_that_the_keyring_refuses_go_to_a_file_with_a_notice(place: Place
     assert "xxx" not in place.said[0]
 
 
-@pytest.mark.parametrize("keyring", [Forgetful(), Cutting()], ids=["nothing", "the beginning"])
+@pytest.mark.parametrize("keyring", [Forgetful(), Cutting()], ids=["empty", "truncated"])
 def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(place: Place, keyring: Keyring) -> None:
     login = place.login(keyring)
     login.keep(TOKENS)

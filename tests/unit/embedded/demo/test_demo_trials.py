@@ -102,7 +102,7 @@ async def test_the_namespace_list_must_contain_gold_only(world: Any, names: list
         (refusal(403, "TableActionForbidden", "Table silver.flights does not exist"), False),
         (httpx2.Response(200, json={}), False),
     ],
-    ids=["the same", "other words", "forbidden", "there"],
+    ids=["same response", "other message", "forbidden", "visible"],
 )
 async def test_an_invisible_table_must_get_the_response_of_an_absent_one(
     world: Any, hidden: httpx2.Response, good: bool
@@ -135,7 +135,7 @@ async def test_a_refused_commit_that_changed_the_table_fails_the_trial(world: An
         (Answer(seconds=0.0, rows=[]), False),
         (Answer(seconds=0.0, error="AnalysisException", message="no such column"), False),
     ],
-    ids=["refused by the store", "written", "broken for another reason"],
+    ids=["refused by the store", "written", "failed for another reason"],
 )
 async def test_an_insert_must_be_refused_by_the_store(world: Any, answer: Answer, good: bool) -> None:
     there = world(lambda request: httpx2.Response(200, json={"metadata-location": "s3://lake/t/metadata/1"}), answer)
