@@ -101,7 +101,7 @@ def _joined(fields: Iterable[str]) -> str:
 
 
 def _names(scope: Scope, keyword: ast.keyword) -> list[str]:
-    """Return the names of the fields that a keyword, or `**` with a dictionary, gives to an event."""
+    """Return the names of the fields that a keyword, or `**` with a dictionary, passes to an event."""
     if keyword.arg is not None:
         return [keyword.arg]
     match keyword.value:

@@ -31,7 +31,7 @@ async def _back() -> str:
 
 @route("/management/v1/whoami", http_method=[HttpMethod.DELETE], status_code=204)
 async def _second_method() -> None:
-    """A second, undeclared method of the path."""
+    """Serve a second, undeclared method of the path."""
 
 
 @route("/back", http_method=[HttpMethod.GET, HttpMethod.OPTIONS])
@@ -48,7 +48,7 @@ class _BackController(Controller):
 
 
 async def _mounted(scope: Scope, receive: Receive, send: Send) -> None:
-    """A mounted ASGI application."""
+    """Serve a mounted ASGI application."""
 
 
 _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mounted)
@@ -56,7 +56,7 @@ _mount: ASGIRouteHandler = asgi("/mounted", is_mount=True, copy_scope=True)(_mou
 
 @websocket("/socket")
 async def _socket(socket: WebSocket[Any, Any, Any]) -> None:
-    """A WebSocket route."""
+    """Serve a WebSocket route."""
 
 
 @route("/whispered", http_method=[HttpMethod.OPTIONS])

@@ -140,7 +140,7 @@ class Child:
         return [(key, place.warehouse_id) for key in keys]
 
     async def _commit_change(self, connection: AsyncConnection) -> None:
-        """Kill the process before the commit of T1, if this boundary is chosen."""
+        """Kill the process before the commit of the rows, if this boundary is chosen."""
         if self.boundary():
             die()
 

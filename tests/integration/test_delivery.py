@@ -82,7 +82,7 @@ class Rig:
         until: datetime | None = None,
         by: str = "oidc~root",
     ) -> list[Pending]:
-        """Run T1 of a grant, as governance does; return the pending deliveries."""
+        """Commit a grant and its outbox rows, as governance does; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             change = await grants.give(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
@@ -92,7 +92,7 @@ class Rig:
             )
 
     async def take(self, privilege: Privilege, who: Principal, on: str) -> list[Pending]:
-        """Run T1 of a revocation; return the pending deliveries."""
+        """Commit a revocation and its outbox rows; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             await grants.take(connection, privilege=privilege, principal=who, on=key, by="oidc~root")

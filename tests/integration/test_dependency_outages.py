@@ -161,7 +161,7 @@ def test_revocation_during_an_openfga_stall_fails_and_can_be_retried(world: Worl
 
 
 def test_undelivered_tuples_of_a_killed_gateway_are_delivered_later(world: World, ns: str) -> None:
-    """Simulate a crash after T1: the rows and the outbox row exist, and OpenFGA has no tuple yet."""
+    """Simulate a crash before the delivery: the rows and the outbox row exist, and OpenFGA has no tuple."""
     id = world.namespace_id(ns)
     world.sql(
         "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "

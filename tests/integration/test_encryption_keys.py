@@ -78,7 +78,7 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
         with httpx.Client(base_url=bases[number], headers=token, timeout=60, trust_env=False) as client:
             while not over.is_set():
                 answer = client.get(path)
-                if answer.status_code == 503:  # an overloaded dependency says nothing about keys
+                if answer.status_code == 503:  # an overloaded dependency proves nothing about keys
                     time.sleep(0.05)
                     continue
                 if answer.status_code != 200 or not answer.json().get("storage-credentials"):

@@ -39,7 +39,7 @@ class Stopped(Exception):
 
     def __init__(self, asked: str, answer: httpx.Response) -> None:
         super().__init__(f"{asked}: {answer.status_code} {answer.text[:300]}")
-        #: An overloaded server says nothing about the schema.
+        #: Responses of an overloaded server, which prove nothing about the schema.
         self.busy = answer.status_code in (429, 503)
 
 

@@ -105,7 +105,11 @@ CLAIMS = {
 
 
 @pytest.mark.threat("LG-DEC-26")
-@pytest.mark.parametrize("headers", [{}, DELEGATION, {**DELEGATION, **CLAIMS}], ids=["plain", "vended", "claiming"])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, DELEGATION, {**DELEGATION, **CLAIMS}],
+    ids=["without delegation", "with delegation", "claiming to be an engine"],
+)
 def test_unverified_engine_gets_the_remedy_and_no_keys(
     world: World, table: Table, engine: Person, headers: dict[str, str]
 ) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deleted and deactivated users have no rights when they return, whatever they created concurrently (LG-DIS-05).
 
-The tests delete by hand and by a directory, without faults and after outages.
+Users are deleted by an administrator and by a directory, without faults and after outages.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def batch(by: Person, checks: list[dict[str, Any]]) -> httpx.Response:
 
 
 class Peak:
-    """The largest growth of resident memory of one worker while the block runs, in bytes."""
+    """Measure the largest growth of resident memory of one worker while the block runs, in bytes."""
 
     def __init__(self, world: World) -> None:
         main = psutil.Process(world.ready.pids["gateway"][0])

@@ -39,7 +39,7 @@ def test_each_line_is_counted_once_by_its_kind() -> None:
 
 
 def test_figures_in_architecture_md_equal_those_of_the_source_tree() -> None:
-    """Within a tenth, so that not each change has to write them anew."""
+    """Compare within a tenth, so that a small change does not require new figures."""
     page = (house.ROOT / "ARCHITECTURE.md").read_text()
     rows = re.findall(r"^\| `(gateway/[^`]+)` \| [\d,]+ \| ([\d,]+) \|", page, re.MULTILINE)
     printed = {room: int(lines.replace(",", "")) for room, lines in rows}

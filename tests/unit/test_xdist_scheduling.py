@@ -87,7 +87,7 @@ def test_the_quiet_group_runs_after_every_other_process_has_ended() -> None:
     tests = [f"{file}::test_{number}" for file in files for number in range(4)]
     option = SimpleNamespace(loadscopereorder=True)
     config = SimpleNamespace(option=option, getvalue=lambda _: ["popen", "popen"])
-    scheduling = GroupScheduling(config)  # type: ignore[arg-type]  # as much of one as is asked for
+    scheduling = GroupScheduling(config)  # type: ignore[arg-type]  # a substitute with the methods that the scheduler uses
     processes = [Process(), Process()]
     for process in processes:
         scheduling.add_node(process)

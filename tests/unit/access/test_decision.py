@@ -153,7 +153,7 @@ def test_a_permit_cannot_be_made_by_calling_it() -> None:
     with pytest.raises(TypeError, match="comes from Door.admit"):
         Permit()
     with pytest.raises(TypeError):
-        Permit(LoadTable(world.TABLE))  # type: ignore[call-arg]  # what somebody might try
+        Permit(LoadTable(world.TABLE))  # type: ignore[call-arg]  # the forbidden call
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ALLOWED])

@@ -191,13 +191,13 @@ async def test_no_failure_of_a_decision_engine_allows_a_request(
 @pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
 async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> None:
     house = House()
-    house.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
+    house.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # an invalid answer of an adapter
     assert (await refusal(house, LOAD)).code == 404
 
 
 async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
     house = House()
-    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # what a broken adapter gives
+    house.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # an invalid answer of an adapter
     at = request_context()
     with pytest.raises(BaseExceptionGroup) as raised:
         await house.door.admit(at, LOAD)
@@ -208,7 +208,7 @@ async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
 async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
     """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     house = House()
-    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
+    house.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # an invalid answer of an adapter
     told = await refusal(house, LOAD)
     assert (told.code, told.message) == (400, "The id is too long.")
 
@@ -235,8 +235,8 @@ async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) ->
         check = decide = __call__
 
     house = House()
-    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
-    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
+    house.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # an invalid answer of an adapter
+    house.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # an invalid answer of an adapter
     async with asyncio.timeout(30):
         assert (await refusal(house, LOAD)).code == 503
     assert gone.is_set()
@@ -432,7 +432,7 @@ async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> Non
     asked = len(house.judge.asked)
     assert await house.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
     assert len(house.judge.asked) == asked, "an empty list must cause no check"
-    house.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
+    house.judge = Broken(DOWN)  # type: ignore[assignment]  # a substitute that fails
     with pytest.raises(CatalogError) as raised:
         await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     assert raised.value.code == 503
@@ -445,7 +445,7 @@ async def test_a_filter_rejects_a_wrong_number_of_answers_and_truthy_values(brok
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
     house = House()
     permit = await house.door.admit(request_context(), ListTables(world.NAMESPACE))
-    house.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
+    house.judge = Broken(broken)  # type: ignore[assignment]  # an invalid answer of an adapter
     try:
         seen = await house.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     except CatalogError as refused:

@@ -92,7 +92,7 @@ async def test_either_engine_can_refuse_a_hypothetical_check() -> None:
             )
 
     house = House()
-    house.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    house.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # a substitute with other rules
     assert await _would(house, DROP, READ) == [False, True]
 
 
@@ -127,7 +127,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
 
     house = House()
     permit = await house.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
-    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    house.rules.decide = Silent().decide  # type: ignore[method-assign]  # a substitute with other rules
     with pytest.raises(DecisionUnavailable):
         await house.door.hypothetical_checks.would(permit, [READ, DROP])
 

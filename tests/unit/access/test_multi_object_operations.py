@@ -122,7 +122,7 @@ async def test_one_absent_table_hides_the_transaction() -> None:
 
 async def test_a_policy_against_one_table_refuses_the_transaction() -> None:
     at = house("a", "b")
-    at.rules = PerQuestion("b")  # type: ignore[assignment]  # it is asked like the house's own
+    at.rules = PerQuestion("b")  # type: ignore[assignment]  # a substitute with the same interface
     with pytest.raises(CatalogError, match=r"commit_transaction is not allowed .*closed: Closed\."):
         await at.door.admit(request_context(), transaction("a", "b"))
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate token` and `logout` as processes, at a provider that gives a new refresh token each time and ends a login
-whose old one is sent again (RFC 9700 section 4.14.2).
+"""`lakegate token` and `lakegate logout` as processes, with a provider that rotates refresh tokens.
 
-Logging in is in `tests/contract/test_device_login.py`, a real keyring in `test_login_keyring.py`; what a keyring can do
-wrong in `tests/unit/identity/test_token_store.py`.
+`tests/contract/test_device_login.py` tests `lakegate login`, `test_login_keyring.py` a real keyring, and
+`tests/unit/identity/test_token_store.py` failures of keyrings.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def test_logout_during_a_renewal_ends_the_login(provider: Rotating, tmp_path: Pa
     assert provider.asked.wait(60)
     process = Path(f"/proc/{renewing.pid}")
     for told in ("cmdline", "environ"):
-        with suppress(OSError):  # it may have ended
+        with suppress(OSError):  # the process may have ended
             assert b"refresh-" not in (process / told).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=200)[0].strip() == "access-1"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be known of the deployment files without running them. None of these tests starts a container."""
+"""Rules for the deployment files, checked without starting a container."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-import gateway.api.build  # noqa: F401 - importing it is what declares every operation
+import gateway.api.build  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from gateway.cli import main
@@ -59,11 +59,11 @@ def test_every_lakegate_variable_of_a_service_is_a_setting(name: str) -> None:
 
 
 def test_every_variable_named_in_the_deployment_files_is_a_setting() -> None:
-    """In the image, in texts for people and in comments too: what is misspelt there is copied from there."""
+    """Comments and texts count too, because readers copy names from them."""
     known = {row.variable for row in settings.rows()}
     for file in sorted(each for each in DEPLOY.rglob("*") if each.is_file() and each.name != ".env"):
         for name in re.findall(r"LAKEGATE__[A-Z0-9_]*[A-Z0-9]\b", file.read_text()):
-            # A name may end where a section's own names begin: `LAKEGATE__S3__…`.
+            # A name may be the prefix of a section: `LAKEGATE__S3__…`.
             assert name in known or any(each.startswith(f"{name}__") for each in known), f"{file.name}: {name}"
 
 
@@ -111,7 +111,7 @@ def test_dependency_conditions_can_be_satisfied(name: str) -> None:
         match how["condition"]:
             case "service_healthy":
                 check = SERVICES[other].get("healthcheck", {})
-                # The image of ours brings a health check; it can be switched off.
+                # The Lakegate image has a health check, which a service can disable.
                 assert check.get("test") or (other in OURS and not check.get("disable")), f"{other} has no health check"
             case "service_completed_successfully":
                 assert SERVICES[other]["restart"] == "no", f"{other} would be restarted and never be completed"
@@ -124,7 +124,9 @@ def test_a_network_namespace_is_shared_only_with_a_dependency() -> None:
         mode = service.get("network_mode", "")
         assert not mode or (mode.startswith("service:") and "networks" not in service and "ports" not in service)
         if mode:
-            assert mode.removeprefix("service:") in reaches(name), f"{name} starts before the network it lives in"
+            assert mode.removeprefix("service:") in reaches(name), (
+                f"{name} starts before the service whose network it uses"
+            )
 
 
 def reaches(name: str) -> set[str]:
@@ -229,7 +231,7 @@ def test_every_realm_client_issues_tokens_for_the_gateways_audience() -> None:
         assert mapper["config"]["access.token.claim"] == "true"
         assert mapper["config"]["id.token.claim"] == "false", "an ID token must not look like an access token"
         assert client["directAccessGrantsEnabled"] is client["implicitFlowEnabled"] is False
-    # Naming client scopes in an import makes Keycloak leave out its own, and with them the claim `sub`.
+    # An import with client scopes replaces Keycloak's built-in ones, which add the claim `sub`.
     assert "clientScopes" not in realm
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, as far as it can be looked at without rendering it; `tests/e2e/test_helm.py` renders it."""
+"""Rules for the Helm chart, checked without rendering it; `tests/e2e/test_helm.py` renders it."""
 
 from __future__ import annotations
 

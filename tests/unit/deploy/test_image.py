@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Dockerfile, read as a list of instructions."""
+"""Rules for the Dockerfile, read as a list of instructions."""
 
 import re
 import tomllib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where PostgreSQL's own account can and cannot walk, and what is put elsewhere then."""
+"""Directories that PostgreSQL's account can reach, and the copies of those that it cannot."""
 
 from __future__ import annotations
 

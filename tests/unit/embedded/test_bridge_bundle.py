@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino in one file."""
+"""The bundle file with the policies of the bridge for Trino."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lakegate up` prints: enough to connect, and no secret."""
+"""The output of `lakegate up`: settings for clients without secrets."""
 
 from __future__ import annotations
 

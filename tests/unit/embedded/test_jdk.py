@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Java is taken for Spark, and what is said when there is none."""
+"""Selection of the Java installation for Spark, and the error if there is none."""
 
 from __future__ import annotations
 

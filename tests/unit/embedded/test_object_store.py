@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's configuration: the three things that would open it, each shut."""
+"""The object store's configuration: role, policy and internal keys permit no further access."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports: distinct, free, below what systems give to outgoing connections, and the same again after a restart."""
+"""Selection of ports: distinct, free, below the range of outgoing connections, and reused after a restart."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated secrets: kept, private, and never guessed from one another."""
+"""Generated secrets: stored privately, distinct, and kept over restarts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives for Spark: only the pinned bytes are kept, wherever they came from."""
+"""Archives for Spark: only files with the pinned hash are stored."""
 
 from __future__ import annotations
 

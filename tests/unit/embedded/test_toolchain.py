@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding programs: what is named is taken, what is missing is said, and nothing takes another's place."""
+"""Location of programs: configured ones come first, missing ones are an error that names the remedy."""
 
 from __future__ import annotations
 

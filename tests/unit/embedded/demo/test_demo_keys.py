@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging what a store answers to a vended key: only a refusal for want of rights is a refusal."""
+"""Responses of a store to a vended key: only an access-denied response counts as a refusal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board: nothing that went wrong may look as if it had gone right."""
+"""The result table of the demonstration: no failed trial may be shown as expected."""
 
 from __future__ import annotations
 

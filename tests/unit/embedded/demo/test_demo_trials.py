@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials against a gateway that leaks: each leak must make its line fail."""
+"""The trials of the demonstration against a leaking gateway: each leak must fail its trial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refusal(status: int, kind: str, message: str = "") -> httpx2.Response:
 
 
 class Engine:
-    """Answers every statement with the same answer."""
+    """An engine that returns the same response to every statement."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
