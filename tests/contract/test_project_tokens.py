@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Project audiences over HTTP, at a gateway where every token is bound to one project."""
+"""Tokens that their audience binds to one project, over HTTP, at a gateway where every token is bound."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _left_after(pids: list[int], seconds: float) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_no_child_outlives_a_parent_ended_by(number: signal.Signals, tmp_path: Path) -> None:
+def test_no_child_outlives_a_parent_ended_by_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     parent, pids = _start_parent(tmp_path)
     assert all(psutil.pid_exists(pid) for pid in pids)
     parent.send_signal(number)
@@ -117,7 +117,7 @@ def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     told(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))
 
 
-async def test_a_stopped_child_is_ended_too(tmp_path: Path) -> None:
+async def test_a_suspended_child_is_ended(tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
         child = await children.start(
             ChildSpec(name="frozen", argv=[sys.executable, "-c", "import time; time.sleep(600)"], grace=2.0)

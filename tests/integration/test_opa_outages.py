@@ -270,7 +270,7 @@ async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
     }
 
 
-async def test_calls_at_the_same_time_share_one_session() -> None:
+async def test_concurrent_calls_share_one_session() -> None:
     async def allowing(asked: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.05)
         questions = (await asked.json())["input"]["questions"]

@@ -274,7 +274,7 @@ def _tree(depth: int) -> list[FgaTuple]:
     return [*tuples, FgaTuple(f"namespace:n{depth}", "parent", "table:t")]
 
 
-async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided(client: FgaClient) -> None:
+async def test_the_deepest_namespaces_and_longest_role_chains_are_decided_in_time(client: FgaClient) -> None:
     roles = [str(UUID(int=n)) for n in range(11)]
     chain = [
         FgaTuple(role_members(inner), "assignee", f"role:{outer}")

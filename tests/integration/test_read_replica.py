@@ -314,7 +314,7 @@ async def test_replica_without_a_migration_is_skipped_but_not_for_query_errors(p
         await replica.execute("alter table server_before rename to server")
 
 
-async def test_a_database_of_another_server_is_never_read(pool: Pool, replica: Replica) -> None:
+async def test_a_replica_of_another_server_is_never_read(pool: Pool, replica: Replica) -> None:
     await replica.execute(f"update server set id = '{uuid4()}'")
     try:
         with capture_logs() as logs:
@@ -324,7 +324,7 @@ async def test_a_database_of_another_server_is_never_read(pool: Pool, replica: R
         await replica.execute(f"update server set id = '{pool.server_id}'")
 
 
-async def test_the_replica_is_never_written(replica: Replica) -> None:
+async def test_the_replica_is_never_written_to(replica: Replica) -> None:
     copy = Database(_sqlalchemy(replica.url), pool_size=1, acquire_timeout=5, read_only=True)
     try:
         with pytest.raises(DBAPIError, match="read-only"):

@@ -117,7 +117,9 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("inner", ["{at}/metadata", "{at}/metadata/deeper", "{above}", "{above}/y", "{twin}"])
-def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Person, own: str, inner: str) -> None:
+def test_the_location_inside_a_registered_file_must_equal_the_recorded_one(
+    world: World, creator: Person, own: str, inner: str
+) -> None:
     raw = place(world)
     table = world.table(own, by=creator, location=f"{raw}/x")
     release(world, table, creator)

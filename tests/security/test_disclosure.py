@@ -77,7 +77,7 @@ def test_invisible_and_absent_objects_get_the_same_response(
     assert len(there.content) == len(gone.content)
 
 
-def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) -> None:
+def test_invisible_warehouses_and_object_ids_get_the_same_response_as_absent_ones(world: World, hidden: str) -> None:
     nothing = "01900000-0000-7000-8000-000000000000"
     table = world.sql("select id from tables where name = 'secret' order by created_at desc limit 1")[0]["id"]
     pairs = [
@@ -112,7 +112,7 @@ def test_taken_name_is_reported_only_to_callers_that_see_its_object(world: World
 
 
 @pytest.mark.threat("LG-DIS-03")
-def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
+def test_lists_of_a_user_without_rights_are_empty_or_absent(world: World) -> None:
     assert world.carol.get("/management/v1/project-list").json() == {"projects": []}
     assert world.carol.get("/management/v1/warehouse").status_code == 404
     assert world.carol.get("/management/v1/user").status_code == 403

@@ -82,7 +82,7 @@ def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, 
 
 @pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("order", ["writer first", "reader first"])
-def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> None:
+def test_two_principals_never_share_vended_keys(world: World, ns: str, order: str) -> None:
     """Vended keys are never shared between principals (ARCHITECTURE.md, invariant 6)."""
     table = world.table(ns)
     world.grant("modify", world.steward, "table", table.uuid)

@@ -149,7 +149,7 @@ def _minted(decision: Decision) -> Permit[LoadTable]:
     )
 
 
-def test_a_permit_cannot_be_made_by_calling_it() -> None:
+def test_a_permit_cannot_be_constructed_directly() -> None:
     with pytest.raises(TypeError, match="comes from Door.admit"):
         Permit()
     with pytest.raises(TypeError):

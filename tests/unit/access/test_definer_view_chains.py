@@ -73,7 +73,7 @@ def test_the_view_owner_belongs_to_the_identity_provider_of_the_reader(name: str
 
 
 @pytest.mark.parametrize("name", ["", " alice", "a\nb", "a\u200bb", "x" * 600])
-def test_an_impossible_view_owner_is_an_error(name: str) -> None:
+def test_an_invalid_view_owner_is_an_error(name: str) -> None:
     with pytest.raises(AmbiguousViewOwner):
         named(owned(name))
 
@@ -255,7 +255,7 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     assert await door.held_until(permit, NOW + timedelta(hours=1)) == end
 
 
-def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
+def test_a_view_owner_keeps_only_the_project_and_the_engine_of_the_reader() -> None:
     bound = Actor.user("oidc~carol", project="p", engine="oidc~trino", name="Carol", application=True)
     owner = bound.as_owner("oidc~alice")
     assert (owner.within, owner.project_token, owner.engine) == ("p", True, "oidc~trino")

@@ -32,7 +32,7 @@ TRICKY = st.text(
 
 
 @given(st.one_of(st.text(), TRICKY))
-def test_folding_twice_is_folding_once(name: str) -> None:
+def test_folding_is_idempotent(name: str) -> None:
     assert fold(fold(name)) == fold(name)
 
 
@@ -65,22 +65,22 @@ def test_two_names_have_one_key_if_and_only_if_they_differ_in_letter_case_alone(
     assert (fold(one) == fold(other)) == _matches_canonically(one, other)
 
 
-def test_keys_are_composed() -> None:
+def test_keys_are_in_unicode_composed_form() -> None:
     assert fold("E\u0301") == "\u00e9"
 
 
-def test_composed_and_decomposed_spellings_agree_where_iota_is_written_below() -> None:
+def test_composed_and_decomposed_spellings_with_iota_subscript_agree() -> None:
     assert fold("\u1f80\u0301") == fold(unicodedata.normalize("NFD", "\u1f80\u0301"))
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Straße", "STRASSE"), ("ΑΙ\u0345", "αι\u03b9"), ("é", "E\u0301"), ("K", "\u212a")]
 )
-def test_known_pairs_fold_together(one: str, other: str) -> None:
+def test_known_spellings_of_one_name_have_one_key(one: str, other: str) -> None:
     assert fold(one) == fold(other)
 
 
-def test_different_names_keep_different_keys() -> None:
+def test_different_names_have_different_keys() -> None:
     assert len({fold(name) for name in ("orders", "order", "orders_", "ördérs")}) == 4
 
 
