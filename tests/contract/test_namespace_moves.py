@@ -25,7 +25,7 @@ def make(world: World, *levels: str) -> str:
 
 
 def move(by: Person, world: World, id: str, destination: Sequence[str], **more: Any) -> httpx.Response:
-    """Move a namespace to a whole new path."""
+    """Move a namespace to a new path, given with all its levels."""
     path = f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move"
     return by.post(path, {"destination": list(destination), **more})
 

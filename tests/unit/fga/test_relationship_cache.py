@@ -89,10 +89,10 @@ async def test_a_refusal_is_not_cached_so_that_a_new_grant_applies_at_once() -> 
 
 
 OTHERS: dict[str, tuple[Actor, Question, Pin]] = {
-    "the server's revision moved": (ALICE, READ, replace(PIN, revision=UUID(int=9))),
-    "the warehouse's revision moved": (ALICE, replace(READ, within=UUID(int=9)), PIN),
-    "a time-boxed grant was made": (ALICE, READ, replace(PIN, time_boxes=UUID(int=9))),
-    "somebody else": (Actor.user("oidc~bob"), READ, PIN),
+    "another server revision": (ALICE, READ, replace(PIN, revision=UUID(int=9))),
+    "another warehouse revision": (ALICE, replace(READ, within=UUID(int=9)), PIN),
+    "another grant with an expiry": (ALICE, READ, replace(PIN, time_boxes=UUID(int=9))),
+    "another user": (Actor.user("oidc~bob"), READ, PIN),
     "under a role": (msgspec.structs.replace(ALICE, assumed_role=uuid4()), READ, PIN),
     "by another group": (msgspec.structs.replace(ALICE, group_roles=(str(UUID(int=7)),)), READ, PIN),
     "another relation": (ALICE, WRITE, PIN),

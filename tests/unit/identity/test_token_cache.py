@@ -76,7 +76,7 @@ async def test_a_refused_token_is_verified_each_time() -> None:
         {"generation": 2},
         {"steady": 300.0},
     ],
-    ids=["it expires", "it expired long ago", "the provider exchanged its keys", "it was verified long ago"],
+    ids=["token expires now", "token expired earlier", "key change of the provider", "maximum cache time"],
 )
 async def test_a_token_past_its_cache_time_is_verified_again(change: dict[str, Any]) -> None:
     here = Setting()

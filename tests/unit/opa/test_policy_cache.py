@@ -113,13 +113,13 @@ DIFFERENT: dict[str, tuple[tuple[str | int, ...], Any]] = {
     "the kind of caller": (("actor", "kind"), "system"),
     "the assumed role": (("actor", "assumed_role"), "r"),
     "the roles": (("actor", "roles"), []),
-    "the program": (("context", "user_agent"), None),
-    "the address": (("context", "client_address"), "127.0.0.2"),
+    "the user agent": (("context", "user_agent"), None),
+    "the client address": (("context", "client_address"), "127.0.0.2"),
     "the operation": (("questions", 0, "operation"), "drop_table"),
-    "the thing": (("questions", 0, "resource", "id"), "u"),
-    "its name": (("questions", 0, "resource", "name"), "u"),
+    "the resource id": (("questions", 0, "resource", "id"), "u"),
+    "the resource name": (("questions", 0, "resource", "name"), "u"),
     "the facts": (("questions", 0, "facts", "purge"), True),
-    "their type": (("questions", 0, "facts", "purge"), 0),
+    "the type of a fact": (("questions", 0, "facts", "purge"), 0),
 }
 
 
