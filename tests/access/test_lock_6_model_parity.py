@@ -169,15 +169,19 @@ class _Schema:
 
     def _check(self, value: Any, schema: dict[str, Any], at: str) -> None:
         known = {"$schema", "$defs", "$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties"}
-        assert set(schema) <= known | {"description"}, f"the schema uses something new: {sorted(set(schema) - known)}"
+        assert set(schema) <= known | {"description"}, (
+            f"the schema uses keywords that this validator does not know: {sorted(set(schema) - known)}"
+        )
         if "$ref" in schema:
             return self._check(value, self._root["$defs"][schema["$ref"].removeprefix("#/$defs/")], at)
         if "anyOf" in schema:
-            assert any(self._fits(value, each, at) for each in schema["anyOf"]), f"{at}: {value!r} fits nothing"
+            assert any(self._fits(value, each, at) for each in schema["anyOf"]), (
+                f"{at}: {value!r} matches no alternative"
+            )
             return None
         kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
         if "type" in schema:
-            assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is no {schema['type']}"
+            assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is not of type {schema['type']}"
         if isinstance(value, dict):
             self._object(value, schema, at)
         for index, each in enumerate(value if isinstance(value, list) else ()):

@@ -60,7 +60,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     try:
         while not ready_file.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the stack did not come up: {(home / 'up.log').read_text()[-3000:]}")
+                pytest.fail(f"the stack did not start: {(home / 'up.log').read_text()[-3000:]}")
             time.sleep(0.2)
         yield ready.read(ready_file)
     finally:

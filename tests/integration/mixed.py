@@ -182,10 +182,10 @@ class Mixed:
             assert each.status != 0, f"no answer to {each}"
             assert each.seconds < longest, each
             if each.status == 200 and each.what in ("load", "vend", "keys", "never", "list"):
-                assert each.state != NO, f"an allow that nobody granted: {each}"
+                assert each.state != NO, f"allowed without a grant: {each}"
             assert not (each.had_key and each.status != 200), each
             if each.state == YES:
-                assert each.status in (200, 503), f"what was granted is refused: {each}"
+                assert each.status in (200, 503), f"a granted request was refused: {each}"
             if each.status in (429, 503):
                 assert each.retry_after is not None and int(each.retry_after) >= 1, each
             allowed = {

@@ -523,7 +523,7 @@ async def test_tuple_delivered_by_another_process_is_not_written_again(rig: Rig)
     await rig.delivery.deliver(given)
 
     async def refuses(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        raise ConditionConflict("nobody was to write")
+        raise ConditionConflict("the tuple exists already, so no write was expected")
 
     await TupleDelivery(rig.database, refuses, Silent()).deliver(given)
 

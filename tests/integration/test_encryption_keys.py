@@ -26,7 +26,7 @@ from tests.integration.toxic import second_gateway
 from tests.lakegate_command import run_lakegate
 
 NEXT = "the next key, long enough"
-WRONG = "a key nobody ever used here"
+WRONG = "a key that was never used here"
 KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
 NOT_YET = 3
 

@@ -114,9 +114,9 @@ class Trial:
         found = {each for each in await tuples(self.client) if each[3] is None or each[3] > rfc3339(now)}
         known = {seen(to_wire(row.key))[:3] for row in waiting}
         untold = {each for each in found ^ expected if each[:3] not in known and not _just_over(each, now)}
-        assert untold == set(), f"differs and nobody knows: {untold}"
+        assert untold == set(), f"OpenFGA differs from the rows without a pending delivery: {untold}"
         back = {each[:3] for each in found} & self.revoked
-        assert back == set(), f"was confirmed as taken away: {back}"
+        assert back == set(), f"grants exist again whose revocation was confirmed: {back}"
 
     async def settle(self) -> None:
         """Deliver all rows of the outbox, as the background task of another process does."""

@@ -120,7 +120,7 @@ def _keys_tell_what_happened(world: World, table: Table, ledger: Ledger) -> None
     for tried in list(ledger.unknown):
         answer = _sent_again(http, tried)
         if tried.snapshot in before:
-            assert answer.status_code == 200, f"it had happened: {answer.text}"
+            assert answer.status_code == 200, f"the repeated request must report the first effect: {answer.text}"
         else:
             assert (answer.status_code == 200) == (tried.snapshot in there()), answer.text
     for tried in ledger.acknowledged[-5:]:
@@ -171,7 +171,7 @@ def _grants_and_things_agree(world: World) -> None:
         assert parents == {f"namespace:{row['namespace_id']}"}, object
     for kind in ("table", "view"):
         for _, object in world.tuples_of("user:oidc~admin", kind):
-            assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and owned"
+            assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and still has an owner"
     assert {row["object_id"] for row in _granted(world)} <= set(kinds)
     owned = {row["object_id"] for row in _granted(world) if row["privilege"] == "ownership"}
     assert owned == set(kinds), "each created object must have an owner"

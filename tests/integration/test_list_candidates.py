@@ -172,7 +172,9 @@ class Lists:
     def _same(self, type: ObjectType, ids: Sequence[str], found: dict[str, str | None]) -> None:
         seen = self.seen(type, ids)
         assert set(found) <= set(ids), "the list has rows outside of its container"
-        assert {id for id in found if id in self.seen(type, list(found))} == seen, f"{type} lacks what is visible"
+        assert {id for id in found if id in self.seen(type, list(found))} == seen, (
+            f"the list of {type} lacks visible rows"
+        )
         self._counted.update({type: len(seen)})
         for id, by in found.items():
             if by in REACHES[type].certain:
@@ -287,7 +289,7 @@ def _agree(url: str, examples: int) -> None:
 
     run()
     assert min(counted[what] for what in (*REACHES, "tasks seen", "tasks left out")) >= examples / 4, (
-        f"the worlds are too poor to tell anything: {counted}"
+        f"the random cases contain too few allows: {counted}"
     )
 
 

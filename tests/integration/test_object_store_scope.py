@@ -202,7 +202,7 @@ def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> N
                 return
         except OSError:
             time.sleep(0.2)
-    raise RuntimeError(f"the store did not come up: {log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(f"the store did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
 @pytest.fixture

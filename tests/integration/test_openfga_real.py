@@ -81,7 +81,7 @@ def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
-    raise AssertionError(f"{url} does not answer")
+    raise AssertionError(f"{url} did not answer before the deadline")
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def storm(day: Day) -> Attempts:
     answers = [day.try_token(day.partner.token("mallory", kid=f"made-up-{number}")) for number in range(50)]
     yield from ((f"key {number}", answer) for number, answer in enumerate(answers) if number % 10 == 0)
     if len(day.partner.asked) - asked > 12:
-        yield "the provider was asked each time", httpx.Response(500)
+        yield "the provider received a request for each key", httpx.Response(500)
 
 
 # ---- groups and roles ------------------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ def exchanges(day: Day) -> Attempts:
     yield "an ordinary user names the administrator", day.exchange(mallory, subject_token=admin)
     yield "and themselves", day.exchange(mallory, subject_token=own)
     yield "with the administrator's name as the actor", day.exchange(mallory, subject_token=own, actor_token=admin)
-    yield "nobody asks", day.exchange(None, subject_token=admin)
-    yield "nobody asks, the name is all there is", day.exchange(None, subject_token=admin, actor_token=admin)
+    yield "no bearer and no actor token", day.exchange(None, subject_token=admin)
+    yield "no bearer, but an actor token", day.exchange(None, subject_token=admin, actor_token=admin)
     yield "a name as the bearer", day.exchange(admin, subject_token=admin)
     yield "a forged engine", day.exchange(day.forged(sub="trino"), subject_token=admin)
     for name in ("oidc~admin", "*", "user:*", "role:x#assignee", "", " ", "a" * 600):

@@ -152,4 +152,4 @@ def test_next_expiry_is_the_first_after_the_decision_time(world: World, ns: str)
         return max(passed, default=0.0)
 
     skipped = asyncio.run(widest())
-    assert skipped == 0.0, f"ends up to {skipped:.0f} us after `now` are left out"
+    assert skipped == 0.0, f"grants that end up to {skipped:.0f} us after `now` were omitted"

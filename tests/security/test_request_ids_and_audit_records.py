@@ -74,7 +74,7 @@ def test_a_nul_anywhere_in_a_body_is_a_bad_request(world: World, path: str, body
     answer = world.admin.ask("POST", path.format(root=world.root), content=json.dumps(body), headers=JSON)
     assert answer.status_code in (400, 404, 405), answer.text
     if answer.status_code != 400:
-        pytest.fail(f"{path} is not served; the case tests nothing")
+        pytest.fail(f"{path} is not served, so the case proves nothing")
 
 
 @pytest.mark.parametrize("field", ["subject_token", "scope", "grant_type", "resource"])

@@ -47,7 +47,7 @@ def test_every_component_has_a_service() -> None:
 def test_third_party_images_are_pinned_to_a_version(name: str) -> None:
     image = SERVICES[name]["image"]
     tag = image.partition("@")[0].rpartition(":")[2]
-    assert re.match(r"v?\d+\.\d+", tag), f"{image}: a tag with at least major and minor version"
+    assert re.match(r"v?\d+\.\d+", tag), f"{image}: expected a tag with at least major and minor version"
     assert "$" not in image
 
 

@@ -77,7 +77,7 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
         opened = [term for way, _ in ways for term in _ways(model, type.value, way.value)]
         for term in _ways(model, type.value, relation.value):
             wider = term | ({"describes above"} if term & implied else set())
-            assert any(each <= wider for each in opened), f"{relation} by {set(term)} opens nothing of {ways}"
+            assert any(each <= wider for each in opened), f"{relation} by {set(term)} implies none of {ways}"
 
 
 async def _asked(house: House, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
