@@ -223,7 +223,7 @@ def written(page: str, figures: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the page lacks {BEGIN} and {END} around the figures")
+        raise ValueError(f"the page has no {BEGIN} and {END} around the figures")
     return f"{before}{BEGIN}\n\n{figures}\n{END}{after}"
 
 
