@@ -86,7 +86,9 @@ def test_retry_never_returns_another_object_of_the_same_name(world: World, ns: s
         assert world.admin.post(path, body, headers=key).status_code == 200
         assert world.admin.post(path, body, headers=key).status_code == 200
         assert world.admin.delete(thing).status_code == 204
-        assert world.admin.post(path, body, headers=key).status_code == 404, "it is gone"
+        assert world.admin.post(path, body, headers=key).status_code == 404, (
+            "a repeated request about a dropped object must be not found"
+        )
         assert world.admin.post(thing.rsplit("/", 1)[0], made).status_code == 200
         refused = world.admin.post(path, body, headers=key)
         assert refused.status_code == 422, refused.text
