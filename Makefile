@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench spec-diff lock wheel clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -71,6 +71,12 @@ test-unit: setup ## The tests that need no stack
 
 test-services: setup ## The tests on a running stack: PostgreSQL, OpenFGA, OPA, an object store, an identity provider
 	$(BIN)/python -m tests.stages services --processes $(PROCESSES)
+
+test-generated: setup ## Generated and enumerated requests on a running stack: fuzzing, the golden matrix, differential tests
+	$(BIN)/python -m tests.stages generated --processes $(PROCESSES)
+
+test-servers: setup ## Servers that start, restart, are restored or replaced: migrations, replicas, reconciliation
+	$(BIN)/python -m tests.stages servers --processes $(PROCESSES)
 
 test-engines: setup ## Spark, PyIceberg and DuckDB on a running stack
 	$(BIN)/python -m tests.stages engines --processes $(PROCESSES)

@@ -47,7 +47,7 @@ def trusted(file: str | None, directory: str | None) -> Trust:
     texts = [] if not file else [_certificates(Path(file), "SSL_CERT_FILE")]
     if directory:
         texts += _of_directory(Path(directory))
-    pem = "\n".join(texts) + "\n"
+    pem = "\n".join(dict.fromkeys(texts)) + "\n"
     return Trust(ssl.create_default_context(cadata=pem), pem, file if file and not directory else _kept(pem))
 
 
@@ -71,13 +71,17 @@ def for_postgres(mode: str, trust: Trust, root_certificate: str | None) -> ssl.S
 def _of_directory(directory: Path) -> list[str]:
     if not directory.is_dir():
         raise CertificatesUnusable(f"SSL_CERT_DIR names {directory}, which is no directory")
-    found = []
+    # Directories of systems contain each certificate under two names; OpenSSL takes a millisecond to read one.
+    found: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
-        if path.is_file() and path.stat().st_size <= _MOST_BYTES and _PEM in path.read_text(errors="replace"):
-            found.append(_certificates(path, "SSL_CERT_DIR"))
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            continue
+        text = path.read_text(errors="replace")
+        if _PEM in text and text not in found:
+            found[text] = _certificates(path, "SSL_CERT_DIR")
     if not found:
         raise CertificatesUnusable(f"SSL_CERT_DIR names {directory}, where no file holds a certificate")
-    return found
+    return list(found.values())
 
 
 def _certificates(path: Path, variable: str) -> str:

@@ -21,6 +21,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "gateway.cli",
+        "gateway.app",
         "gateway.assembly",
         "gateway.tasks.reconcile",
         "gateway.tasks.model_changes",

@@ -44,12 +44,16 @@ class Stage:
     options: tuple[str, ...] = ()
 
 
+_ON_A_STACK = ("tests/contract", "tests/security", "tests/integration")
+
 #: In the order in which `.ci/run` runs them, cheapest first.
 STAGES: Mapping[str, Stage] = {
     "unit": Stage(("tests/unit", "tests/access", "tests/policies"), "not long"),
-    "services": Stage(("tests/contract", "tests/security", "tests/integration"), "not long and not chaos"),
+    "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated"),
+    "generated": Stage(_ON_A_STACK, "not long and generated and not servers and not chaos"),
+    "servers": Stage(_ON_A_STACK, "not long and servers and not chaos"),
     "engines": Stage(("tests/e2e",), "not long"),
-    "chaos": Stage(("tests/contract", "tests/security", "tests/integration"), "not long and chaos"),
+    "chaos": Stage(_ON_A_STACK, "not long and chaos"),
 }
 
 _NEVER_AGAIN = re.compile(r"^tests/(access|security)/|(?<![a-z])(race|races|racing)(?![a-z])")

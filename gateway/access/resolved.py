@@ -104,63 +104,50 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.NAMESPACE, str(self.id))
 
 
-class ResolvedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`)."""
+class _ResolvedTabular(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields that rows of tables, views and generic tables share."""
 
     id: UUID
     namespace: ResolvedNamespace
     identifier: TableIdentifier
     location: str
+    former: FormerNames = NO_FORMER_NAMES
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
+class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
+    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`)."""
+
     metadata_location: str
     version: int
-    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(ObjectType.TABLE, str(self.id))
 
-    @property
-    def warehouse(self) -> ResolvedWarehouse:
-        return self.namespace.warehouse
 
-
-class ResolvedView(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedView(_ResolvedTabular, frozen=True, kw_only=True):
     """A view row, with the fields of a table row."""
 
-    id: UUID
-    namespace: ResolvedNamespace
-    identifier: TableIdentifier
-    location: str
     metadata_location: str
     version: int
-    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(ObjectType.VIEW, str(self.id))
 
-    @property
-    def warehouse(self) -> ResolvedWarehouse:
-        return self.namespace.warehouse
 
-
-class ResolvedGenericTable(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedGenericTable(_ResolvedTabular, frozen=True, kw_only=True):
     """A generic table row. Its other properties are read after the decision (`gateway.db.documents`)."""
 
-    id: UUID
-    namespace: ResolvedNamespace
-    identifier: TableIdentifier
-    location: str
     format: str
-    former: FormerNames = NO_FORMER_NAMES
 
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(ObjectType.GENERIC_TABLE, str(self.id))
-
-    @property
-    def warehouse(self) -> ResolvedWarehouse:
-        return self.namespace.warehouse
 
 
 class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +14,9 @@ from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from tests.access import golden as matrix
 from tests.golden_files import Golden
-from tests.integration.parts import free_port
+from tests.openfga_server import KEY, openfga_in_memory
 
 MATRIX = Path(__file__).with_name("matrix.md")
-KEY = "key-of-the-test"
 
 #: Operations without a column, each with its reason. An unnecessary line fails.
 EXEMPT: dict[str, str] = {}
@@ -36,43 +30,8 @@ Rows = dict[str, dict[str, list[str]]]
 @pytest.fixture(scope="module")
 def openfga() -> Iterator[str]:
     """Run an OpenFGA with its tuples in memory."""
-    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program openfga is missing; run `make setup`.")
-    http, grpc = free_port(), free_port()
-    environment = {
-        "PATH": os.environ["PATH"],
-        "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
-        "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
-        "OPENFGA_AUTHN_METHOD": "preshared",
-        "OPENFGA_AUTHN_PRESHARED_KEYS": KEY,
-        "OPENFGA_PLAYGROUND_ENABLED": "false",
-        "OPENFGA_METRICS_ENABLED": "false",
-        "OPENFGA_LOG_LEVEL": "error",
-        # The answers do not depend on the load of the machine, so timeouts are long.
-        "OPENFGA_REQUEST_TIMEOUT": "60s",
-        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "61s",
-    }
-    process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
-    try:
-        _until_serving(f"http://127.0.0.1:{http}/healthz", process)
-        yield f"http://127.0.0.1:{http}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server process ended"
-        try:
-            with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - http on loopback
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.05)
-    raise AssertionError(f"{url} did not answer before the deadline")
+    with openfga_in_memory() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ import pytest
 
 from tests.contract.world import SCHEMA, Snapshot, Table, World, error_of, unique
 
+pytestmark = pytest.mark.generated
+
 _NUL = "\x00"
 
 

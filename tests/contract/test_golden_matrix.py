@@ -23,6 +23,8 @@ from gateway.access.refs import ObjectType
 from tests.access.golden_table import COLUMNS, ROWS, Column, Row
 from tests.contract.world import SCHEMA, Person, Table, World, unique
 
+pytestmark = pytest.mark.generated
+
 #: Actions of the table without an endpoint of their own, the list filter, and storage validation, which takes seconds.
 BY_CHECK = {
     ("W", "can_update_storage"),

@@ -28,6 +28,8 @@ from tests.contract.directories import CORE_USER
 from tests.contract.test_views import body as view_body
 from tests.contract.world import World, asked_again, unique
 
+pytestmark = pytest.mark.generated
+
 #: Served by the embedded provider, or permanently changing the server; each has tests of its own.
 _LEFT_OUT = {"Bootstrap", "GetHealth"}
 

@@ -33,6 +33,8 @@ from tests.contract.lifecycle import until
 from tests.contract.world import Person, Table, World, error_of
 from tests.lakegate_command import run_lakegate
 
+pytestmark = pytest.mark.servers
+
 STORE = "lakegate"
 
 

@@ -15,6 +15,8 @@ import pytest
 from gateway.embedded.ready import Ready
 from tests.integration import parts
 
+pytestmark = pytest.mark.servers
+
 
 def _lakegate(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}

@@ -31,7 +31,10 @@ from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.wire import Condition, FgaTuple
 from tests.integration.naive import Naive, Tuple, the_model
-from tests.integration.test_openfga_differential import KEY, endpoint
+from tests.integration.test_openfga_differential import endpoint
+from tests.openfga_server import KEY
+
+pytestmark = pytest.mark.generated
 
 __all__ = ["endpoint"]  # a fixture
 

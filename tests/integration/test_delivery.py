@@ -48,6 +48,8 @@ from tests.integration.parts import (
     writing,
 )
 
+pytestmark = pytest.mark.servers
+
 SELECT, DESCRIBE, ASSIGNEE, OWNERSHIP = Privilege.SELECT, Privilege.DESCRIBE, Privilege.ASSIGNEE, Privilege.OWNERSHIP
 
 SETTLE = 60.0

@@ -30,7 +30,7 @@ from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.stack import Plan, Stack
 from tests.processes import at_work, command_line, family, told
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.servers, pytest.mark.asyncio(loop_scope="module")]
 
 
 def _plan(data: Path) -> Plan:

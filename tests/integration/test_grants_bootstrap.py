@@ -13,6 +13,8 @@ import pytest
 from gateway.embedded.ready import Ready
 from tests.contract.world import Person, World, told, unique
 
+pytestmark = pytest.mark.servers
+
 BODY = {"accept-terms-of-use": True}
 SERVER = "/management/v1/permissions/server/assignments"
 REFUSED = (409, "LastServerAdmin")

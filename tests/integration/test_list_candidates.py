@@ -32,6 +32,8 @@ from gateway.fga.model_analysis import reaches_of
 from tests.integration.naive import Naive, Tuple, the_model
 from tests.integration.parts import Rows, add_table, all_wanted, running_parts
 
+pytestmark = pytest.mark.generated
+
 MODEL = the_model()
 REACHES = reaches_of(MODEL)
 NOBODY = "user:in-the-assumed-role-and-nothing-else"

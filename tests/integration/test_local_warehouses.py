@@ -21,7 +21,7 @@ from tests.contract.world import SCHEMA, Person, World, told, unique
 from tests.integration.conftest import _up
 from tests.integration.toxic import second_gateway
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.servers, pytest.mark.integration]
 
 #: Validation checks for stores that vend credentials.
 _VENDED = {

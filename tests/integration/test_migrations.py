@@ -49,6 +49,8 @@ from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migra
 from gateway.db.schema.whole import whole_schema
 from tests.integration.parts import Parts, closed_port, running_parts
 
+pytestmark = pytest.mark.servers
+
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
 
 #: SHA-256 of `first_schema.sql`.

@@ -54,7 +54,7 @@ from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
 from tests.storage_routes import LOCAL, clients, files_of, object_files
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.generated, pytest.mark.integration]
 
 BUCKET = "warehouse"
 ROLE = "arn:aws:iam::000000000000:role/VendRole"

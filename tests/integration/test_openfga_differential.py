@@ -7,25 +7,18 @@ same privilege on the parent. The model follows each path once instead. Both mus
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
-from tests.integration.parts import free_port
+from tests.openfga_server import KEY, openfga_in_memory
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.generated, pytest.mark.integration]
 
-KEY = "key-of-the-test"
 WORLDS = 6
 PRIVILEGES = ("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify")
 GRANTABLE = {
@@ -186,40 +179,9 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """Run a server with in-memory storage."""
-    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program openfga is missing; run `make setup`.")
-    ports = [free_port(), free_port()]
-    environment = {
-        "PATH": os.environ["PATH"],
-        "OPENFGA_HTTP_ADDR": f"127.0.0.1:{ports[0]}",
-        "OPENFGA_GRPC_ADDR": f"127.0.0.1:{ports[1]}",
-        "OPENFGA_AUTHN_METHOD": "preshared",
-        "OPENFGA_AUTHN_PRESHARED_KEYS": KEY,
-        "OPENFGA_PLAYGROUND_ENABLED": "false",
-        "OPENFGA_METRICS_ENABLED": "false",
-        "OPENFGA_LOG_LEVEL": "error",
-        # Long, because the machine may be busy; the test compares only the answers.
-        "OPENFGA_REQUEST_TIMEOUT": "30s",
-        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
-    }
-    process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            assert process.poll() is None, "the server process ended"
-            assert time.monotonic() < deadline, "the server did not answer before the deadline"
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/healthz", timeout=1):
-                    break
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{ports[0]}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
+    """Run an OpenFGA with its tuples in memory."""
+    with openfga_in_memory() as address:
+        yield address
 
 
 @pytest.mark.threat("LG-DIS-15")

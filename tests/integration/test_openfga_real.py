@@ -4,14 +4,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -32,56 +26,20 @@ from gateway.fga.names import role_members, user_object
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
 from tests.clock import quickest
-from tests.integration.parts import free_port
+from tests.openfga_server import KEY, openfga_in_memory
 
 pytestmark = pytest.mark.integration
 
 LISTED = ("project", "warehouse", "namespace", "table", "view", "generic_table")
-KEY = "key-of-the-test"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CONTEXT = {"current_time": rfc3339(NOW)}
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """Run a server with in-memory storage."""
-    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program openfga is missing; run `make setup`.")
-    http, grpc = free_port(), free_port()
-    environment = {
-        "PATH": os.environ["PATH"],
-        "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
-        "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
-        "OPENFGA_AUTHN_METHOD": "preshared",
-        "OPENFGA_AUTHN_PRESHARED_KEYS": KEY,
-        "OPENFGA_PLAYGROUND_ENABLED": "false",
-        "OPENFGA_METRICS_ENABLED": "false",
-        "OPENFGA_LOG_LEVEL": "error",
-        # Long, because the machine may be busy.
-        "OPENFGA_REQUEST_TIMEOUT": "30s",
-        "OPENFGA_HTTP_UPSTREAM_TIMEOUT": "31s",
-    }
-    process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
-    try:
-        _until_serving(f"http://127.0.0.1:{http}/healthz", process)
-        yield f"http://127.0.0.1:{http}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def _until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server process ended"
-        try:
-            with urllib.request.urlopen(url, timeout=1):  # noqa: S310 - http on loopback
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.05)
-    raise AssertionError(f"{url} did not answer before the deadline")
+    """Run an OpenFGA with its tuples in memory."""
+    with openfga_in_memory() as address:
+        yield address
 
 
 @pytest.fixture

@@ -34,6 +34,8 @@ from tests.contract.world import Person, Table, World
 from tests.integration.conftest import _up
 from tests.integration.toxic import GONE, WELL, Toxic, second_gateway
 
+pytestmark = pytest.mark.servers
+
 ONLY_THERE = "Onlyinthereplica"
 
 

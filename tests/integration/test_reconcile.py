@@ -18,6 +18,8 @@ from gateway.embedded.ready import Ready
 from tests.contract.world import World
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 
+pytestmark = pytest.mark.servers
+
 DIFFERS = 3
 
 

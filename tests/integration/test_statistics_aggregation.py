@@ -13,6 +13,8 @@ from gateway.db import statistics
 from gateway.db.engine import Database
 from tests.integration.parts import Parts, Rows, running_parts
 
+pytestmark = pytest.mark.servers
+
 _PROCESSES = 6
 _WRITERS = 3
 _CHANGES = 1000

@@ -36,6 +36,8 @@ from gateway.tasks.reports import report
 from gateway.tasks.worker import Handler, Worker
 from tests.integration.parts import Parts, Rows, free_port, running_parts
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def parts() -> Iterator[Parts]:

@@ -25,6 +25,8 @@ from gateway.tls import CertificatesUnusable, Trust, for_postgres, trusted
 from tests.integration.certificates import Authority, authority, listening
 from tests.storage_routes import LOCAL, files_of
 
+pytestmark = pytest.mark.servers
+
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 KEY = S3AccessKey(access_key_id="a", secret_access_key="b")
 

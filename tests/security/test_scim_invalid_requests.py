@@ -14,6 +14,8 @@ from tests.contract.directories import GROUPS, PATCH_OP, USERS, Directory, scim_
 from tests.contract.world import World, unique
 from tests.security.attacked_directories import NOBODY, attacked, entra
 
+pytestmark = pytest.mark.generated
+
 __all__ = ["attacked", "entra"]
 
 #: Bound in seconds for the refusal of an oversized or malformed message, on a busy machine.

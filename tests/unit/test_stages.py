@@ -107,7 +107,11 @@ def test_other_tests_may_run_again() -> None:
     assert may_run_again("tests/integration/test_backup.py::test_braces_are_kept")
 
 
-@pytest.mark.parametrize("marks", [set(), {"chaos"}], ids=["unmarked", "chaos"])
+@pytest.mark.parametrize(
+    "marks",
+    [set(), {"chaos"}, {"servers"}, {"generated"}, {"chaos", "servers", "generated"}],
+    ids=["unmarked", "chaos", "servers", "generated", "all"],
+)
 def test_each_test_belongs_to_exactly_one_stage_for_any_marks(marks: set[str]) -> None:
     for file in sorted((_ROOT / "tests").rglob("test_*.py")):
         name = file.relative_to(_ROOT).as_posix()
