@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies attackers-day soak bench spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench spec-diff lock wheel clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -108,8 +108,8 @@ test-helm: setup ## Render the chart and hold it against Kubernetes' schemas: bu
 soak: setup ## One abusive principal beside ten normal ones for 20 minutes; make soak MINUTES=3 for less
 	$(BIN)/python -m tests.security.soak --minutes $(or $(MINUTES),20)
 
-attackers-day: setup ## Try everything an attacker can try about identity, and print what was refused
-	@$(BIN)/python -m tests.security.attackers_day
+identity-attacks: setup ## Try everything an attacker can try about identity, and print what was refused
+	@$(BIN)/python -m tests.security.identity_attacks
 
 bench: setup ## Measure, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench

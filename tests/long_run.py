@@ -35,7 +35,7 @@ MINUTES = 90.0
 SELECTED = "long or hypothesis"
 
 #: Files with tests that start and kill their own stacks take longest, so they run last.
-_LAST = ("test_failing_parts", "test_killed_gateways", "test_killed_lifecycles", "test_kills")
+_LAST = ("test_dependency_failures", "test_killed_gateways", "test_killed_lifecycles", "test_killed_deliveries")
 
 _WORST_FIRST = ("failed", "skipped", "passed")
 

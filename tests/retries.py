@@ -18,7 +18,7 @@ BUDGET = 25
 #: Words in the names of test files that stop, kill or overload components: retries are expected there.
 _OUTAGES = (
     "outage",
-    "failing_parts",
+    "dependency_failures",
     "kill",
     "maintenance",
     "slow_clients",

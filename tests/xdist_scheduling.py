@@ -29,10 +29,10 @@ _SHARED = {
         "delivery_refusals",
         "grant_rows",
         "grants_rules",
-        "server_offices",
+        "last_admin_guard",
         "cli",
         "bounded_cost",
-        "side_by_side",
+        "rolling_upgrade",
         "encryption_keys",
         "embedded_up",
     ),
@@ -46,10 +46,10 @@ _LONG = tuple(f"tests/e2e/test_{name}.py" for name in ("demo_real_data", "pipeli
 QUIET = "quiet"
 
 _QUIET = (
-    "tests/security/test_expiry_memory.py",
+    "tests/security/test_cached_grant_expiry.py",
     "tests/security/test_revocation.py",
     "tests/security/test_slow_clients.py",
-    *_integration("opa_outages", "openfga_outages", "outage_engines", "purge_scope"),
+    *_integration("opa_outages", "openfga_outages", "dependency_outages", "purge_scope"),
     "tests/unit/audit/test_sink.py",
     "tests/unit/telemetry/test_health.py",
 )

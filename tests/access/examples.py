@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One or more examples of every operation: the value at the door, and the HTTP request for it.
 
-All tests that walk over all operations use these. `test_lock_6_walks.py` fails for an operation without an example.
+Every test that visits all operations uses these. `test_lock_6_all_operations.py` fails for an operation without an
+example.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _event(scope: Scope, call: ast.Call, methods: list[ast.Attribute]) -> tuple[
         case [ast.Constant(value=str(event))]:
             pass
         case _:
-            raise LookupError(f"{scope.module.__name__}.{scope.name} logs an event that is no literal.")
+            raise LookupError(f"{scope.module.__name__}.{scope.name} logs an event whose name is not a literal.")
     bound = structlog.get_context(scope.value(methods[0].value).bind())
     fields = [*bound, *(name for each in call.keywords for name in _names(scope, each))]
     levels = sorted({each.attr for each in methods})
@@ -101,7 +101,7 @@ def _joined(fields: Iterable[str]) -> str:
 
 
 def _names(scope: Scope, keyword: ast.keyword) -> list[str]:
-    """Return the names of the fields that a keyword, or `**` with a dictionary, gives to an event."""
+    """Return the names of the fields that a keyword, or `**` with a dictionary, passes to an event."""
     if keyword.arg is not None:
         return [keyword.arg]
     match keyword.value:
@@ -111,7 +111,7 @@ def _names(scope: Scope, keyword: ast.keyword) -> list[str]:
             made = [each for other in scopes(scope.module) if other.name == name for each in other.returned]
             return [f"{key}?" for key in dict.fromkeys(key for each in made for key in _keys(scope, each))]
         case _:
-            raise LookupError(f"{scope.module.__name__}.{scope.name} logs fields that have no names in the source.")
+            raise LookupError(f"{scope.module.__name__}.{scope.name} logs fields whose names are not in the source.")
 
 
 def _keys(scope: Scope, node: ast.expr) -> list[str]:
@@ -121,7 +121,7 @@ def _keys(scope: Scope, node: ast.expr) -> list[str]:
         case ast.IfExp(body=one, orelse=other):
             return [*_keys(scope, one), *_keys(scope, other)]
         case _:
-            raise LookupError(f"{scope.module.__name__}.{scope.name} logs a dictionary that is no literal.")
+            raise LookupError(f"{scope.module.__name__}.{scope.name} logs a dictionary that is not a literal.")
 
 
 def _line() -> set[str]:

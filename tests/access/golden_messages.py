@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render the message of every error that the product's source makes, by the error's type.
+"""Render the message of every error that the gateway's source raises, sorted by the error's type.
 
 Modules and functions are not named, so that code can move. `{}` stands for a value.
 """

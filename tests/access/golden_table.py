@@ -185,7 +185,7 @@ def render_fga() -> str:
             for letter, action in row.questions(column):
                 holds = requested.setdefault(OBJECTS[letter], {})
                 if holds.setdefault(action, row.holds(column)) != row.holds(column):
-                    raise ValueError(f"the row {row.title!r} says two things of {action} on {letter}")
+                    raise ValueError(f"the row {row.title!r} has two values for {action} on {letter}")
         for object, answers in requested.items():
             answer_text = ", ".join(f"{action}: {str(holds).lower()}" for action, holds in answers.items())
             lines += [

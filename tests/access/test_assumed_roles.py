@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assumed roles narrow every operation: the user's own rights do not count.
 
-`tests/contract/test_assumed_doors.py` tests the same with a running gateway, including lists and searches.
+`tests/contract/test_assumed_role_disclosure.py` tests the same with a running gateway, including lists and searches.
 """
 
 from __future__ import annotations

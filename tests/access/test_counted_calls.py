@@ -27,7 +27,7 @@ async def test_allowed_and_refused_requests_count_for_the_container_of_the_objec
     route = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     counted = calls.take()
     assert counted[Call(world.PROJECT_ID, world.WAREHOUSE_ID, route, 404)] == 2
-    assert counted[Call(None, None, route, 401)] == 1, "nobody knows what it was about"
+    assert counted[Call(None, None, route, 401)] == 1, "a request without a resolved object counts for no container"
     assert counted[Call(world.PROJECT_ID, None, "GET /management/v1/project", 404)] == 1
     assert sum(counted.values()) == 5
     assert not calls.take()

@@ -21,7 +21,7 @@ BEGIN, END = "<!-- golden table: generated -->\n", "<!-- end of the golden table
 
 def _around(text: str) -> tuple[str, str]:
     """Return the text before and after the marks of the table."""
-    assert text.count(BEGIN) == text.count(END) == 1, "the marks around the table"
+    assert text.count(BEGIN) == text.count(END) == 1, "the page has each mark around the table once"
     return text.split(BEGIN)[0], text.split(END)[1]
 
 
@@ -60,8 +60,10 @@ def test_nothing_is_implied_that_the_reference_denies() -> None:
     by_title = {row.title: row for row in ROWS}
     column = {each.title: each for each in COLUMNS}
     assert not by_title["modify on W"].holds(column["N: create in it"]), "modify does not imply create"
-    assert not by_title["manage_grants on W"].holds(column["see W"]), "manage_grants shows nothing"
-    assert by_title["manage_grants on W"].holds(column["see who holds what"]), "but the list of grants"
+    assert not by_title["manage_grants on W"].holds(column["see W"]), "manage_grants gives no visibility"
+    assert by_title["manage_grants on W"].holds(column["see who holds what"]), (
+        "manage_grants gives access to the list of grants"
+    )
     assert not by_title["data_admin on the project"].holds(column["hand out the same"])
     assert not by_title["admin on the server"].holds(column["see W"])
     assert not by_title["select on T"].holds(column["see T2"])

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("registers")
 
 
 async def _handler() -> None:
-    """A handler."""
+    """Stand for a handler."""
 
 
 def test_an_operation_is_served_by_one_handler() -> None:
@@ -90,7 +90,7 @@ async def test_a_handler_reads_only_declared_parts_of_the_request() -> None:
 def test_a_use_case_missing_from_services_is_refused() -> None:
     class Orphans:
         async def get(self, permit: Permit[LoadTable]) -> None:
-            """A use case of a class without an object in `Services`."""
+            """Stand for a use case of a class without an object in `Services`."""
 
     with pytest.raises(TypeError, match="no part has the use case"):
         serve(LoadTable, Orphans.get)

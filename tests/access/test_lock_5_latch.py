@@ -132,7 +132,7 @@ async def test_an_admitted_and_audited_response_is_sent() -> None:
     assert answer.headers["x-request-id"]
 
 
-@pytest.mark.parametrize("operation", [VEND, DROP], ids=["before answer", "with change"])
+@pytest.mark.parametrize("operation", [VEND, DROP], ids=["before the response", "with the change"])
 async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(operation: Operation) -> None:
     async def hasty(ctx: Ctx) -> str:
         await ctx.admit(operation)
@@ -238,7 +238,7 @@ async def test_an_options_response_lists_only_the_methods_of_the_path() -> None:
             assert answer.content == b""
 
 
-async def test_the_callers_request_id_never_replaces_our_own_and_is_kept_if_valid() -> None:
+async def test_a_valid_request_id_of_the_caller_is_recorded_beside_the_gateways_own() -> None:
     for given, kept in (("abc-1", True), ("a" * 129, False), ("a b", False), ("<x>", False), ("", False)):
         door_fixture = DoorFixture()
         async with running(door_fixture) as app:

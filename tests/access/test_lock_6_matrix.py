@@ -60,8 +60,8 @@ def test_the_matrix_is_short_enough_to_review() -> None:
 
 def test_every_operation_is_in_the_matrix() -> None:
     shown = {column.operation.__name__ for heads in matrix.columns().values() for column in heads}
-    assert set(OPERATIONS) - shown - set(EXEMPT) == set(), "these are not covered"
-    assert set(EXEMPT) & shown == set(), "these need no exemption"
+    assert set(OPERATIONS) - shown - set(EXEMPT) == set(), "these operations are neither in the matrix nor in EXEMPT"
+    assert set(EXEMPT) & shown == set(), "these entries of EXEMPT are unnecessary"
 
 
 def _cells(rows: Rows, table: str, holder: str) -> dict[str, str]:
@@ -84,7 +84,9 @@ def test_select_on_a_table_allows_only_reading_it(rows: Rows) -> None:
     table = _cells(rows, "table", "table: select")
     assert (table["load"], table["vend"], table["vend: write_data"]) == ("✓", "✓", "✗")
     assert (table["commit"], table["drop"], table["give select"]) == ("✗", "✗", "✗")
-    assert _cells(rows, "namespace", "table: select")["list tables"] == "✓", "the way there is visible"
+    assert _cells(rows, "namespace", "table: select")["list tables"] == "✓", (
+        "the ancestors of a granted table are visible"
+    )
     assert _cells(rows, "namespace", "table: select")["list tables: list_everything"] == "✗"
     assert _cells(rows, "role", "table: select")["grants"] == "404"
 

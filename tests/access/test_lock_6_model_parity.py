@@ -110,9 +110,9 @@ def test_every_action_of_the_model_is_demanded_or_reserved() -> None:
     every = {f"{type}#{name}" for type, names in actions_of(compiled_model()).items() for name in names}
     demanded = {f"{type}#{name}" for type, names in _demanded().items() for name in names}
     reserved = _reserved()
-    assert every - demanded - reserved == set(), "these are demanded nowhere and not reserved"
-    assert reserved - every == set(), "these are not in the model"
-    assert reserved & demanded == set(), "these are demanded by now and no longer reserved"
+    assert every - demanded - reserved == set(), "these relations are neither demanded nor reserved"
+    assert reserved - every == set(), "these reserved relations are not in the model"
+    assert reserved & demanded == set(), "these relations are demanded now: remove them from the reserved ones"
 
 
 def test_the_list_of_reserved_relations_only_shrinks() -> None:
@@ -171,15 +171,19 @@ class _Schema:
 
     def _check(self, value: Any, schema: dict[str, Any], at: str) -> None:
         known = {"$schema", "$defs", "$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties"}
-        assert set(schema) <= known | {"description"}, f"the schema uses something new: {sorted(set(schema) - known)}"
+        assert set(schema) <= known | {"description"}, (
+            f"the schema uses keywords that this validator does not know: {sorted(set(schema) - known)}"
+        )
         if "$ref" in schema:
             return self._check(value, self._root["$defs"][schema["$ref"].removeprefix("#/$defs/")], at)
         if "anyOf" in schema:
-            assert any(self._fits(value, each, at) for each in schema["anyOf"]), f"{at}: {value!r} fits nothing"
+            assert any(self._fits(value, each, at) for each in schema["anyOf"]), (
+                f"{at}: {value!r} matches no alternative"
+            )
             return None
         kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
         if "type" in schema:
-            assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is no {schema['type']}"
+            assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is not of type {schema['type']}"
         if isinstance(value, dict):
             self._object(value, schema, at)
         for index, each in enumerate(value if isinstance(value, list) else ()):
@@ -224,7 +228,7 @@ def _as_sent(request: PolicyRequest) -> Any:
     return json.loads(msgspec.json.encode(request))
 
 
-@pytest.mark.parametrize("absent", [False, True], ids=["there", "absent"])
+@pytest.mark.parametrize("absent", [False, True], ids=["present", "absent"])
 async def test_every_policy_input_is_valid_by_the_policy_schema(schema: _Schema, absent: bool) -> None:
     for example in EXAMPLES:
         if example.operation.is_public():

@@ -112,8 +112,8 @@ def _named(permit: Any) -> bool:
 
 def test_every_use_case_takes_a_permit_first() -> None:
     without = {name for name, function, method in _offered() if not _permit_first(function, method=method)}
-    assert without - set(EXEMPT) == set(), "these can be called by anybody"
-    assert set(EXEMPT) - without == set(), "these need no exemption"
+    assert without - set(EXEMPT) == set(), "these methods take no permit first and are not in EXEMPT"
+    assert set(EXEMPT) - without == set(), "these entries of EXEMPT are unnecessary"
 
 
 def test_the_walk_covers_every_use_case_that_handlers_can_reach() -> None:

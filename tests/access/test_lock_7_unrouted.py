@@ -101,7 +101,7 @@ async def test_a_task_is_admitted_only_for_its_own_worker() -> None:
     door_fixture = DoorFixture()
     permit = await door_fixture.door.admit(_context(Actor.system("sweep")), SweepFloor())
     assert permit.actor.id == "system~sweep"
-    assert door_fixture.judge.calls == [], "OpenFGA knows nothing of the system"
+    assert door_fixture.judge.calls == [], "the system principal has no tuples, so it must cause no checks"
     assert door_fixture.rules.calls[0].actor.kind == "system"
     for actor in (Actor.system("other"), Actor.user("system~sweep"), world.ALICE, Actor.anonymous()):
         with pytest.raises(TypeError, match="SweepFloor is not for"):
@@ -138,7 +138,7 @@ async def test_a_response_is_repeated_only_for_a_recorded_success() -> None:
     assert context.may_answer(frozenset({OPERATIONS["DropTable"]}))
     assert context.may_answer(frozenset({OPERATIONS["DeleteRole"]}))
     for reading in ("LoadTable", "GetRole", "BatchCheck"):
-        assert not context.may_answer(frozenset({OPERATIONS[reading]})), "reads are never repeated"
+        assert not context.may_answer(frozenset({OPERATIONS[reading]})), "a read must have no recorded response"
     forged = request_context()
     forged.admitted.add(RepeatAnswer)
     assert not forged.may_answer(frozenset({OPERATIONS["DropTable"]}))

@@ -33,7 +33,7 @@ from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES
-from tests.access.test_lock_6_walks import EXTRAS, ORDERED, WITHOUT_USE_CASE
+from tests.access.test_lock_6_all_operations import EXTRAS, ORDERED, WITHOUT_USE_CASE
 from tests.access.world import DoorFixture
 
 _WRITES = (Can.WRITE_DATA,)
@@ -77,7 +77,7 @@ async def test_maintenance_refuses_every_change_and_allows_everything_else() -> 
             assert app.spy.calls == [], example
     requested = {decision.operation for record in door_fixture.audit.buffered for decision in record.decisions}
     changing = {operation.name() for operation in OPERATIONS.values() if operation.pauses()}
-    assert requested.isdisjoint(changing), "nobody is even asked"
+    assert requested.isdisjoint(changing), "maintenance must refuse changes without a check"
 
 
 async def test_maintenance_is_not_disclosed_without_a_token() -> None:
@@ -116,7 +116,9 @@ def test_optional_write_demands_of_reads_are_marked_as_changes() -> None:
         for demand in example.operation.demands():
             writes = any(relation in _WRITES for relation in demand.relations)
             assert demand.changes or not writes or demand.required, example
-            assert not (demand.changes and demand.required), "what is required is asked in maintenance too"
+            assert not (demand.changes and demand.required), (
+                "a required demand is checked in maintenance too, so it cannot be marked as a change"
+            )
 
 
 async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> None:
@@ -131,7 +133,7 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
         if issubclass(operation, SystemTask) and operation.changes() and operation.continue_reason
     }
     good = {"ChangeEncryptionKey", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
-    assert continuing == good, "whatever else is to go on needs as good a reason"
+    assert continuing == good, "expected exactly these tasks to continue in maintenance"
 
 
 @pytest.mark.parametrize(

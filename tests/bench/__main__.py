@@ -134,7 +134,7 @@ def _stack() -> Iterator[tuple[Ready, Path]]:
             deadline = time.monotonic() + 120
             while not ready_file.exists():
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("the stack did not come up: run `make up` to see why")
+                    raise SystemExit("the stack did not start: run `make up` to see why")
                 time.sleep(0.1)
             yield ready.read(ready_file), Path(scratch) / "data"
         finally:

@@ -56,7 +56,7 @@ def forgetful(stack: Ready) -> Iterator[Gateway]:
         deadline = time.monotonic() + _START_SECONDS
         while not _healthy(port):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("the second gateway did not come up")
+                raise SystemExit("the second gateway did not start")
             time.sleep(0.2)
         yield Gateway(f"http://127.0.0.1:{port}/catalog", [process.pid])
     finally:

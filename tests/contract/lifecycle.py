@@ -64,7 +64,10 @@ def until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> 
 def end_now(world: World, id: str) -> None:
     """End the retention time of a dropped object now."""
     world.sql("update tasks set scheduled_for = now() where entity_id = $1 and queue = 'soft_deletion'", id)
-    until(lambda: world.sql("select 1 from tables where id = $1", id) == [], "it does not end")
+    until(
+        lambda: world.sql("select 1 from tables where id = $1", id) == [],
+        "the table row was not deleted before the deadline",
+    )
 
 
 def keys(world: World, location: str) -> set[str]:

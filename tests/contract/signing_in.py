@@ -112,7 +112,7 @@ def callback_parameters(answer: httpx.Response, redirect_uri: str) -> dict[str, 
     assert answer.status_code in (302, 303), answer.text[:2000]
     to = urlsplit(answer.headers["location"])
     assert f"{to.scheme}://{to.netloc}{to.path}" == redirect_uri
-    assert not to.fragment, "an implicit answer"
+    assert not to.fragment, "the redirect must not carry an implicit response in its fragment"
     return {name: values[0] for name, values in parse_qs(to.query).items()}
 
 

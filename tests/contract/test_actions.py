@@ -77,7 +77,7 @@ def test_actions_equal_the_allowed_checks(world: World, ns: str) -> None:
     answer = world.carol.post(f"{BASE}/action/batch-check", {"checks": checks}).json()["results"]
     assert [name for name, each in zip(everything, answer, strict=True) if each["allowed"]] == own
     of_carol = allowed(world.admin, path, principalUser=world.carol.id)
-    assert of_carol == own, "who reads the assignments may ask about others"
+    assert of_carol == own, "a reader of assignments may read the actions of other users"
     requested = world.carol.get(f"{path}/actions", params={"principalUser": world.alice.id})
     assert error_triple(requested)[:2] == (403, "TableActionForbidden")
     both = {"principalUser": world.carol.id, "principalRole": str(uuid4())}
@@ -100,7 +100,7 @@ def test_actions_of_server_project_role_and_user(world: World) -> None:
     role = make(world)
     assert "update" in allowed(world.admin, f"{ROLE}/{role['id']}")
     assert add(world, role, "user", world.carol.id).status_code == 204
-    assert allowed(world.carol, f"{ROLE}/{role['id']}") == ["read_metadata"], "a member knows the role"
+    assert allowed(world.carol, f"{ROLE}/{role['id']}") == ["read_metadata"], "a member can read the role's metadata"
     everything = ["delete", "read", "read_role_assignments", "update"]
     assert allowed(world.carol, f"{BASE}/user/{world.carol.id}") == everything
     assert allowed(world.admin, f"{BASE}/user/{world.carol.id}") == everything
@@ -116,11 +116,15 @@ def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
     for outer, inner in zip(chain, chain[1:], strict=False):
         assert add(world, outer, "role", inner["id"]).status_code == 204
     assert add(world, chain[-1], "user", world.carol.id).status_code == 204
-    assert add(world, chain[0], "user", world.carol.id).status_code == 204, "who is in it twice is told once"
+    assert add(world, chain[0], "user", world.carol.id).status_code == 204, (
+        "a user can be a direct and a nested member of one role"
+    )
     path = f"{ROLE}/{chain[0]['id']}/members/transitive"
     expected = [{"type": "role", "id": id} for id in sorted(role["id"] for role in chain[1:])]
     expected += [{"type": "user", "id": id} for id in sorted({world.carol.id, world.admin.id})]
-    assert world.admin.get(path).json() == {"members": expected}, "who made a role owns it and so is in it"
+    assert world.admin.get(path).json() == {"members": expected}, (
+        "each member must be listed once, and the creator as its owner"
+    )
     seen: list[Any] = []
     token = None
     while True:

@@ -78,10 +78,12 @@ def test_page_policy_allows_only_this_server_and_the_token_endpoint(world: World
     rules = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
     assert rules["default-src"] == "'none'"
     assert rules["script-src"] == "'self'"
-    assert rules["connect-src"] == f"'self' {world.ready.issuer}", "the provider's origin, which is its issuer here"
+    assert rules["connect-src"] == f"'self' {world.ready.issuer}", (
+        "connect-src allows only the gateway and the provider's token endpoint"
+    )
     assert rules["frame-ancestors"] == rules["form-action"] == rules["base-uri"] == "'none'"
     opener = {"/swagger-ui/": "same-origin-allow-popups"}.get(path, "same-origin")
-    assert page.headers["cross-origin-opener-policy"] == opener, "only Swagger UI opens a window"
+    assert page.headers["cross-origin-opener-policy"] == opener, "only Swagger UI may open a window"
     assert page.headers["referrer-policy"] == "no-referrer"
 
 
@@ -104,7 +106,7 @@ def test_page_sign_in_gives_the_same_user_as_any_other_token(
     assert whoami.json()["id"] == "oidc~carol"
     id_token = {"Authorization": f"Bearer {tokens['id_token']}"}
     refused = httpx.get(f"{world.base}/management/v1/whoami", headers=id_token, trust_env=False, timeout=60)
-    assert refused.status_code == 401, "an ID token is for the page and opens nothing"
+    assert refused.status_code == 401, "an ID token must not authenticate a request"
 
 
 @pytest.mark.parametrize("verifier", ["", "x" * 43])

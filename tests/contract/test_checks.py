@@ -90,7 +90,7 @@ def test_checks_of_other_users_need_read_assignments(world: World, ns: str) -> N
     world.grant("select", world.analyst, "table", table.uuid)
     check = _on(world, "table", "read_data", **{"table-id": table.uuid})
     about = {**check, "identity": {"user": world.analyst.id}}
-    assert _allowed(world.analyst, check, about) == [True, True], "also when one names oneself"
+    assert _allowed(world.analyst, check, about) == [True, True], "naming oneself in a check gives the same results"
     assert _allowed(world.admin, about) == [True]
     refused = world.analyst.post(BATCH, {"checks": [{**check, "identity": {"user": world.bob.id}}]})
     assert (refused.status_code, error_of(refused)["type"]) == (403, "CannotInspectPermissions")
@@ -110,13 +110,19 @@ def test_inspector_may_check_all_users_and_nothing_else(world: World, ns: str, p
         return person.post(BATCH, {"checks": checks, "delegated": True, **more})
 
     assert error_of(requested(engine))["type"] == "CannotInspectPermissions"
-    assert error_of(requested(world.admin))["type"] == "CannotInspectPermissions", "who reads assignments is none"
+    assert error_of(requested(world.admin))["type"] == "CannotInspectPermissions", (
+        "a reader of assignments is no inspector"
+    )
     world.grant(privilege, engine, "warehouse", world.warehouse)
     assert [each["allowed"] for each in requested(engine).json()["results"]] == [True, False, False]
     assert [each["allowed"] for each in requested(engine, delegated=False).json()["results"]] == [False] * 3
-    assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], "being that shows nothing"
+    assert _allowed(engine, _on(world, "warehouse", "get_metadata")) == [False], (
+        "an inspector gets no visibility by that right"
+    )
     world.revoke(privilege, engine, "warehouse", world.warehouse)
-    assert error_of(requested(engine))["type"] == "CannotInspectPermissions", "and ends at once"
+    assert error_of(requested(engine))["type"] == "CannotInspectPermissions", (
+        "a revoked inspector is refused by the next request"
+    )
     world.grant(privilege, engine, "project", world.project)
     assert [each["allowed"] for each in requested(engine).json()["results"]] == [True, False, False]
     world.revoke(privilege, engine, "project", world.project)
@@ -139,7 +145,7 @@ def test_inspector_checks_users_but_cannot_act_as_them(world: World, ns: str) ->
     assert person.get(table.path).status_code == 200
     world.revoke("delegate", bridge, "warehouse", world.warehouse)
     assert error_triple(person.get(table.path))[0] == 404, (
-        "a token from before does not live on by the narrower privilege"
+        "a token from before the revocation must not work, although inspector remains"
     )
     assert [each["allowed"] for each in _batch(bridge, check, delegated=True)] == [True]
     world.strip(bridge)
@@ -182,7 +188,9 @@ def test_check_by_name_works_without_knowing_the_object_type(world: World, ns: s
 
     checks = [named(each) for each in (table.name, view, "absent")]
     assert _allowed(world.admin, *checks) == [True, True, False]
-    assert _allowed(world.admin, *checks * 10) == [True, True, False] * 10, "also when they are many"
+    assert _allowed(world.admin, *checks * 10) == [True, True, False] * 10, (
+        "many checks must give the same results as few"
+    )
     assert _allowed(world.carol, *checks * 10) == [False] * 30
     for body in (
         {"checks": [named(view, "read_data")]},
@@ -213,7 +221,9 @@ def test_check_of_another_user_includes_that_users_policies(world: World, ns: st
     single = {"operation": check["operation"], "identity": {"user": world.steward.id}}
     assert _allowed(world.admin, *about, check) == [True, True, True]
     with contractors(world, role):
-        assert _allowed(world.admin, *about, check) == [True, False, True], "the roles of each, not of who asks"
+        assert _allowed(world.admin, *about, check) == [True, False, True], (
+            "each check uses the roles of the checked user, not of the caller"
+        )
         assert world.admin.post(f"{RIGHTS}/check", single).json() == {"allowed": False}
     assert world.admin.post(f"{RIGHTS}/check", single).json() == {"allowed": True}
 

@@ -124,7 +124,7 @@ def test_pass_grants_includes_column_grants(world: World, table: Table) -> None:
     assert give(world, table, "name", world.carol, by=world.analyst).status_code == 204
     assert readable(world.carol, world, table) == [["name"]]
     assert error_triple(give(world, table, "id", world.steward, by=world.carol))[:2] == (403, "TableActionForbidden"), (
-        "who reads some columns hands out none"
+        "a column grantee cannot grant columns"
     )
 
 
@@ -144,7 +144,7 @@ def test_delegate_gets_the_readable_columns_of_other_users(world: World, table: 
     about = {"identity": {"user": world.carol.id}, "delegated": True}
     assert readable(world.steward, world, table, **about) == [["name"]]
     assert take(world, table, "name", world.carol).status_code == 204
-    assert readable(world.steward, world, table, **about) == [False], "revoked is refused with the next question"
+    assert readable(world.steward, world, table, **about) == [False], "a revoked column is denied by the next check"
 
 
 def test_column_grantee_sees_the_table_but_not_its_metadata_or_data(world: World, ns: str, table: Table) -> None:
@@ -163,7 +163,7 @@ def test_column_grantee_sees_the_table_but_not_its_metadata_or_data(world: World
     assert world.carol.head(table.path).status_code == 404
     assert world.carol.get(listed).status_code == 404
     assert world.tuples(f"table:{table.uuid}") >= {(f"user:{world.admin.id.replace('~', '~')}", "ownership")}
-    assert not world.tuples(f"column:{table.uuid}.2"), "nothing is left in OpenFGA"
+    assert not world.tuples(f"column:{table.uuid}.2"), "OpenFGA must hold no tuple of the column"
 
 
 def test_column_grant_expires_exactly_at_its_time(world: World, table: Table) -> None:
@@ -171,7 +171,7 @@ def test_column_grant_expires_exactly_at_its_time(world: World, table: Table) ->
     assert give(world, table, "name", world.carol, **expiring_grant(end)).status_code == 204
     assert give(world, table, "id", world.carol).status_code == 204
     before = readable(world.carol, world, table)
-    assert datetime.now(UTC) < end, "the machine stood still"
+    assert datetime.now(UTC) < end, "the machine was too slow for this test: the grant had already expired"
     time.sleep(max(0.0, (end - datetime.now(UTC)).total_seconds()) + 0.05)
     assert (before, readable(world.carol, world, table)) == ([["id", "name"]], [["id"]])
 
@@ -199,7 +199,7 @@ def test_renamed_column_keeps_its_grants_and_a_recreated_one_has_none(world: Wor
     evolve(world, table, [each for each in fields if each["id"] != 2], 5)
     assert readable(world.carol, world, table) == [False]
     evolve(world, table, [*(e for e in fields if e["id"] != 2), {**fields[1], "id": 6, "name": "called"}], 6)
-    assert readable(world.carol, world, table) == [False], "the same name is another column"
+    assert readable(world.carol, world, table) == [False], "a recreated column of the same name has no grant"
     assert world.admin.get(grants_path(world, table, "called")).json()["grants"] == []
     [left] = world.admin.get(grants_path(world, table)).json()["grants"]
     assert left["resource"]["field-id"] == 2
@@ -275,7 +275,7 @@ def test_deleted_user_keeps_no_column_grant(world: World, table: Table) -> None:
 def test_column_grant_written_to_openfga_is_detected_as_drift(world: World, table: Table) -> None:
     world.write_tuple(f"user:{world.carol.id}", "select", f"column:{table.uuid}.2")
     world.write_tuple(f"user:{world.carol.id}", "read_columns", f"table:{table.uuid}")
-    assert readable(world.carol, world, table) == [False], "PostgreSQL knows of no grant"
+    assert readable(world.carol, world, table) == [False], "a tuple without a row in PostgreSQL must have no effect"
 
     def left() -> list[tuple[str, str]]:
         of_table = (f"user:{world.carol.id}", "read_columns")

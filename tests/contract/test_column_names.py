@@ -140,7 +140,7 @@ def test_column_grant_is_found_and_revoked_by_field_id(world: World, ns: str, na
     fields = [dict(each) for each in table.answer["metadata"]["schemas"][0]["fields"]]
     fields[1]["name"] = name
     evolve(world, table, fields, 5)
-    assert readable(world.carol, world, table) == [[name]], "what it is called makes no difference to what may be read"
+    assert readable(world.carol, world, table) == [[name]], "the column's name must not change the decision"
     [grant] = world.admin.get(grants_path(world, table)).json()["grants"]
     assert (grant["resource"]["column"], grant["resource"]["field-id"]) == (name, 2)
     assert world.admin.get(grants_path(world, table, "field-id:2")).json()["grants"] == [grant]
@@ -148,7 +148,9 @@ def test_column_grant_is_found_and_revoked_by_field_id(world: World, ns: str, na
     by_id = assignments_path(world, table, "field-id:2")
     assert world.admin.get(by_id).json() == {"assignments": [entry], "column": name, "field-id": 2}
     given = world.admin.post(by_id, {"writes": [{"type": "select", "user": world.steward.id}]})
-    assert (given.status_code, "by names given" in given.text) == (400, True), "policies are told names"
+    assert (given.status_code, "by names given" in given.text) == (400, True), (
+        "a grant by field id must be refused, because policies receive names"
+    )
     both = world.admin.post(by_id, {"writes": [{"type": "select", "user": world.steward.id}], "deletes": [entry]})
     assert both.status_code == 400
     assert world.admin.post(by_id, {"deletes": [entry]}).status_code == 204

@@ -100,7 +100,7 @@ def test_eight_writers_with_retries_lose_no_update(world: World, ns: str) -> Non
                     break
                 assert answer.status_code == 429 or error_of(answer)["type"] == "CommitFailedException"
             else:
-                pytest.fail("a writer never got through")
+                pytest.fail("a writer did not succeed within its retries")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
@@ -109,7 +109,7 @@ def test_eight_writers_with_retries_lose_no_update(world: World, ns: str) -> Non
     named = {entry["metadata-file"] for entry in loaded["metadata"]["metadata-log"]} | {loaded["metadata-location"]}
     prefix = f"s3://{world.bucket}/"
     stored = {prefix + key for key, _ in world.objects(table.location.removeprefix(prefix) + "/metadata/")}
-    assert stored == named, "a lost race leaves no file that nothing refers to"
+    assert stored == named, "commits that lost a race must leave no unreferenced file"
 
 
 def test_a_commit_that_changes_nothing_writes_nothing(world: World, ns: str) -> None:

@@ -132,7 +132,9 @@ def test_every_view_of_a_chain_must_be_readable_to_its_subject(
     bob = through(engine, world, world.bob)
     stranger = through(engine, world, world.contractor)
     world.strip(world.contractor)
-    assert error_triple(load(stranger, table, view))[0] == 404, "the view is not hers to read"
+    assert error_triple(load(stranger, table, view))[0] == 404, (
+        "a user without rights on the view must not see the table through it"
+    )
     # An invoker view does not change the subject: bob, who owns it, must be allowed to read the next one.
     world.grant("create", world.bob, "namespace", world.namespace_id(ns))
     outer = unique("outer")
@@ -154,7 +156,9 @@ def test_revocation_from_the_view_owner_affects_its_readers(
     carol = through(engine, world, world.carol)
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.steward, "table", table.uuid)
-    assert error_triple(load(carol, table, view, at="/credentials"))[0] == 403, "who owns the view sees the table still"
+    assert error_triple(load(carol, table, view, at="/credentials"))[0] == 403, (
+        "the view owner still sees the table, so the error is 403"
+    )
     world.grant("select", world.steward, "table", table.uuid)
     assert load(carol, table, view, at="/credentials").status_code == 200
     world.revoke("select", world.carol, "view", view_id(world, view[1]))
@@ -175,16 +179,18 @@ def test_column_restricted_owner_lends_only_readable_columns(world: World, engin
     assert made.status_code == 200, made.text
     grant_view(world, view[1], world.carol)
     carol = through(engine, world, world.carol)
-    assert error_triple(load(carol, table, view))[0] == 403, "the engine is trusted with views, and not with columns"
+    assert error_triple(load(carol, table, view))[0] == 403, (
+        "an engine that is no enforcer gets no column-restricted table"
+    )
     world.grant("enforcer", world.etl, "warehouse", world.warehouse)
     loaded = load(carol, table, view)
     held = loaded.json()["read-restrictions"]["required-column-projections"]
     assert [each["field-id"] for each in held] == [1, 3, 4]
     assert error_triple(load(carol, table, view, at="/credentials"))[:2] == (403, "NoCredentialsVended")
-    assert error_triple(carol.get(table.path))[0] == 404, "by herself she reads none"
+    assert error_triple(carol.get(table.path))[0] == 404, "the reader has no right on the table itself"
     assert give(world, table, "card", world.carol).status_code == 204
     held = load(carol, table, view).json()["read-restrictions"]["required-column-projections"]
-    assert [each["field-id"] for each in held] == [1, 3, 4], "hers and the owner's do not add up"
+    assert [each["field-id"] for each in held] == [1, 3, 4], "readable columns of reader and owner must not be combined"
     assert take(world, table, "name", world.steward).status_code == 204
     assert error_triple(load(carol, table, view))[0] == 404
     world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
@@ -223,7 +229,9 @@ def test_malformed_view_chain_is_400(world: World, engine: Person, table: Table,
 def test_view_chain_length_is_bounded(world: World, engine: Person, table: Table, view: tuple[str, str]) -> None:
     answer = load(through(engine, world, world.carol), table, view, view, view, view)
     assert error_triple(answer)[:2] == (400, "ReferencedByDepthExceeded")
-    assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, "a circle ends, too"
+    assert load(through(engine, world, world.steward), table, view, view, view).status_code == 200, (
+        "a chain that repeats a view must be accepted"
+    )
 
 
 # authority to choose the owner whose rights apply
@@ -277,11 +285,13 @@ def test_definition_change_that_keeps_another_owner_is_refused(
     other = _commit(uuid, {"action": "set-properties", "updates": {"comment": "harmless"}})
     assert bob.post(path, other).status_code == 200
     owner = Person("steward", world.steward.id, world.steward.token, base)
-    assert owner.post(path, changed).status_code == 200, "the owner may"
+    assert owner.post(path, changed).status_code == 200, "the owner may change its view"
     taken = replace(uuid, "select 3")
     taken["updates"].append({"action": "set-properties", "updates": {OWNER: "bob"}})
     taken["updates"][0]["view-version"]["version-id"] = 3
-    assert through(engine, world, world.bob).post(path, taken).status_code == 200, "CREATE OR REPLACE makes it bob's"
+    assert through(engine, world, world.bob).post(path, taken).status_code == 200, (
+        "a replacement by bob makes bob the owner"
+    )
 
 
 def test_assumed_role_reads_the_view_with_the_roles_rights(
@@ -293,7 +303,9 @@ def test_assumed_role_reads_the_view_with_the_roles_rights(
         carol = through(engine, world, world.carol)
         headers = {"x-assume-role": role["id"]}
         path = f"{table.path}?{referenced(view)['query']}"
-        assert error_triple(carol.get(path, headers=headers))[0] == 404, "carol may read the view, the role may not"
+        assert error_triple(carol.get(path, headers=headers))[0] == 404, (
+            "the assumed role must not read a view that only carol may read"
+        )
         grant = {"writes": [{"type": "select", "role": role["id"]}]}
         granted = world.admin.post(world.grants_path("view", view_id(world, view[1])), grant)
         assert granted.status_code == 204, granted.text

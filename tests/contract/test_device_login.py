@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lakegate login` against the embedded provider: code at the terminal, approval on the page, use and logout.
 
-`tests/unit/identity/test_device.py` tests faulty providers.
+`tests/unit/identity/test_device_login.py` tests faulty providers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _shown(process: subprocess.Popen[str]) -> tuple[str, str]:
         found = re.fullmatch(r"Open (\S+) and enter the code (\S+)\n", process.stdout.readline())
         if found:
             return found[1], found[2]
-    raise AssertionError("no code is shown")
+    raise AssertionError("the login printed no code")
 
 
 def _answer(page: str, code: str, action: str, name: str = "", password: str = "") -> httpx.Response:
@@ -90,12 +90,12 @@ def test_entered_code_logs_the_terminal_in_until_logout(world: World, terminal: 
     assert _answer(page, code, "authorize", "alice", world.ready.users["alice"].client_secret).status_code == 200
     out, err = process.communicate(timeout=_SECONDS)
     assert (process.returncode, err) == (0, ""), (out, err)
-    assert "You are logged in" in out and not re.search(r"eyJ", out), "a token is shown when it is asked for"
+    assert "You are logged in" in out and not re.search(r"eyJ", out), "lakegate login must not print a token"
     status, token, _ = terminal.run("token")
     assert status == 0
     headers = {"Authorization": f"Bearer {token}"}
     whoami = httpx.get(f"{world.base}/management/v1/whoami", headers=headers, trust_env=False, timeout=60)
-    assert whoami.json()["id"] == "oidc~alice", "the same person as with any other token of theirs"
+    assert whoami.json()["id"] == "oidc~alice", "the login must give the user of the provider"
     assert terminal.run("logout")[1] == "You are logged out."
     status, out, err = terminal.run("token")
     assert (status, out) == (1, "") and "not logged in" in err

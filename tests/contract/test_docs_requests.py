@@ -25,14 +25,14 @@ _STATUS = "\n======== %{http_code}\n"
 
 #: Blocks with `curl` or in the form of a request, by a text that identifies them, and the test that sends each.
 _TESTED = {
-    ("docs/data-engineer.md", "deleted-tabulars"): "test_a_dropped_table_is_listed_and_restored",
-    ("docs/operator.md", "endpoint-statistics"): "test_calls_are_counted",
-    ("docs/operator.md", "/bootstrap"): "test_a_bootstrapped_server_refuses_the_bootstrap",
-    ("deploy/README.md", "/bootstrap"): "test_a_bootstrapped_server_refuses_the_bootstrap",
-    ("docs/policy-author.md", "policy_data/contractors"): "test_an_operator_replaces_policy_data",
-    ("docs/policy-author.md", "columns/{column}/grants"): "test_a_column_is_granted",
-    ("docs/trino.md", "inspector"): "test_a_program_gets_its_privilege",
-    ("docs/token-exchange.md", '"delegate"'): "test_a_program_gets_its_privilege",
+    ("docs/data-engineer.md", "deleted-tabulars"): "test_documented_undrop_request_restores_a_table",
+    ("docs/operator.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
+    ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
+    ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
+    ("docs/policy-author.md", "policy_data/contractors"): "test_documented_policy_data_request_replaces_the_data",
+    ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
+    ("docs/trino.md", "inspector"): "test_documented_privileges_of_programs_can_be_granted",
+    ("docs/token-exchange.md", '"delegate"'): "test_documented_privileges_of_programs_can_be_granted",
 }
 #: Requests that no test of this module sends, with the reason.
 _NOT_HERE = {
@@ -93,7 +93,7 @@ def soft(world: World) -> Iterator[World]:
     soft.close()
 
 
-def test_a_dropped_table_is_listed_and_restored(soft: World) -> None:
+def test_documented_undrop_request_restores_a_table(soft: World) -> None:
     table = soft.table(soft.namespace())
     assert soft.admin.delete(table.path).status_code == 204
     [row] = [each for each in deleted(soft.admin, soft).values() if each["name"] == table.name]
@@ -110,7 +110,7 @@ def test_a_dropped_table_is_listed_and_restored(soft: World) -> None:
     assert soft.admin.head(table.path).status_code == 204
 
 
-def test_calls_are_counted(world: World) -> None:
+def test_documented_statistics_request_returns_counts(world: World) -> None:
     script = block("docs/operator.md", "endpoint-statistics").script
     [(status, body)] = _sent(script, TOKEN=world.admin.token, GATEWAY=world.base)
     assert status == "200"
@@ -120,7 +120,7 @@ def test_calls_are_counted(world: World) -> None:
 @pytest.mark.parametrize(
     ("page", "gateway"), [("docs/operator.md", "https://lake.example"), ("deploy/README.md", "http://localhost:8181")]
 )
-def test_a_bootstrapped_server_refuses_the_bootstrap(world: World, page: str, gateway: str) -> None:
+def test_documented_bootstrap_is_refused_on_a_bootstrapped_server(world: World, page: str, gateway: str) -> None:
     found = block(page, "/bootstrap")
     assert gateway in found.script
     script = found.script.replace("lakegate migrate && lakegate serve", "").replace(gateway, world.base)
@@ -128,7 +128,7 @@ def test_a_bootstrapped_server_refuses_the_bootstrap(world: World, page: str, ga
     assert (status, json.loads(body)["error"]["type"]) == ("400", "CatalogAlreadyBootstrapped")
 
 
-def test_an_operator_replaces_policy_data(world: World, tmp_path: Path) -> None:
+def test_documented_policy_data_request_replaces_the_data(world: World, tmp_path: Path) -> None:
     shipped = Path(__file__).parents[2] / "policies" / "policy_data" / "contractors" / "data.json"
     (tmp_path / "contractors.json").write_bytes(shipped.read_bytes())
     opa = world.ready.opa
@@ -144,7 +144,7 @@ def test_an_operator_replaces_policy_data(world: World, tmp_path: Path) -> None:
             httpx.put(path, headers=operator, json=before, trust_env=False).raise_for_status()
 
 
-def test_a_column_is_granted(world: World, ns: str) -> None:
+def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:
     table = world.table(ns)
     reader = world.stranger()
     path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/columns/id/grants"
@@ -162,7 +162,7 @@ def test_a_column_is_granted(world: World, ns: str) -> None:
         ("docs/token-exchange.md", "delegate", "oidc~trino"),
     ],
 )
-def test_a_program_gets_its_privilege(world: World, page: str, privilege: str, name: str) -> None:
+def test_documented_privileges_of_programs_can_be_granted(world: World, page: str, privilege: str, name: str) -> None:
     program = world.stranger("program")
     path = world.grants_path("warehouse", world.warehouse)
     granted = _written(block(page, f'"{privilege}"'), world.admin, path, **{name: program.id})
@@ -172,7 +172,7 @@ def test_a_program_gets_its_privilege(world: World, page: str, privilege: str, n
 
 
 @pytest.mark.parametrize("found", [each for each in blocks() if each.page == "docs/auditor.md"], ids=str)
-def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block) -> None:
+def test_documented_audit_query_finds_its_rows(world: World, ns: str, found: Block) -> None:
     table = world.table(ns)
     reader = world.stranger()
     world.grant("describe", reader, "table", table.uuid)
@@ -186,7 +186,11 @@ def test_a_query_for_auditors_finds_its_rows(world: World, ns: str, found: Block
         arguments = [str(row["id"]), row["soon"]]
         statement = statement.replace(":id", "$1").replace(":moment", "$2")
     # Audit records of reads and refusals are written up to 200 ms after the response.
-    until(lambda: _finds(world.sql(statement, *arguments), found, table, reader), "the record is not found", 15)
+    until(
+        lambda: _finds(world.sql(statement, *arguments), found, table, reader),
+        "the query did not find the audit record",
+        15,
+    )
 
 
 def _finds(rows: list[Any], found: Block, table: Table, reader: Person) -> bool:

@@ -87,7 +87,7 @@ def test_response_304_requests_no_storage_credential(world: World, ns: str) -> N
         "convert_from(record, 'UTF8') like '%not modified%' and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
     # Audit records of reads are written after a short delay.
-    until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the loads are not in the audit")
+    until(lambda: world.sql(loads, table.name)[0]["n"] >= 3, "the audit did not contain the loads before the deadline")
     assert world.sql(loads, table.name)[0]["n"] == 3
     assert world.sql(keys, table.name) == before
 
@@ -119,7 +119,7 @@ def test_etags_of_other_users_or_other_rights_do_not_match(world: World, ns: str
     assert _get_if_none_match(world, world.admin, table, etag).status_code == 200
     world.grant("modify", world.carol, "table", table.uuid)
     more = _get_if_none_match(world, world.carol, table, etag)
-    assert more.status_code == 200, "the credentials reach further now"
+    assert more.status_code == 200, "larger rights must give a new ETag and a full response"
     assert more.headers["etag"] != etag
 
 
@@ -146,7 +146,7 @@ def test_etag_lists_and_wildcards_are_parsed(world: World, ns: str) -> None:
     assert _get_if_none_match(world, world.admin, table, f'"other", {etag}').status_code == 304
     assert _get_if_none_match(world, world.admin, table, '"other"').status_code == 200
     assert _get_if_none_match(world, world.admin, table, "*").status_code == 200, (
-        "a star cannot tell how old the credentials are"
+        "`*` must not confirm a response with credentials"
     )
     managed = _get_if_none_match(world, world.admin, table, "*", X_Iceberg_Access_Delegation="client-managed")
     assert managed.status_code == 304

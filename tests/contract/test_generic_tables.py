@@ -218,7 +218,9 @@ def test_location_with_files_is_adopted_by_a_storage_manager_only(world: World, 
         assert error_triple(world.steward.post(path, body, headers=ADOPT))[:2] == (403, "WarehouseActionForbidden")
     finally:
         world.strip(world.steward)
-    assert error_triple(world.admin.post(path, body))[:2] == (400, "UnexpectedFilesInLocation"), "adopting is asked for"
+    assert error_triple(world.admin.post(path, body))[:2] == (400, "UnexpectedFilesInLocation"), (
+        "adoption must be requested explicitly"
+    )
     adopted = world.admin.post(path, body, headers=ADOPT)
     assert adopted.status_code == 200, adopted.text
     made = {**adopted.json(), "path": f"{path}/{body['name']}"}
@@ -298,7 +300,7 @@ def test_undrop_needs_the_right_and_a_free_name_and_location(world: World, ns: s
     assert set(deleted(soft.contractor, soft)) == {made["id"]}
     assert create(soft, location, made["name"]).status_code == 200
     assert error_triple(undrop(soft.admin, soft, other, target))[:2] == (409, "AlreadyExistsException")
-    assert set(deleted(soft.admin, soft)) == {made["id"], hidden["id"]}, "all of them or none"
+    assert set(deleted(soft.admin, soft)) == {made["id"], hidden["id"]}, "an undrop of several targets must be atomic"
     assert soft.admin.delete(f"{made['path']}?force=true").status_code == 204
     soft.revoke("select", soft.contractor, "generic-table", made["id"])
     soft.grant("select", soft.contractor, "namespace", soft.namespace_id(location))
@@ -306,7 +308,7 @@ def test_undrop_needs_the_right_and_a_free_name_and_location(world: World, ns: s
     assert (back.status_code, back.content) == (204, b"")
     assert soft.contractor.get(made["path"]).json()["table"] == made["table"]
     assert soft.admin.get(hidden["path"]).json()["table"] == hidden["table"]
-    assert undrop(soft.admin, soft, target).status_code == 204, "again changes nothing"
+    assert undrop(soft.admin, soft, target).status_code == 204, "a repeated undrop must succeed without a change"
     world.strip(world.contractor)
     soft.close()
 
@@ -460,7 +462,7 @@ def test_generic_table_audit_has_location_and_credentials(world: World, ns: str)
     answer = create(world, ns)
     request_id = answer.headers["x-request-id"]
     records = [row["record"] for row in world.sql("select record from audit_log where request_id = $1", request_id)]
-    assert len(records) == 2, "the creation, and the keys that followed from it"
+    assert len(records) == 2, "expected audit records of the creation and of the vended keys"
     location = answer.json()["table"]["base-location"].rstrip("/").encode()
     assert all(location in record for record in records)
     assert sum(b'"session_name"' in record for record in records) == 1

@@ -292,7 +292,7 @@ def test_privileges_of_a_row_allow_exactly_its_actions(
             tried = _tried(site, row, column)
             if tried != held_actions:
                 wrong[column.title] = {action: got for action, got in tried.items() if got != held_actions[action]}
-        assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
+        assert wrong == {}, f"{row.title}: these cells differ from the golden table: {wrong}"
     finally:
         if row.on == "S":
             for privilege in row.privileges:
@@ -369,6 +369,6 @@ def test_privileges_of_a_row_allow_exactly_its_generic_table_actions(
             held_actions = row.holds(column)
             found_out = {action: tried[action]() for action in _GENERIC.get(column.title, ())}
             wrong.update({action: got for action, got in found_out.items() if got != held_actions})
-        assert wrong == {}, f"{row.title}: these are otherwise than the golden table says: {wrong}"
+        assert wrong == {}, f"{row.title}: these cells differ from the golden table: {wrong}"
     finally:
         world.strip(person)

@@ -97,7 +97,7 @@ def test_granting_is_idempotent_and_revoking_a_missing_grant_succeeds(world: Wor
     path = _path(world, "namespace", world.namespace_id(ns))
     for _ in range(2):
         assert world.admin.post(path, {"writes": [_entry("select", world.analyst)]}).status_code == 204
-        assert len(_list(world.admin, path)) == 2, "the owner and the analyst"
+        assert len(_list(world.admin, path)) == 2, "expected the grants of the owner and of the analyst"
     for _ in range(2):
         assert world.admin.post(path, {"deletes": [_entry("select", world.analyst)]}).status_code == 204
     assert [each["privilege"] for each in _list(world.admin, path)] == ["ownership"]
@@ -231,7 +231,7 @@ def test_grants_beyond_the_grantors_authority_are_refused(world: World, ns: str)
     world.grant("pass_grants", world.analyst, "namespace", id)
     allowed_and_not = {"writes": [_entry("select", world.steward), _entry("modify", world.steward)]}
     assert world.analyst.post(path, allowed_and_not).status_code == 403
-    assert len(_list(world.admin, path)) == len(before) + 1, "nothing of a refused change is done"
+    assert len(_list(world.admin, path)) == len(before) + 1, "a refused request must apply none of its entries"
     assert world.analyst.post(path, {"writes": [_entry("select", world.steward)]}).status_code == 204
 
 
@@ -277,7 +277,9 @@ def test_role_nesting_refuses_cycles_excess_depth_and_expiry(world: World) -> No
     assert refusal(member(roles[10], roles[11])) == (409, "RoleMembershipDepthExceeded")
     owner = {"writes": [{"type": "ownership", "role": roles[5]}]}
     closing = world.admin.post(f"{MANAGEMENT}/permissions/role/{roles[2]}/assignments", owner)
-    assert refusal(closing) == (409, "RoleMembershipCycle"), "owners are members"
+    assert refusal(closing) == (409, "RoleMembershipCycle"), (
+        "an owner counts as a member, so this membership is a cycle"
+    )
 
 
 def test_concurrent_memberships_cannot_form_a_cycle(world: World) -> None:
@@ -303,7 +305,7 @@ def test_concurrent_crossing_grant_changes_all_complete(world: World, ns: str) -
 
     with ThreadPoolExecutor(6) as pool:
         codes = list(pool.map(attempt, range(24)))
-    assert set(codes) <= {204, 503}, "who decides again and again while rights go is told to come back"
+    assert set(codes) <= {204, 503}, "concurrent grant changes must return 204, or 503 to retry"
     assert codes.count(204) >= 6
     held = [each["privilege"] for each in _list(world.admin, path) if each["principal"] == {"user": world.analyst.id}]
     assert len(held) == 1
@@ -337,7 +339,7 @@ def test_grants_of_a_principal_in_a_project_are_listed_by_page(world: World, ns:
         {"type": "warehouse", "project-id": world.project, "warehouse-id": world.warehouse},
     ]
     own = _list(world.analyst, f"{MANAGEMENT}/grants")
-    assert [each["resource"] for each in own] == expected, "reading one's own grants needs no right"
+    assert [each["resource"] for each in own] == expected, "a user lists its own grants without any right"
     assert _list(world.analyst, f"{MANAGEMENT}/grants", principalUser=world.analyst.id) == own
     assert _list(world.admin, f"{MANAGEMENT}/grants", principalUser=world.analyst.id) == own
     found, token = [], None

@@ -42,8 +42,10 @@ def steps() -> list[Step]:
         if kind == "sh":
             found.append(Step(line, content))
         else:
-            assert kind == "json" and status, f"line {line}: a block is a request (sh) or an answer (json STATUS)"
-            assert not found[-1].status, f"line {line}: an answer without a request"
+            assert kind == "json" and status, (
+                f"line {line}: expected a block of kind sh (request) or json STATUS (response)"
+            )
+            assert not found[-1].status, f"line {line}: a response without a request"
             found[-1] = Step(found[-1].line, found[-1].shell, status, content)
     return found
 

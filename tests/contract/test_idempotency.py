@@ -39,10 +39,10 @@ def test_repeated_create_returns_one_table_with_new_credentials(world: World, ns
     assert again.json()["storage-credentials"][0]["prefix"] == first.json()["storage-credentials"][0]["prefix"]
     secrets = [answer.json()["config"]["s3.secret-access-key"] for answer in (first, again)]
     kept = world.sql("select coalesce(string_agg(detail::text, ''), '') as told from idempotency")[0]["told"]
-    assert not any(secret in kept for secret in secrets), "credentials come from the door, not from the record"
+    assert not any(secret in kept for secret in secrets), "the recorded response must contain no credentials"
     error_triple = f'%"prefix":"{first.json()["storage-credentials"][0]["prefix"]}"%'
     vended = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like $1", error_triple)
-    assert vended[0]["n"] == 2, "each hand-out has a record, of the same keys too"
+    assert vended[0]["n"] == 2, "each response with credentials must have an audit record"
     assert world.admin.post(path, body, headers=_key()).status_code == 409
     assert world.admin.post(path, body).status_code == 409
 
@@ -86,7 +86,9 @@ def test_retry_never_returns_another_object_of_the_same_name(world: World, ns: s
         assert world.admin.post(path, body, headers=key).status_code == 200
         assert world.admin.post(path, body, headers=key).status_code == 200
         assert world.admin.delete(thing).status_code == 204
-        assert world.admin.post(path, body, headers=key).status_code == 404, "it is gone"
+        assert world.admin.post(path, body, headers=key).status_code == 404, (
+            "a repeated request about a dropped object must be not found"
+        )
         assert world.admin.post(thing.rsplit("/", 1)[0], made).status_code == 200
         refused = world.admin.post(path, body, headers=key)
         assert refused.status_code == 422, refused.text
@@ -136,7 +138,9 @@ def test_another_body_or_query_under_the_same_key_is_422(world: World, ns: str) 
     assert world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key).status_code == 200
     other = world.admin.post(path, {"name": unique("t"), "schema": SCHEMA}, headers=key)
     assert error_triple(other)[:2] == (422, "UnprocessableEntityException")
-    assert world.admin.delete(table.path, headers=key).status_code == 204, "another path is another scope"
+    assert world.admin.delete(table.path, headers=key).status_code == 204, (
+        "the same key with another path is another request"
+    )
     assert world.admin.delete(f"{table.path}?purgeRequested=false", headers=key).status_code == 422
 
 
@@ -217,7 +221,9 @@ def test_idempotency_key_of_a_killed_process_is_free_after_its_lease(world: Worl
     )
     assert error_triple(world.admin.delete(table.path, headers=key))[:2] == (409, "RequestInProgress")
     world.sql("update idempotency set expires_at = now() - interval '1 second' where status is null")
-    assert world.admin.delete(table.path, headers=key).status_code == 404, "it is carried out again"
+    assert world.admin.delete(table.path, headers=key).status_code == 404, (
+        "a request that was not recorded must run again"
+    )
 
 
 def test_retry_first_delivers_undelivered_tuples_of_the_first_request(world: World, ns: str) -> None:

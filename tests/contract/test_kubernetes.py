@@ -109,7 +109,7 @@ def test_unknown_cluster_token_is_refused_and_reviewed_once(two: Two) -> None:
     for _ in range(8):
         refused = two.whoami(token)
         assert refused.status_code == 401 and "cluster" in refused.json()["error"]["message"]
-    assert two.lab.questions - requested <= 4, "each worker process once"
+    assert two.lab.questions - requested <= 4, "each worker process may request one review"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_forged_token_flood_blocks_no_pod_if_the_cluster_publishes_keys(two: Two
             uid = unique("u")
             assert two.whoami(two.lab.account("etl", "real", uid=uid)).json()["id"] == f"lab~{uid}"
         statuses = [each.result().status_code for each in storm]
-    assert statuses.count(503) > 0, "the storm was one"
+    assert statuses.count(503) > 0, "expected some tokens with unknown keys to be refused with 503"
     assert set(statuses) <= {401, 503}
 
 
@@ -225,7 +225,9 @@ def test_legacy_token_is_accepted_only_if_configured(two: Two) -> None:
     token = two.mill.account("etl", name, uid=unique("u"), audience=None, **claims)
     assert two.whoami(token).json()["id"] == f"mill~system:serviceaccount:etl:{name}"
     named = two.mill.account("etl", name, uid=unique("u"), audience=OWN_AUDIENCE, **claims)
-    assert error_triple(two.whoami(named))[0] == 401, "a token for the API server that only calls itself one of those"
+    assert error_triple(two.whoami(named))[0] == 401, (
+        "a token for the API server must not be accepted as a legacy token"
+    )
 
 
 def test_token_for_the_api_server_audience_is_refused(two: Two) -> None:

@@ -58,8 +58,10 @@ def test_flag_keeps_the_rights_of_its_objects_owner_and_grant_managers(world: Wo
     world.grant("ownership", world.analyst, "namespace", id)
     table = world.table(ns, by=world.analyst)
     assert _set(world.analyst, f"namespace/{id}", True) == 200
-    assert _give(world, world.analyst, "namespace", id) == 204, "the flag binds what lies below"
-    assert _give(world, world.analyst, "table", table.uuid) == 204, "whose grants the owner of the namespace manages"
+    assert _give(world, world.analyst, "namespace", id) == 204, "the flag must restrict only objects below it"
+    assert _give(world, world.analyst, "table", table.uuid) == 204, (
+        "the owner of the namespace manages the grants of its tables"
+    )
     world.grant("manage_grants", world.steward, "table", table.uuid)
     gives = world.steward.post(
         world.grants_path("table", table.uuid), {"writes": [{"type": "describe", "user": world.carol.id}]}

@@ -56,7 +56,7 @@ def test_repeated_warehouse_creation_returns_its_current_state(world: World) -> 
     assert world.admin.post("/management/v1/warehouse", body, headers={**key, **header}).json()["name"] == name
     assert world.admin.delete(path).status_code == 204
     gone = world.admin.post("/management/v1/warehouse", body, headers={**key, **header})
-    assert gone.status_code == 404, "it is gone, and it is not made a second time"
+    assert gone.status_code == 404, "a repeated creation must not recreate a deleted object"
 
 
 def test_repeated_warehouse_changes_return_a_response(world: World) -> None:
@@ -74,7 +74,7 @@ def test_repeated_warehouse_changes_return_a_response(world: World) -> None:
         assert first.status_code == 200
         assert again.json() == first.json(), end
     version = world.sql("select profile_version from warehouses where id::text = $1", made.id)[0]["profile_version"]
-    assert version == 3, "each of the two changes of the storage was made once"
+    assert version == 3, "each of the two storage changes must run once"
 
 
 def test_retry_does_not_undo_later_changes(world: World) -> None:
@@ -150,7 +150,9 @@ def test_retry_does_not_renew_a_revoked_grant(world: World, ns: str) -> None:
     path = f"/management/v1/permissions/namespace/{id}/assignments"
     body = {"writes": [{"type": "select", "user": world.contractor.id}]}
     assert world.admin.post(path, body, headers=key).status_code == 204
-    assert world.admin.post(path, body, headers=key).status_code == 204, "not 409: it is the same request"
+    assert world.admin.post(path, body, headers=key).status_code == 204, (
+        "a repeated request must return its first status and not 409"
+    )
     world.revoke("select", world.contractor, "namespace", id)
     assert world.admin.post(path, body, headers=key).status_code == 204
     assert world.admin.get(path).json()["assignments"] == [{"type": "ownership", "user": world.admin.id}]

@@ -127,14 +127,14 @@ def test_only_the_file_of_a_killed_gateway_is_cleaned_up(world: World, ns: str) 
     world.sql(note.replace("$3::interval", "interval '2 hours'"), current, world.warehouse)
     deadline = time.monotonic() + 60
     while orphan in _files(world, table):
-        assert time.monotonic() < deadline, "the sweeper did not come"
+        assert time.monotonic() < deadline, "the file cleanup did not run before the deadline"
         time.sleep(0.5)
     assert _files(world, table) == {young, current}
     records = (
         "select 1 from audit_log where operation = 'sweep_metadata_files' "
         "and convert_from(record, 'UTF8') like '%' || $1 || '%'"
     )
-    until(lambda: bool(world.sql(records, orphan)), "it is not in the audit")
+    until(lambda: bool(world.sql(records, orphan)), "the audit does not contain the deletion")
     world.sql("delete from pending_files where location = any($1::text[])", [young, current])
 
 
@@ -151,7 +151,7 @@ def test_path_properties_stay_inside_the_tables_location(world: World, ns: str, 
     for outside in (other.location, f"{table.location}-more", table.location.rsplit("/", 1)[0], "s3://other/x", "x"):
         answer = _set(world, table, **{name: outside})
         assert error_triple(answer)[:2] == (400, "InvalidLocation"), outside
-    assert [world.objects(location) for location in locations] == before, "the server wrote a file"
+    assert [world.objects(location) for location in locations] == before, "the server must write no file"
     made = world.admin.post(
         f"{world.root}/namespaces/{ns}/tables",
         {"name": unique("t"), "schema": SCHEMA, "properties": {name: other.location}},

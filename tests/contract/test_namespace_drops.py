@@ -43,7 +43,7 @@ def test_files_of_a_dropped_view_are_deleted_after_a_forced_namespace_drop(soft:
     noted = "select location from pending_files where warehouse_id = $1::text::uuid"
     assert [row["location"] for row in soft.sql(noted, soft.warehouse)] == [view["metadata-location"]]
     soft.sql("update pending_files set written_at = now() - interval '2 hours' where location = $1", _file(view))
-    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "the last file of the view is left", 60)
+    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "the last file of the view was not deleted", 60)
     assert len(keys(soft, shared["metadata"]["location"])) == 1
 
 
@@ -148,7 +148,7 @@ def test_recursive_drop_removes_all_descendants(world: World, ns: str) -> None:
     assert world.sql("select 1 from namespaces where id = any($1::uuid[])", gone) == []
     assert world.tuples_of(f"user:{world.carol.id}", "warehouse") == others
     locations = [*(table.location for table in tables), view["metadata"]["location"], staged["location"]]
-    until(lambda: not any(keys(world, location) for location in locations), "files are left")
+    until(lambda: not any(keys(world, location) for location in locations), "files were not deleted")
     assert keys(world, outside.location) | keys(world, shared.location) == before
     [row] = world.sql(
         "select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace' "
@@ -202,7 +202,10 @@ def test_only_force_removes_soft_deleted_objects_with_their_namespace(soft: Worl
     assert {table.uuid, other.uuid} & set(deleted(soft.admin, soft)) == set()
     active = "select 1 from tasks where entity_id = $1 and queue = 'soft_deletion' and status = 'scheduled'"
     assert soft.sql(active, table.uuid) == []
-    until(lambda: keys(soft, table.location) == set(), "the drop of the table asked for its files")
+    until(
+        lambda: keys(soft, table.location) == set(),
+        "the files were not deleted, although the drop of the table requested it",
+    )
     assert keys(soft, other.location) == kept
 
 
@@ -346,7 +349,11 @@ def test_one_drop_removes_thousands_of_namespaces(world: World, ns: str, count: 
     records = world.sql("select convert_from(record, 'UTF8') as r from audit_log where operation = 'drop_namespace'")
     [record] = [json.loads(row["r"]) for row in records if top in row["r"]]
     _require_ids(record, count + 1)
-    until(lambda: world.sql("select 1 from outbox limit 1") == [], "OpenFGA still has some of it", 300)
+    until(
+        lambda: world.sql("select 1 from outbox limit 1") == [],
+        "tuples were not deleted from OpenFGA before the deadline",
+        300,
+    )
 
 
 def _require_ids(record: dict[str, Any], count: int) -> None:

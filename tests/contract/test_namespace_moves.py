@@ -25,7 +25,7 @@ def make(world: World, *levels: str) -> str:
 
 
 def move(by: Person, world: World, id: str, destination: Sequence[str], **more: Any) -> httpx.Response:
-    """Move a namespace to a whole new path."""
+    """Move a namespace to a new path, given with all its levels."""
     path = f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move"
     return by.post(path, {"destination": list(destination), **more})
 
@@ -82,7 +82,7 @@ def test_namespace_move_changes_only_the_names_of_descendants(world: World) -> N
     assert listed == [[new, "placed", "deep"]]
     rows = world.sql("select levels, path_key, cardinality(ancestors) as depth from namespaces where id = $1", inner)
     assert [tuple(row.values()) for row in rows] == [([new, "placed"], f"{new}\x1fplaced", 1)]
-    assert make(world, old, "inner") != inner, "the old name is free"
+    assert make(world, old, "inner") != inner, "a namespace created under the old name must be another one"
 
 
 def test_namespace_rename_in_the_same_parent_changes_no_rights(world: World) -> None:
@@ -93,7 +93,7 @@ def test_namespace_rename_in_the_same_parent_changes_no_rights(world: World) -> 
     assert world.carol.get(table.replace("%1Finner", "%1Frenamed")).status_code == 200
     assert move(world.admin, world, inner, [old.upper(), "RENAMED"]).status_code == 200
     [row] = world.sql("select levels from namespaces where id = $1", inner)
-    assert row["levels"] == [old, "RENAMED"], "the letter case of a name may change, and only that of its own"
+    assert row["levels"] == [old, "RENAMED"], "only the spelling of the namespace's own name may change"
     assert parents(world, inner) == {f"namespace:{world.namespace_id(old)}"}
 
 

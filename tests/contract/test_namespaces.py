@@ -117,7 +117,7 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     most = 1024 * 1024
     name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
     over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})
-    assert over.status_code == 400, "and not the answer, which would be as long"
+    assert over.status_code == 400, "a request above the limit must be refused"
     advice = "at most 1048576 are allowed; set shorter values or remove properties"
     about = "The properties of the namespace would take"
     assert error_triple(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
@@ -128,13 +128,15 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     taken = sum(len(k) + len(v) for k, v in world.admin.get(path).json()["properties"].items() if k != "namespace_id")
     half, rest = most // 2, most - taken - most // 2 - 2
     assert world.admin.post(f"{path}/properties", {"updates": {"a": "x" * half}}).status_code == 200
-    assert world.admin.post(f"{path}/properties", {"updates": {"b": "x" * rest}}).status_code == 200, "to the byte"
+    assert world.admin.post(f"{path}/properties", {"updates": {"b": "x" * rest}}).status_code == 200, (
+        "properties of exactly the maximum size must be accepted"
+    )
     before = world.admin.get(path).json()["properties"]
     again = world.admin.post(f"{path}/properties", {"updates": {"c": ""}})
     assert error_triple(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
     assert world.admin.get(path).json()["properties"] == before
     swapped = world.admin.post(f"{path}/properties", {"updates": {"c": ""}, "removals": ["a"]})
-    assert swapped.status_code == 200, "what is removed makes room"
+    assert swapped.status_code == 200, "removed properties must not count against the limit"
 
 
 def test_concurrent_property_changes_lose_no_update(world: World, ns: str) -> None:

@@ -177,7 +177,7 @@ def test_task_of_a_dead_worker_is_retried_up_to_five_attempts(world: World, ns: 
         "heartbeat_at = now() - interval '3 minutes' where entity_id = $1",
         table.uuid,
     )
-    _until(lambda: _task(world, table.uuid)["status"] == "failed", "a task without end")
+    _until(lambda: _task(world, table.uuid)["status"] == "failed", "the task did not fail")
 
 
 def test_failed_task_is_retried_later_and_records_the_reason(world: World, ns: str) -> None:
@@ -221,7 +221,10 @@ def test_staged_table_never_created_expires_after_a_day_with_its_files(world: Wo
     assert 86000 < due["seconds"] <= 86400
     _fill(world, location)
     _expire(world, uuid)
-    _until(lambda: _task(world, uuid) is not None and _task(world, uuid)["status"] == "succeeded", "it did not expire")
+    _until(
+        lambda: _task(world, uuid) is not None and _task(world, uuid)["status"] == "succeeded",
+        "the staged table did not expire",
+    )
     assert _keys(world, location) == set()
     assert world.sql("select 1 from tables where id = $1", uuid) == []
 
@@ -246,7 +249,10 @@ def test_staged_table_that_was_created_does_not_expire(world: World, ns: str) ->
     made: httpx.Response = world.admin.post(path, body)
     assert made.status_code == 200, made.text
     _expire(world, staged["table-uuid"])
-    _until(lambda: _task(world, staged["table-uuid"], "expire_staged_table")["status"] == "succeeded", "it did not run")
+    _until(
+        lambda: _task(world, staged["table-uuid"], "expire_staged_table")["status"] == "succeeded",
+        "the expiry task did not run",
+    )
     assert _task(world, staged["table-uuid"]) is None
     assert world.admin.get(path).status_code == 200
 

@@ -334,7 +334,7 @@ def test_table_metadata_registers_no_view_and_vice_versa(world: World, ns: str) 
 
 
 def test_location_too_long_for_a_credential_is_refused_at_creation(world: World, ns: str) -> None:
-    """Refuse a location whose session policy would exceed the limit of 2,048 characters (threat B07).
+    """Refuse a location whose session policy would exceed the limit of 2,048 characters (LG-POL-07).
 
     The session policy names the prefix twice. Each form of creation refuses a longer location and leaves nothing
     behind, as no client could read the table.
@@ -404,7 +404,7 @@ def test_concurrently_committed_table_is_not_overwritten(world: World, ns: str) 
     first = table.answer["metadata-location"]
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         request = pool.submit(register, world.admin, world, ns, table.name, first, overwrite=True)
-        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "no transaction waited for the lock of locations")
         change = {"action": "set-properties", "updates": {"a": "1"}}
         body = {"requirements": [], "updates": [change]}
         headers = {"Authorization": f"Bearer {world.admin.token}"}
@@ -456,7 +456,7 @@ def test_dropped_view_file_is_not_deleted_during_its_registration(world: World, 
     name, file = _dropped_view(world, ns, "59 minutes")
     with ThreadPoolExecutor(1) as pool, locations_held(world):
         request = pool.submit(register_view, world.admin, world, ns, name, file)
-        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "nobody waits")
+        until(lambda: bool(world.sql(_WAITS_FOR_LOCATIONS)), "no transaction waited for the lock of locations")
         [noted] = _noted(world, file)
     assert noted["lately"]
     assert request.result().status_code == 200

@@ -51,7 +51,7 @@ def test_a_role_is_created_read_changed_and_found(world: World) -> None:
     assert world.admin.get(ROLE, params={"providerIds": "okta", "sourceIds": source}).json()["roles"] == []
     for text in (name[2:].upper(), name.replace("ew", "we")):
         found = world.admin.post("/management/v1/search/role", {"search": text}).json()["roles"]
-        assert found[0]["id"] == id, "the best match comes first, and a mistake is forgiven"
+        assert found[0]["id"] == id, "a misspelt search must return the best match first"
         assert len(found) <= 10
     assert world.admin.post("/management/v1/search/role", {"search": "qqqqxxxx"}).json() == {"roles": []}
     assert world.admin.post("/management/v1/search/role", {"search": "x" * 65}).status_code == 400
@@ -118,7 +118,9 @@ def test_role_creator_owns_and_assigns_it(world: World) -> None:
     try:
         role = make(world, by=world.steward)
         assert add(world, role, "user", world.carol.id, by=world.steward).status_code == 204
-        assert add(world, role, "user", world.carol.id, by=world.steward).status_code == 204, "it may be repeated"
+        assert add(world, role, "user", world.carol.id, by=world.steward).status_code == 204, (
+            "a repeated membership change must succeed"
+        )
         members = f"{ROLE}/{role['id']}/members"
         assert world.steward.get(members).json() == {"members": [{"type": "user", "id": world.carol.id}]}
         assert world.steward.get(members, params={"type": "role"}).json() == {"members": []}
@@ -177,7 +179,7 @@ def test_role_deletion_removes_its_grants_tuples_and_members_rights(world: World
     assert world.tuples(f"role:{id}")
     assert world.tuples_of(f"role:{id}#assignee", "table")
     assert world.admin.delete(f"{ROLE}/{id}").status_code == 204
-    assert world.carol.get(table.path).status_code == 404, "from the next request on"
+    assert world.carol.get(table.path).status_code == 404, "a former member must be refused by the next request"
     assert world.tuples(f"role:{id}") == set()
     for type in ("role", "project", "warehouse", "namespace", "table"):
         assert world.tuples_of(f"role:{id}#assignee", type) == set()

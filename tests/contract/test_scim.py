@@ -87,7 +87,7 @@ def test_entra_user_lifecycle(world: World, entra: Directory, table: Table) -> N
     record = world.admin.get(f"/management/v1/user/entra~{oid}").json()
     assert (record["name"], record["email"]) == ("Ann Other", f"{oid}@example.com")
     found = entra.scim.get(f'{USERS}?filter=userName eq "{oid.upper()}@example.COM"').json()
-    assert [each["id"] for each in found["Resources"]] == [user["id"]], "userName is not case-exact"
+    assert [each["id"] for each in found["Resources"]] == [user["id"]], "the userName filter must ignore letter case"
     entra.patch(
         user,
         {"op": "Replace", "path": 'emails[type eq "work"].value', "value": "new@example.com"},
@@ -126,14 +126,14 @@ def test_entra_group_lifecycle(world: World, entra: Directory, table: Table) -> 
     assert [each["id"] for each in transitive] == [made_group["id"]]
 
     entra.patch(made_group, {"op": "Remove", "path": "members", "value": [{"$ref": None, "value": user["id"]}]})
-    assert reads(ann, table) == 404, "who left the group is refused with the next request"
+    assert reads(ann, table) == 404, "a former group member must be refused by the next request"
     entra.patch(made_group, add)
     assert reads(ann, table) == 200
     off = entra.patch(user, {"op": "Replace", "path": "active", "value": "False"})
     assert off.json()["active"] is False
     assert error_triple(ann.get(table.path))[:2] == (403, "UserDeactivated")
     entra.patch(user, {"op": "Replace", "path": "active", "value": "True"})
-    assert reads(ann, table) == 200, "reactivation brings back"
+    assert reads(ann, table) == 200, "a reactivated user must have its rights again"
 
     assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204
     assert scim_error(entra.scim.get(f"{USERS}/{user['id']}"))[0] == 404
@@ -174,7 +174,7 @@ def test_okta_user_and_group_lifecycle(world: World, okta: Directory, table: Tab
     name = unique("Renamed")
     okta.patch(group, {"op": "replace", "value": {"id": group["id"], "displayName": name}})
     role = world.admin.get(f"/management/v1/role/{group['id']}").json()
-    assert (role["name"], role["source-id"]) == (name, name), "what names the group in tokens goes along"
+    assert (role["name"], role["source-id"]) == (name, name), "the source id must follow the displayName"
     okta.patch(group, {"op": "remove", "path": f'members[value eq "{user["id"]}"]'})
     assert reads(ben, table) == 404
     okta.patch(group, {"op": "replace", "path": "members", "value": [{"value": user["id"], "display": login}]})
@@ -212,7 +212,7 @@ def test_inactive_user_has_no_rights_in_any_check(world: World, entra: Directory
     assert allowed() and reads(person, table) == 200
     assert (f"user:{person.id}", "select") in world.tuples(f"table:{table.uuid}")
     entra.patch(user, {"op": "replace", "path": "active", "value": False})
-    assert not allowed(), "engines that ask about users are told no as well"
+    assert not allowed(), "checks by an engine must deny an inactive user"
     assert (f"user:{person.id}", "select") not in world.tuples(f"table:{table.uuid}")
     for path in (
         table.path,
@@ -222,7 +222,7 @@ def test_inactive_user_has_no_rights_in_any_check(world: World, entra: Directory
     ):
         assert error_triple(person.get(path))[:2] == (403, "UserDeactivated"), path
     held = world.sql("select 1 from grants where principal_id = $1", person.id)
-    assert len(held) == 1, "the grant is kept, and not in force"
+    assert len(held) == 1, "the grant of an inactive user must be kept without effect"
     records = "select convert_from(record, 'UTF8') as text from audit_log where convert_from(record, 'UTF8') like $1"
     # The audit records of refusals are written within 200 ms of the response.
     soon(lambda: any("UserDeactivated" in row["text"] for row in world.sql(records, f"%{person.id}%")))
@@ -241,7 +241,7 @@ def test_token_groups_give_no_access_to_an_inactive_user(world: World, entra: Di
     oid = unique("oid")
     user = entra.user(oid)
     person = entra.sign_in(oid, groups=[group["externalId"]])
-    assert reads(person, table) == 200, "the group of the token and the group of the directory are one role"
+    assert reads(person, table) == 200, "a token group and a directory group of one name are one role"
     entra.patch(user, {"op": "replace", "path": "active", "value": False})
     assert reads(person, table) == 403
 
@@ -259,7 +259,7 @@ def test_directory_user_record_cannot_be_deleted_manually(world: World, entra: D
     assert error_triple(world.admin.delete(record))[:2] == (409, "UserSynchronized")
     assert error_triple(person.delete(record))[:2] == (403, "UserDeactivated")
     assert reads(person, table) == 403
-    assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204, "the directory lets go whom it keeps"
+    assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204, "the directory can delete the user it manages"
     assert world.admin.get(record).status_code == 404
 
 
@@ -300,10 +300,10 @@ def test_user_names_are_unique_in_any_letter_case_and_subjects_are_fixed(
     moved = entra.patch(user, {"op": "replace", "path": "externalId", "value": unique("z")}, expect=400)
     assert scim_error(moved) == (400, "mutability")
     renamed = entra.patch(user, {"op": "replace", "path": "userName", "value": unique("new")})
-    assert renamed.status_code == 200, "where externalId names the user, the userName may change"
+    assert renamed.status_code == 200, "userName may change if externalId identifies the user"
     theirs = okta.scim.post(USERS, {"userName": user["userName"]})
-    assert theirs.status_code == 201, "another provider has names of its own"
-    assert theirs.json()["active"] is True, "a new user who is not said to be inactive is active"
+    assert theirs.status_code == 201, "user names are unique per provider only"
+    assert theirs.json()["active"] is True, "a user without the member active must be active"
     group = entra.group()
     assert scim_error(entra.scim.post(GROUPS, {"displayName": group["displayName"].upper()})) == (409, "uniqueness")
     manual = world.admin.post("/management/v1/role", {"name": unique("by hand")}).json()
@@ -366,7 +366,7 @@ def test_directory_roles_cannot_be_changed_manually(world: World, entra: Directo
     members = {"members": [{"type": "user", "id": f"entra~{user['externalId']}"}]}
     assert error_triple(world.admin.post(f"{role}/members", members))[:2] == (400, "RoleNotManuallyAssignable")
     described = world.admin.post(role, {"name": group["displayName"], "description": "who builds"})
-    assert described.status_code == 200, "a description says nothing about who is in it"
+    assert described.status_code == 200, "the description of a directory's role can be changed"
     assert world.admin.delete(role).status_code == 204
     assert scim_error(entra.scim.get(f"{GROUPS}/{group['id']}"))[0] == 404
 
@@ -412,9 +412,11 @@ def test_scim_without_the_privilege_is_refused(world: World, entra: Directory, d
     other_user = plain.sign_in(unique("sub"))
     assert other_user.post("/management/v1/user", {}).status_code in (200, 201)
     world.grant("provisioner", other_user, "server", "")
-    assert scim_error(other_user.get(USERS))[0] == 403, "its provider keeps nobody here"
+    assert scim_error(other_user.get(USERS))[0] == 403, "a caller of a provider without SCIM must be refused"
     world.revoke("provisioner", other_user, "server", "")
-    assert world.admin.get("/scim/v2/Users").status_code == 403, "administrators are no provisioners"
+    assert world.admin.get("/scim/v2/Users").status_code == 403, (
+        "an administrator without the privilege must be refused"
+    )
 
 
 def test_provider_tokens_can_authenticate_scim(world: World, entra: Directory) -> None:
@@ -424,9 +426,13 @@ def test_provider_tokens_can_authenticate_scim(world: World, entra: Directory) -
     body = {"userName": unique("u"), "externalId": unique("x")}
     made = application.post(USERS, body)
     assert made.status_code == 201, made.text
-    assert entra.scim.get(f"{USERS}/{made.json()['id']}").status_code == 200, "one directory, however it comes"
+    assert entra.scim.get(f"{USERS}/{made.json()['id']}").status_code == 200, (
+        "both kinds of credentials must manage the same directory"
+    )
     for path in ("/management/v1/role", "/management/v1/user", "/management/v1/permissions/server/assignments"):
-        assert application.get(path).status_code in (403, 404), "the privilege is for nothing else"
+        assert application.get(path).status_code in (403, 404), (
+            "the provisioning privilege must permit nothing outside of SCIM"
+        )
     world.revoke("provisioner", application, "server", "")
     assert scim_error(application.get(USERS))[0] == 403
 
@@ -436,7 +442,7 @@ def test_provisioning_token_opens_only_scim_until_revoked(world: World, entra: D
         assert error_triple(entra.scim.get(path))[0] == 401, path
     text = issued(entra.gateway, "entra", world.project)
     other = Person("other", entra.scim.id, text, entra.base)
-    assert other.get(USERS).status_code == 200, "two tokens are good at once, so that one can follow the other"
+    assert other.get(USERS).status_code == 200, "two provisioning tokens must be valid concurrently, for rotation"
     forged = Person("forged", "", text[:-4] + "AAAA", entra.base)
     assert scim_error(forged.get(USERS))[0] == 401
     assert scim_error(other.get(GROUPS, headers={"x-project-id": "elsewhere"}))[0] == 404
@@ -587,7 +593,7 @@ def test_scim_responses_contain_the_requested_attributes(entra: Directory) -> No
             "displayName": name,
             "members": [{"value": user["id"]}],
         }
-    assert entra.scim.get(path).json()["meta"]["version"] == 'W/"3"', "the repeated request changed nothing"
+    assert entra.scim.get(path).json()["meta"]["version"] == 'W/"3"', "a repeated request must not change the version"
     listed = entra.scim.get(USERS, params={"filter": f'id eq "{user["id"]}"', "attributes": "name.familyName"}).json()
     assert listed["Resources"] == [{"schemas": [CORE_USER], "id": user["id"], "name": {"familyName": "B"}}]
 

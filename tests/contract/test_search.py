@@ -74,12 +74,12 @@ def test_search_finds_a_table_by_name_path_and_id(world: World) -> None:
         "distance": 0.0,
     }
     assert search(world, table.name)[0] == hit
-    assert search(world, table.name.upper())[0] == hit, "letter case is that of names"
+    assert search(world, table.name.upper())[0] == hit, "the search must ignore letter case"
     assert search(world, f"{ns}.{table.name}"[:64])[0]["tabular-id"] == hit["tabular-id"]
     assert search(world, table.uuid) == [{key: value for key, value in hit.items() if key != "distance"}]
     assert search(world, str(uuid4())) == []
     assert search(world, "") == []
-    assert search(world, "?!") == [], "what holds no letter is like nothing"
+    assert search(world, "?!") == [], "a search without letters must match nothing"
 
 
 def test_search_by_path_ranks_that_namespaces_table_first(world: World) -> None:
@@ -119,7 +119,7 @@ def test_search_matches_parts_and_misspellings_in_any_script(world: World, name:
 def test_unrelated_names_of_one_script_do_not_match(world: World) -> None:
     ns = world.namespace()
     world.table(ns, "在庫")
-    assert "在庫" not in names(search(world, "顧客")), "four letters stand for each, and they are scattered"
+    assert "在庫" not in names(search(world, "顧客")), "unrelated names in one script must not match"
 
 
 def test_renamed_table_is_found_by_its_new_name_at_once(world: World) -> None:
@@ -140,14 +140,18 @@ def test_visible_table_is_found_behind_better_invisible_matches(world: World, fo
     word = unique("walrus").replace("_", "")
     table = world.table(ns, f"a{word}seen")
     forgotten += many(world, table, word, 3000)
-    assert table.uuid not in [each["tabular-id"]["id"] for each in search(world, word)], "others match better"
+    assert table.uuid not in [each["tabular-id"]["id"] for each in search(world, word)], (
+        "better matches must fill the result of a caller that sees all tables"
+    )
     world.grant("select", world.carol, "table", table.uuid)
     found = search(world, word, world.carol)
     assert [each["tabular-id"]["id"] for each in found] == [table.uuid]
     assert search(world, table.uuid, world.carol)[0]["tabular-name"] == table.name
-    assert search(world, forgotten[0], world.carol) == [], "an id of what is invisible finds nothing"
+    assert search(world, forgotten[0], world.carol) == [], "the id of an invisible table must match nothing"
     world.revoke("select", world.carol, "table", table.uuid)
-    assert world.carol.post(path(world), {"search": word}).status_code == 404, "nothing is seen of the warehouse"
+    assert world.carol.post(path(world), {"search": word}).status_code == 404, (
+        "an invisible warehouse must be not found"
+    )
 
 
 def test_namespace_rights_find_its_descendants_only(world: World) -> None:

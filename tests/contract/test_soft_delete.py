@@ -80,7 +80,7 @@ def test_soft_deleted_objects_are_unreachable_by_any_operation(soft: World, loca
     assert {(each.status_code, error_triple(each)[1]) for each in refused} == {(404, "NoSuchTableException")}
     assert soft.admin.head(table.path).status_code == 404
     assert soft.admin.get(f"{soft.root}/namespaces/{location}/tables").json()["identifiers"] == []
-    assert keys(soft, table.location) == before, "its files are kept"
+    assert keys(soft, table.location) == before, "soft deletion must keep the files"
 
 
 def test_soft_delete_keeps_the_location_blocked_and_lists_live_keys(soft: World, location: str) -> None:
@@ -274,7 +274,7 @@ def test_soft_delete_expiry_removes_row_grants_and_requested_files(soft: World, 
     assert soft.sql("select 1 from grants where object_id = $1", table.uuid) == []
     assert error_triple(undrop(soft.admin, soft, ("table", table.uuid)))[:2] == (404, "NoSuchTableException")
     if purge:
-        until(lambda: keys(soft, table.location) == set(), "its files are left")
+        until(lambda: keys(soft, table.location) == set(), "the files were not deleted before the deadline")
     else:
         soft.quiet()
         assert keys(soft, table.location) == before
@@ -292,7 +292,7 @@ def test_forced_drop_is_permanent(soft: World, location: str) -> None:
     assert soft.admin.delete(f"{table.path}?force=true").status_code == 204
     assert table.uuid not in deleted(soft.admin, soft)
     assert soft.sql("select 1 from tables where id = $1", table.uuid) == []
-    until(lambda: keys(soft, table.location) == set(), "its files are left")
+    until(lambda: keys(soft, table.location) == set(), "the files were not deleted before the deadline")
 
 
 def test_view_is_soft_deleted_and_undropped_like_a_table(soft: World, location: str) -> None:
@@ -307,4 +307,4 @@ def test_view_is_soft_deleted_and_undropped_like_a_table(soft: World, location: 
     assert soft.admin.get(view["path"]).json()["metadata"] == view["metadata"]
     assert soft.admin.delete(f"{view['path']}?purgeRequested=true").status_code == 204
     end_now(soft, id)
-    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "its files are left")
+    until(lambda: keys(soft, view["metadata"]["location"]) == set(), "the files were not deleted before the deadline")

@@ -86,7 +86,7 @@ def test_counts_of_several_processes_are_summed(world: World) -> None:
                 calls.add(Call("no-such-project", None, route, 200))
                 calls.add(Call(project, uuid4(), route, 200))
                 await keeper.flush()
-            assert not calls.take(), "everything was written, or was about nothing that is there"
+            assert not calls.take(), "all counts must have been written"
         finally:
             await database.close()
 
@@ -211,7 +211,7 @@ def test_tables_and_views_are_counted_hourly_after_every_kind_of_change(world: W
     assert now() == (tables + 1, views)
     staged = {"name": unique("t"), "stage-create": True, "schema": {"type": "struct", "fields": []}}
     assert world.admin.post(f"{world.root}/namespaces/{ns}/tables", staged).status_code == 200
-    assert now() == (tables + 1, views), "a staged table is none yet"
+    assert now() == (tables + 1, views), "a staged table must not be counted"
     created = {"requirements": [{"type": "assert-create"}], "updates": []}
     world.admin.post(f"{world.root}/namespaces/{ns}/tables/{staged['name']}", created)
     now()
@@ -254,7 +254,9 @@ def test_statistics_history_is_paged_latest_first_and_aggregated_once(world: Wor
         # A late commit of a row for an hour that is already aggregated: it counts in the newest aggregated hour.
         world.sql(changes, warehouse, 1, 0, now - timedelta(hours=4))
         expected[0] = (8, 2)
-        assert _counts(_stats(world.admin, warehouse)) == expected, "also before it is summed up"
+        assert _counts(_stats(world.admin, warehouse)) == expected, (
+            "statistics must include calls that are not aggregated yet"
+        )
         asyncio.run(sum_up())
         assert _counts(_stats(world.admin, warehouse)) == expected
         seen: list[tuple[int, int]] = []
@@ -302,5 +304,5 @@ def test_calls_are_counted_for_the_warehouse_of_their_object(world: World) -> No
 def _until(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 90
     while not done():
-        assert time.monotonic() < deadline, "the counts are not written"
+        assert time.monotonic() < deadline, "the counts were not written before the deadline"
         time.sleep(1)

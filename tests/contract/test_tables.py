@@ -16,17 +16,17 @@ from tests.contract.world import SCHEMA, World, error_triple, unique
 _SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
-def test_a_created_table_is_answered_with_metadata_and_the_creators_keys(world: World, ns: str) -> None:
+def test_table_creation_returns_metadata_and_credentials(world: World, ns: str) -> None:
     table = world.table(ns, by=world.bob)
     answer = table.answer
     assert set(answer) == {"metadata-location", "metadata", "config", "storage-credentials"}
     assert answer["metadata-location"].startswith(f"{table.location}/metadata/00000-")
     assert answer["metadata"]["format-version"] == 2
-    assert table.uuid in table.location, "a default location holds the table's id"
+    assert table.uuid in table.location, "a default location must contain the table's id"
     assert answer["storage-credentials"][0]["prefix"] == f"{table.location}/"
 
 
-def test_a_load_with_credentials_has_the_shape_clients_read(world: World, ns: str) -> None:
+def test_load_with_credentials_has_the_fields_that_clients_read(world: World, ns: str) -> None:
     table = world.table(ns)
     before = time.time()
     loaded = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"})
@@ -49,7 +49,7 @@ def test_the_vended_keys_read_the_table(world: World, ns: str) -> None:
     assert world.store_of(config).get_object(Bucket=world.bucket, Key=key)["Body"].read()
 
 
-def test_the_credentials_endpoint_gives_fresh_ones(world: World, ns: str) -> None:
+def test_credentials_endpoint_returns_new_credentials(world: World, ns: str) -> None:
     table = world.table(ns)
     answer = world.alice.get(f"{table.path}/credentials")
     assert answer.status_code == 200
@@ -82,7 +82,7 @@ def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(
 
 
 @pytest.mark.threat("LG-DEC-08")
-def test_an_unknown_delegation_is_refused_rather_than_guessed(world: World, ns: str) -> None:
+def test_unknown_access_delegation_is_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     odd = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "vended-credential"})
     assert error_triple(odd)[:2] == (400, "BadRequestException")
@@ -183,7 +183,7 @@ def test_one_of_fifty_creations_at_overlapping_locations_succeeds(world: World, 
     # `…/a/b` and `…/a` overlap, and both overlap with the base: any two of them would share keys.
     assert won == len(locations) == 1
     written = world.objects(base.removeprefix(f"s3://{world.bucket}/"))
-    assert len(written) == 1, "the losers left no metadata file behind"
+    assert len(written) == 1, "creations that lost the race must leave no metadata file"
 
 
 def test_one_of_many_concurrent_table_creations_succeeds(world: World, ns: str) -> None:
@@ -228,7 +228,7 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     staged = _stage(world, ns, "staged")
     path = f"{world.root}/namespaces/{ns}/tables/staged"
     assert not staged.get("metadata-location")
-    assert staged["storage-credentials"], "its creator writes the data before the commit"
+    assert staged["storage-credentials"], "a staged table must be returned with credentials"
     assert world.bob.head(path).status_code == 404
     assert world.bob.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
     committed = world.bob.post(path, _creation(staged["metadata"]))
@@ -236,7 +236,7 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     loaded = world.bob.get(path).json()["metadata"]
     assert loaded["location"] == staged["metadata"]["location"]
     assert loaded["properties"]["made"] == "in two steps"
-    assert loaded.get("metadata-log", []) == [], "one commit leaves no previous metadata"
+    assert loaded.get("metadata-log", []) == [], "a table after its first commit has no previous metadata"
 
 
 def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -> None:

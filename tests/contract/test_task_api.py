@@ -146,7 +146,9 @@ def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None
     of_view = make(world, view, kind="view", status="cancelled", queue="tabular_purge")
     make(world, other)
     both = [about(table), about(view, "view")]
-    assert ids(listed(world.admin, root, entities=both)) == [of_view, failed, waiting], "the newest first"
+    assert ids(listed(world.admin, root, entities=both)) == [of_view, failed, waiting], (
+        "tasks must be listed latest first"
+    )
     assert ids(listed(world.admin, root, entities=both, status=["FAILED", "CANCELLED"])) == [of_view, failed]
     assert ids(listed(world.admin, root, entities=both, **{"queue-name": ["soft_deletion"]})) == [waiting]
     assert ids(listed(world.admin, root, entities=both, **{"queue-name": ["tabular_expiration"]})) == [waiting]
@@ -155,7 +157,7 @@ def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None
     assert ids(listed(world.admin, root, entities=both, **{"created-after": at})) == [of_view]
     assert ids(listed(world.admin, root, entities=both, **{"created-before": at})) == [waiting]
     assert listed(world.admin, root, entities=both, status=["FAILED"], **{"created-before": at}) == []
-    assert listed(world.admin, root, entities=[about(view)]) == [], "a table is no view"
+    assert listed(world.admin, root, entities=[about(view)]) == [], "a filter by view must not return tasks of tables"
     assert listed(world.admin, root, entities=[{"type": "warehouse"}]) == []
     assert listed(world.admin, root, entities=[]) == []
 
@@ -224,7 +226,7 @@ def test_tasks_are_visible_exactly_to_viewers_of_the_warehouse(world: World, roo
     assert id in ids(listed(world.analyst, root))
     assert world.analyst.get(f"{root}/task/by-id/{id}").status_code == 200
     assert error_triple(control(world.analyst, root, "cancel", id))[:2] == (403, "WarehouseActionForbidden"), (
-        "what it is about is gone, so that it takes the right to all tasks of the warehouse"
+        "a task of a deleted object needs the right to all tasks of the warehouse"
     )
     assert status(world, id) == "scheduled"
     world.grant("modify", world.analyst, "warehouse", world.warehouse)
@@ -277,11 +279,13 @@ def test_task_action_fails_for_all_if_one_state_is_unsuitable(world: World, root
                 if action["action-type"] == "run-at":
                     [row] = world.sql("select scheduled_for, interruptions, attempt from tasks where id = $1", id)
                     assert row["scheduled_for"] == later
-                    assert state != "failed" or row["interruptions"] == row["attempt"], "all tries anew"
+                    assert state != "failed" or row["interruptions"] == row["attempt"], (
+                        "a restarted task must have all its attempts again"
+                    )
             else:
                 assert error_triple(answer)[:2] == (409, "TaskStateConflict"), (action, state)
                 assert status(world, id) == state
-                assert status(world, beside) == next(iter(becomes)), "none of them"
+                assert status(world, beside) == next(iter(becomes)), "a refused action must change no task"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +355,9 @@ def test_a_queue_is_configured_for_a_warehouse(world: World, root: str) -> None:
         assert world.admin.get(old_name).json()["max-seconds-since-last-heartbeat"] == 300
         other = f"{root}/task-queue/tabular_purge/config"
         assert world.admin.get(other).json()["max-seconds-since-last-heartbeat"] is None
-        assert world.admin.post(path, world.admin.get(path).json()).status_code == 204, "what is read can be written"
+        assert world.admin.post(path, world.admin.get(path).json()).status_code == 204, (
+            "the configuration that was read must be accepted"
+        )
     finally:
         assert world.admin.post(path, {"queue-config": {}}).status_code == 204
     assert world.admin.get(path).json()["max-seconds-since-last-heartbeat"] is None
@@ -453,7 +459,7 @@ def test_project_and_warehouse_tasks_are_separate(world: World, root: str) -> No
     assert error_triple(control(world.admin, PROJECT, "cancel", of_warehouse))[:2] == (404, "TaskNotFound")
     assert error_triple(control(world.admin, root, "cancel", of_project))[:2] == (404, "TaskNotFound")
     refused = world.admin.post(f"{PROJECT}/task/list", {"entities": []})
-    assert refused.status_code == 400, "a project's own tasks are about nothing in it"
+    assert refused.status_code == 400, "a task filter by object must be refused for project tasks"
 
 
 def test_project_tasks_need_describe_or_modify_on_the_project(world: World, root: str) -> None:

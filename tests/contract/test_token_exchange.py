@@ -50,12 +50,12 @@ def last_record(world: World, operation: str) -> str:
 def test_an_engine_acts_for_a_user_with_the_users_rights(
     world: World, engine: Person, table: Table, proven: bool
 ) -> None:
-    assert error_triple(engine.get(table.path))[0] == 404, "the engine itself has nothing"
+    assert error_triple(engine.get(table.path))[0] == 404, "the engine must have no right of its own"
     person = acting(world, engine, world.carol, proven=proven)
     assert person.get(table.path).status_code == 200
     assert person.get(f"{table.path}/credentials").status_code == 200
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
-    assert error_triple(person.post(table.path, write))[0] == 403, "what carol may not do, nobody may do for her"
+    assert error_triple(person.post(table.path, write))[0] == 403, "the engine must not do what the user may not"
 
 
 def test_token_response_follows_rfc_8693(world: World, engine: Person) -> None:
@@ -103,7 +103,9 @@ def test_delegate_relation_is_checked_on_each_use(world: World, engine: Person, 
     for _ in range(3):
         assert person.get(table.path).status_code == 200
     world.revoke("delegate", engine, "warehouse", world.warehouse)
-    assert error_triple(person.get(table.path))[:2] == (404, "NoSuchTableException"), "as if the warehouse had nothing"
+    assert error_triple(person.get(table.path))[:2] == (404, "NoSuchTableException"), (
+        "an engine without delegate must get the response of an absent table"
+    )
     assert world.carol.get(table.path).status_code == 200
     assert refused(send(world, engine.token, subject_token=world.carol.token)) == (400, "unauthorized_client")
     world.grant("delegate", engine, "warehouse", world.warehouse)

@@ -88,16 +88,18 @@ def test_token_group_gives_exactly_its_roles_rights(world: World, token_user: To
     role = of_group(world, group)
     give(world, "select", role, "table", table.uuid)
     inside, outside = token_user(group), token_user(group.lower(), "else")
-    assert reads(inside, table) and not reads(outside, table), "letter case counts"
+    assert reads(inside, table) and not reads(outside, table), "group names must be compared with letter case"
     commit = world.commit(inside, table.path, {"action": "set-properties", "updates": {"a": "b"}})
     assert error_triple(commit)[0] == 403
     keys = inside.get(f"{table.path}/credentials").json()["storage-credentials"]
     assert len(keys) == 1
     listed = inside.get(f"{world.root}/namespaces/{table.namespace}/tables").json()["identifiers"]
-    assert [each["name"] for each in listed] == [table.name], "lists know of groups, too"
+    assert [each["name"] for each in listed] == [table.name], "lists must include tables granted to token groups"
     assert error_triple(outside.get(f"{world.root}/namespaces/{table.namespace}/tables"))[0] == 404
     assert world.tuples(f"role:{role['id']}") >= {(f"project:{world.project}", "project")}
-    assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), "nothing is stored"
+    assert not any("partner" in user for user, _ in world.tuples(f"role:{role['id']}")), (
+        "memberships by token group must not be stored"
+    )
 
 
 def test_group_rights_end_with_the_next_token_without_the_group(
@@ -109,7 +111,7 @@ def test_group_rights_end_with_the_next_token_without_the_group(
     before, after = token_user(group, subject=subject), token_user(subject=subject)
     for _ in range(3):
         assert reads(before, table)
-        assert not reads(after, table), "what was remembered of the one token is nothing to the other"
+        assert not reads(after, table), "a new token must not use the cached groups of the former one"
 
 
 def test_revocation_from_a_role_affects_token_groups_at_once(world: World, token_user: TokenUser, table: Table) -> None:
@@ -125,8 +127,8 @@ def test_revocation_from_a_role_affects_token_groups_at_once(world: World, token
     before = world.sql("select revision from server")[0]
     another = {"provider-id": "partner", "source-id": unique("g")}
     assert world.admin.send("PUT", f"{ROLE}/{role['id']}/source-system", json=another).status_code == 200
-    assert not reads(person, table), "the role stands for another group now"
-    assert world.sql("select revision from server")[0] != before, "what is under way is decided again"
+    assert not reads(person, table), "a relinked role must not apply to the former group"
+    assert world.sql("select revision from server")[0] != before, "relinking must change the server revision"
     assert reads(token_user(another["source-id"]), table)
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert not reads(token_user(another["source-id"]), table)
@@ -145,7 +147,7 @@ def test_token_groups_match_only_roles_of_their_provider(
     assert not reads(token_user(group), table)
     base, provider = partner
     other = Person("x", "", provider.token("x", aud="else", groups=[group]), base)
-    assert reads(other, table), "the same group of the other provider is another one"
+    assert reads(other, table), "a group of the same name of another provider is another group"
     other.http.close()
 
 
@@ -179,7 +181,7 @@ def test_token_groups_apply_to_nested_and_assumed_roles(world: World, token_user
 
 @pytest.mark.threat("LG-DEC-24")
 def test_role_policy_applies_to_members_by_token_group(world: World, token_user: TokenUser, table: Table) -> None:
-    """Threat D31: otherwise a policy that denies by group would silently not apply."""
+    """A policy that denies by group would otherwise silently not apply (LG-DEC-24)."""
     group = unique("g")
     inner, outer = of_group(world, group), make(world)
     assert add(world, outer, "role", inner["id"]).status_code == 204
@@ -201,7 +203,7 @@ def test_own_role_list_includes_roles_by_token_group(world: World, token_user: T
     assert [each["id"] for each in person.get(path).json()["roles"]] == [inner["id"]]
     both = {each["id"] for each in person.get(f"{path}/transitive").json()["roles"]}
     assert both == {inner["id"], outer["id"]}
-    assert world.admin.get(path).json() == {"roles": []}, "what a token says is known of its own bearer alone"
+    assert world.admin.get(path).json() == {"roles": []}, "other users' roles by token group must not be listed"
 
 
 @pytest.mark.threat("LG-DEC-15")
@@ -239,10 +241,10 @@ def test_token_with_more_than_100_groups_is_refused(world: World, token_user: To
     person = token_user(*groups)
     refused = person.get(path)
     assert error_triple(refused)[:2] == (403, "TooManyGroups") and "100" in refused.json()["error"]["message"]
-    assert error_triple(person.get(table.path))[0] == 404, "in another project there are none of these"
+    assert error_triple(person.get(table.path))[0] == 404, "a token group must have no effect in another project"
     nowhere = person.get("/management/v1/warehouse/00000000-0000-0000-0000-000000000009")
     assert error_triple(nowhere)[0] == 404
-    assert person.get("/management/v1/project-list").status_code == 403, "over all projects there are too many"
+    assert person.get("/management/v1/project-list").status_code == 403, "more than 100 matching roles must be refused"
 
 
 @pytest.mark.parametrize(

@@ -393,9 +393,13 @@ def test_former_name_of_another_column_is_not_readable(world: World, bridge: Bri
     assert changed.status_code == 200, changed.text
     requested = {"table": {"catalogName": "ice", "schemaName": site.tmp, "tableName": table.name, "columns": ["word"]}}
     assert give(world, table, "WORD", world.carol).status_code == 204
-    assert not bridge.may(world.carol, "SelectFromColumns", **requested), "what was called so once is not granted"
+    assert not bridge.may(world.carol, "SelectFromColumns", **requested), (
+        "a former name of another column must not be readable"
+    )
     assert give(world, table, "other", world.carol).status_code == 204
-    assert bridge.may(world.carol, "SelectFromColumns", **requested), "now that all of that name is granted"
+    assert bridge.may(world.carol, "SelectFromColumns", **requested), (
+        "the name must be readable when all its columns are granted"
+    )
     world.strip(world.carol)
 
 
@@ -423,7 +427,7 @@ def test_decision_log_has_the_audit_id_and_no_secret(world: World, bridge: Bridg
     assert world.etl.token not in text
     assert KEY not in text
     half = "select operation from audit_log where convert_from(record, 'UTF8')::jsonb ->> 'client_request_id' = $1"
-    until(lambda: bool(world.sql(half, ids[-1])), "the gateway's audit has not the other half")
+    until(lambda: bool(world.sql(half, ids[-1])), "the gateway's audit does not contain the request of the bridge")
 
 
 def test_bridge_without_inspector_rights_denies(world: World, bridge: Bridge, site: Site) -> None:

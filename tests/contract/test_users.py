@@ -35,12 +35,14 @@ def test_users_are_found_by_parts_of_their_name_and_id(world: World) -> None:
     for text in (name.upper(), name[2:], id):
         found = world.carol.post("/management/v1/search/user", {"search": text}).json()["users"]
         assert {"id": id, "name": name, "user-type": "human"} in found
-    assert world.admin.get(f"{USER}/{id}").json()["email"] == f"{name}@example.com", "shown, though nobody verified it"
+    assert world.admin.get(f"{USER}/{id}").json()["email"] == f"{name}@example.com", (
+        "administrators see an unverified address"
+    )
     mistyped = world.carol.post("/management/v1/search/user", {"search": name.replace("Zoe", "Zeo")}).json()["users"]
-    assert id in [each["id"] for each in mistyped], "a mistake is forgiven"
+    assert id in [each["id"] for each in mistyped], "a misspelt search must find the user"
     for text in ("%", "_", "qqqqxxxxqqqq"):
         unmatched = world.carol.post("/management/v1/search/user", {"search": text}).json()
-        assert unmatched == {"users": []}, "what is searched for is no pattern"
+        assert unmatched == {"users": []}, "search text must not be used as a pattern"
     many = world.carol.post("/management/v1/search/user", {"search": ""}).json()["users"]
     assert len(many) <= 10
     assert world.carol.post("/management/v1/search/user", {"search": "x" * 65}).status_code == 400
@@ -73,7 +75,9 @@ def test_users_list_their_own_roles_and_administrators_any(world: World) -> None
         assert named in person.get(path).json()["roles"]
     assert error_triple(world.alice.get(path))[0] == 403
     acting = {"x-assume-role": role["id"]}
-    assert error_triple(world.carol.get(path, headers=acting))[0] == 403, "the role is not carol"
+    assert error_triple(world.carol.get(path, headers=acting))[0] == 403, (
+        "an assumed role must not have the caller's own rights"
+    )
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert named not in world.carol.get(path).json()["roles"]
 

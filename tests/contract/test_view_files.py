@@ -62,7 +62,7 @@ def test_view_drop_deletes_its_own_files_only(world: World, ns: str, query: str)
     if not query:
         assert len(_keys(world, location)) == 2
         _grow_old(world, location)
-    _until(lambda: not _keys(world, location), "the files of the view stayed")
+    _until(lambda: not _keys(world, location), "the files of the view were not deleted")
     assert _keys(world, neighbour["metadata"]["location"]) == {neighbour["metadata-location"]}
     assert _keys(world, table.location) == {table.answer["metadata-location"]}
 
@@ -71,7 +71,7 @@ def test_dropped_view_location_is_blocked_until_its_files_are_deleted(world: Wor
     location = f"s3://{world.bucket}/demo/{unique('view_place')}"
     gone = create(world, ns, location=location)
     assert world.admin.delete(f"{gone['path']}?purgeRequested=true").status_code == 204
-    _until(lambda: not _keys(world, location), "the files of the view stayed")
+    _until(lambda: not _keys(world, location), "the files of the view were not deleted")
     body = {"name": unique("t"), "schema": SCHEMA, "location": location}
     _until(
         lambda: world.admin.post(f"{world.root}/namespaces/{ns}/tables", body).status_code == 200,
@@ -92,10 +92,10 @@ def test_replaced_view_file_is_deleted_after_the_cleanup_window(world: World, ns
     later = _replaced(world, made)
     assert _noted(world, location) == {made["metadata-location"]}
     assert _keys(world, location) == {made["metadata-location"], later["metadata-location"]}, (
-        "whoever reads it may finish"
+        "the replaced file must stay for concurrent readers"
     )
     _grow_old(world, location)
-    _until(lambda: _keys(world, location) == {later["metadata-location"]}, "the old file stayed")
+    _until(lambda: _keys(world, location) == {later["metadata-location"]}, "the replaced file was not deleted")
     assert world.admin.get(made["path"]).json()["metadata-location"] == later["metadata-location"]
 
 
@@ -106,7 +106,7 @@ def test_moved_view_cleanup_deletes_files_at_the_old_location_only(world: World,
     moved = world.admin.post(made["path"], {"updates": [{"action": "set-location", "location": new}]})
     assert moved.status_code == 200, moved.text
     _grow_old(world, old)
-    _until(lambda: not _keys(world, old), "files stayed where the view was")
+    _until(lambda: not _keys(world, old), "files at the old location were not deleted")
     assert _keys(world, new) == {moved.json()["metadata-location"]}
     assert world.table(ns, location=old).location == old
 
@@ -128,7 +128,7 @@ def test_renamed_view_keeps_its_files_and_drops_are_independent(world: World, ns
     assert other_place != location
     dropped = world.admin.delete(f"{world.root}/namespaces/{ns}/{kind}s/{moved}?purgeRequested=true")
     assert dropped.status_code == 204
-    _until(lambda: not _keys(world, location), "the files of the dropped one stayed")
+    _until(lambda: not _keys(world, location), "the files of the dropped view were not deleted")
     assert _keys(world, other_place) == {other_file}
     assert world.admin.get(f"{world.root}/namespaces/{ns}/{kind}s/{first}").status_code == 200
 
@@ -151,7 +151,7 @@ def test_pending_table_file_is_deleted_after_an_interrupted_commit(world: World,
         update = {"action": "set-properties", "updates": {"n": str(number)}}
         assert world.commit(world.admin, table.path, update).status_code == 200
     assert table.answer["metadata-location"] not in _keys(world, table.location)
-    assert _noted(world, table.location) == set(), "what was deleted at once is noted no more"
+    assert _noted(world, table.location) == set(), "no cleanup record may stay for a deleted file"
 
 
 def test_change_fails_if_its_file_was_cleaned_up(world: World, ns: str) -> None:

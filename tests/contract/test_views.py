@@ -96,7 +96,7 @@ def test_view_metadata_files_are_written_and_numbered(world: World, ns: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["get", "delete", "commit"])
-def test_a_missing_view_does_not_exist_whatever_is_asked_of_it(world: World, ns: str, verb: str) -> None:
+def test_missing_view_is_not_found_by_any_operation(world: World, ns: str, verb: str) -> None:
     path = f"{world.root}/namespaces/{ns}/views/nothing"
     answer = world.admin.post(path, {"updates": []}) if verb == "commit" else world.admin.send(verb.upper(), path)
     assert error_triple(answer) == (404, "NoSuchViewException", f"View does not exist: {ns}.nothing")

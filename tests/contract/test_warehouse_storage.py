@@ -102,7 +102,7 @@ def test_creation_report_lists_each_check(world: World) -> None:
     for name, (change, type) in wrong.items():
         valid, checks = report(world, path, {**body, **change})
         assert (valid, checks[name]["status"], checks[name]["error"]["type"]) == (False, "failed", type), name
-        assert statuses(checks, STORE) == {"skipped"}, "nothing is written for a warehouse that cannot be"
+        assert statuses(checks, STORE) == {"skipped"}, "a warehouse that cannot be created must not be written to"
 
 
 def test_creation_is_refused_for_a_failed_check_of_its_report(world: World) -> None:
@@ -145,15 +145,17 @@ def test_replaced_profile_applies_at_once(world: World, made: Made, location: st
     }
     valid, checks = report(world, f"{made.path}/storage/validate-profile", body)
     assert valid
-    assert statuses(checks, STORE[3:-1]) == {"skipped"}, "it vends nothing"
-    assert "s3.session-token" in world.admin.get(f"{path}/credentials").text, "validating changed nothing"
+    assert statuses(checks, STORE[3:-1]) == {"skipped"}, "checks of vended keys must be skipped"
+    assert "s3.session-token" in world.admin.get(f"{path}/credentials").text, (
+        "a failed validation must not change the credential"
+    )
     done = world.admin.post(f"{made.path}/storage", body)
     assert done.status_code == 200
     assert done.json()["storage-profile"]["sts-enabled"] is False
     assert world.ready.s3.secret_key not in done.text
     for _ in range(4):
         assert error_triple(world.admin.get(f"{path}/credentials"))[0] == 403, (
-            "keys that were remembered are not handed out"
+            "cached keys of the former credential must not be returned"
         )
     back = world.admin.post(f"{made.path}/storage", {**body, "storage-profile": warehouses.profile(world, location)})
     assert back.status_code == 200
@@ -238,7 +240,7 @@ def test_credential_is_validated_before_replacement(world: World, made: Made) ->
     assert after["secret_id"] != before["secret_id"]
     assert after["profile_version"] == before["profile_version"] + 1
     [kept] = world.sql("select replaced_at from secrets where id = $1", before["secret_id"])
-    assert kept["replaced_at"] is not None, "for the requests that are under way"
+    assert kept["replaced_at"] is not None, "the former profile must be kept for requests in progress"
     assert world.admin.get(made.table(world.admin)).status_code == 200
 
 

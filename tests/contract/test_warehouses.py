@@ -91,7 +91,9 @@ def test_inactive_warehouse_is_absent_in_the_catalog_and_manageable(world: World
         ("GET", f"{namespace}/views", None),
     ]
     assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200
-    assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200, "it is so already"
+    assert world.admin.post(f"{warehouse.path}/deactivate").status_code == 200, (
+        "repeating the current status must succeed"
+    )
     for method, at, sent in requests:
         answer = world.admin.send(method, at, json=sent)
         shown = error_triple(answer)[:2] if method != "HEAD" else (answer.status_code, "WarehouseNotActive")
@@ -259,7 +261,9 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
         properties = {} if version is None else {"properties": {"format-version": version}}
         return world.admin.post(tables, {"name": unique("t"), "schema": SCHEMA, **properties})
 
-    assert create(None).json()["metadata"]["format-version"] == 1, "the only one that is allowed"
+    assert create(None).json()["metadata"]["format-version"] == 1, (
+        "the only permitted format version must be the default"
+    )
     assert error_triple(create("2"))[:2] == (400, "FormatVersionNotAllowed")
     new = create("1").json()["metadata"]
     upgrade = {"action": "upgrade-format-version", "format-version": 2}
@@ -337,7 +341,9 @@ def test_deleting_a_warehouse_needs_modify(world: World) -> None:
     assert error_triple(person.delete(warehouse.path))[:2] == (403, "WarehouseActionForbidden")
     world.grant("modify", person, "warehouse", warehouse.id)
     assert person.delete(warehouse.path).status_code == 204
-    assert world.tuples_of(f"user:{person.id}", "project") == set(), "the way there went with it"
+    assert world.tuples_of(f"user:{person.id}", "project") == set(), (
+        "the traverse tuple must be deleted with the warehouse"
+    )
 
 
 def test_every_warehouse_change_is_audited_with_its_actor(world: World) -> None:

@@ -123,7 +123,7 @@ def bridged(
             deadline = time.monotonic() + 90
             while True:
                 assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, "OPA does not answer"
+                assert time.monotonic() < deadline, "OPA did not answer before the deadline"
                 try:
                     if httpx.get(f"{url}/health", trust_env=False, timeout=5, verify=verify).status_code == 200:
                         break

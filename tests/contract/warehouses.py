@@ -103,5 +103,5 @@ def until(done: Callable[[], bool], *, seconds: float = 60.0) -> None:
     """Wait until the condition holds; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < deadline, "it does not become so"
+        assert time.monotonic() < deadline, "the condition was not met before the deadline"
         time.sleep(0.3)

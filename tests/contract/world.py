@@ -439,7 +439,7 @@ class World:
         """Wait until the outbox is empty."""
         deadline = time.monotonic() + 60
         while self.sql("select count(*) as n from outbox")[0]["n"]:
-            assert time.monotonic() < deadline, "the outbox is not delivered"
+            assert time.monotonic() < deadline, "the outbox was not delivered before the deadline"
             time.sleep(0.2)
 
     def quiet(self) -> None:
@@ -454,7 +454,7 @@ class World:
         """
         deadline = time.monotonic() + 60
         while self.sql(busy)[0]["n"]:
-            assert time.monotonic() < deadline, "the background work does not end"
+            assert time.monotonic() < deadline, "the background work did not end before the deadline"
             time.sleep(0.2)
         # Expired grants are removed about every ten seconds, unless a test blocks the removal.
         revocations_left = (

@@ -154,7 +154,9 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
             deadline = time.monotonic() + _START_SECONDS
             while not _started(running):
                 assert process.poll() is None, log.read_text()[-3000:]
-                assert time.monotonic() < deadline, f"Keycloak does not answer: {log.read_text()[-3000:]}"
+                assert time.monotonic() < deadline, (
+                    f"Keycloak did not answer before the deadline: {log.read_text()[-3000:]}"
+                )
                 time.sleep(0.5)
             yield running
         finally:

@@ -42,7 +42,7 @@ class Spark:
         self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        assert line, f"Spark ended:\n{self._log.read_text(errors='replace')[-3000:]}"
+        assert line, f"the Spark process ended:\n{self._log.read_text(errors='replace')[-3000:]}"
         answer = json.loads(line)
         if "error" in answer:
             raise SparkRefused(answer["error"], answer["message"])

@@ -23,9 +23,7 @@ Picture = Callable[[str], None]
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(
-        not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="a real browser is driven by `make test-browser`"
-    ),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
 ]
 
 
@@ -73,7 +71,7 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     browser.find("#welcome")
     picture("ui-welcome")
     browser.click("#sign-in")
-    browser.wait(lambda: True if "/authorize" in browser.url else None, "it goes nowhere")
+    browser.wait(lambda: True if "/authorize" in browser.url else None, "the page did not redirect to the provider")
     requested = {name: values[0] for name, values in parse_qs(urlsplit(browser.url).query).items()}
     if requested:  # a provider may keep the request and show its page at another address
         assert requested["response_type"] == "code" and requested["code_challenge_method"] == "S256"
@@ -82,7 +80,7 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     picture("provider")
     _sign_in(browser, world, "admin")
     browser.find("#status", "Signed in as")
-    assert browser.url == f"{world.base}/ui", "the code is in no address and no history"
+    assert browser.url == f"{world.base}/ui", "the address must not contain the authorization code"
     assert "oidc~admin" in browser.text(browser.find("#me"))
     browser.find("#projects caption", "Default Project")
     assert world.ready.warehouse is not None
@@ -92,7 +90,9 @@ def test_user_signs_in_on_the_page_sees_their_identity_and_signs_out(
     browser.find("#me")
     picture("ui-dark")
     assert browser.run("return [localStorage.length, document.cookie]") == [0, ""]
-    assert browser.run("return Object.keys(sessionStorage)") == ["lakegate.session"], "nothing is left of the way"
+    assert browser.run("return Object.keys(sessionStorage)") == ["lakegate.session"], (
+        "only the session may stay in the session storage"
+    )
     browser.reload()
     browser.find("#status", "Signed in as")
     browser.click("#sign-out")
@@ -116,7 +116,7 @@ def test_unsolicited_authorization_response_signs_no_user_in(world: World, brows
     )
     browser.open(f"{world.base}/ui?code=stolen&state=s&iss=https%3A%2F%2Fother.example")
     browser.find("#problem", "Another provider answered")
-    assert browser.run("return sessionStorage.length") == 0, "and it cannot be tried twice"
+    assert browser.run("return sessionStorage.length") == 0, "the sign-in state must be removed"
 
 
 def test_expired_token_ends_the_session(world: World, browser: Browser) -> None:
@@ -153,13 +153,13 @@ def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser:
     questions = (
         "return [...document.querySelectorAll('[data-name=clientSecret]')].some((each) => each.offsetParent !== null)"
     )
-    assert browser.run(questions) is False, "nobody is asked for a client secret"
+    assert browser.run(questions) is False, "the form must have no field for a client secret"
     first = browser.windows()
     browser.click(".modal-ux .auth-container:last-child button.authorize")
-    (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window is opened")
+    (window,) = browser.wait(lambda: sorted(set(browser.windows()) - set(first)) or None, "no window was opened")
     browser.to_window(window)
     _sign_in(browser, world, "carol")
-    browser.wait(lambda: True if browser.windows() == first else None, "the window stays")
+    browser.wait(lambda: True if browser.windows() == first else None, "the window was not closed")
     browser.to_window(first[0])
     browser.find(".modal-ux button", "Logout")
     picture("swagger-signed-in")

@@ -60,7 +60,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     try:
         while not ready_file.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the stack did not come up: {(home / 'up.log').read_text()[-3000:]}")
+                pytest.fail(f"the stack did not start: {(home / 'up.log').read_text()[-3000:]}")
             time.sleep(0.2)
         yield ready.read(ready_file)
     finally:
@@ -165,7 +165,7 @@ def test_pipeline_loses_no_real_data(stack: Ready, first: Shown, files: duckdb.D
     assert as_user(stack, "etl").load_table("silver.flights").scan().count() == 336_776
 
 
-def test_routes_have_the_counts_and_delays_of_another_engine(
+def test_route_figures_equal_those_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -184,7 +184,7 @@ def test_routes_have_the_counts_and_delays_of_another_engine(
     assert close(found, expected)
 
 
-def test_carriers_have_the_weather_delays_of_another_engine(
+def test_weather_delays_of_carriers_equal_those_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -204,7 +204,7 @@ def test_carriers_have_the_weather_delays_of_another_engine(
     assert close(found, expected)
 
 
-def test_aircraft_have_the_hours_and_miles_of_another_engine(
+def test_aircraft_hours_and_miles_equal_those_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -223,7 +223,7 @@ def test_aircraft_have_the_hours_and_miles_of_another_engine(
     assert found == expected
 
 
-def test_departures_are_the_instants_of_another_engine(
+def test_departure_times_equal_those_of_another_engine(
     stack: Ready, first: Shown, files: duckdb.DuckDBPyConnection
 ) -> None:
     expected = files.execute(
@@ -240,7 +240,7 @@ def test_departures_are_the_instants_of_another_engine(
     assert found == expected
 
 
-def test_clocks_at_the_destination_show_the_delivered_arrival(stack: Ready, first: Shown) -> None:
+def test_arrival_times_in_destination_zones_equal_the_delivered_ones(stack: Ready, first: Shown) -> None:
     found = send(
         stack,
         "etl",

@@ -24,7 +24,7 @@ from gateway.embedded.toolchain import GoTool, cache
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_HELM"), reason="the chart is rendered by `make test-helm`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_HELM"), reason="needs Helm: run `make test-helm`"),
 ]
 
 HELM = GoTool("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm")
@@ -104,14 +104,14 @@ def _of_kind(text: str, kind: str) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(text) if each and each["kind"] == kind]
 
 
-@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
+@pytest.mark.parametrize("values", [LEAST, ALL], ids=["minimal values", "all values"])
 def test_helm_lint_reports_no_fault(helm: Run, values: dict[str, Any]) -> None:
     output = helm("lint", str(CHART), "--strict", "--quiet", "--kube-version", KUBERNETES[0], values=values)
     assert output.returncode == 0, output.stdout + output.stderr
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
+@pytest.mark.parametrize("values", [LEAST, ALL], ids=["minimal values", "all values"])
 def test_rendered_manifests_are_valid_for_kubernetes(
     helm: Run, validate: Callable[[Path, str], str], tmp_path: Path, values: dict[str, Any], version: str
 ) -> None:
@@ -123,7 +123,7 @@ def test_rendered_manifests_are_valid_for_kubernetes(
     assert "maxsurge" in validate(file, version)
 
 
-@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
+@pytest.mark.parametrize("values", [LEAST, ALL], ids=["minimal values", "all values"])
 def test_settings_of_pods_are_valid_gateway_settings(
     helm: Run, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any]
 ) -> None:

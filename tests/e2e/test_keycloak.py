@@ -35,9 +35,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.long,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(
-        not os.environ.get("LAKEGATE_TEST_KEYCLOAK"), reason="a real Keycloak is asked by `make test-keycloak`"
-    ),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_KEYCLOAK"), reason="needs Keycloak: run `make test-keycloak`"),
 ]
 
 CLIENT = "lakegate-ui"
@@ -82,7 +80,7 @@ def company(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 yield Company(keycloak, base)
     except Missing as missing:
         pytest.fail(str(missing), pytrace=False)
-    assert not (directory / "keycloak").exists(), "nothing is left of it"
+    assert not (directory / "keycloak").exists(), "the directory of Keycloak must be removed"
 
 
 def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
@@ -94,7 +92,7 @@ def _signed_in(keycloak: Keycloak, name: str) -> dict[str, Any]:
         )
         given = callback_parameters(fill_in(http, page, name, keycloak.password), BACK)
         assert given["state"] == attempt.state
-        assert given["iss"] == keycloak.issuer, "RFC 9207, which the page looks at"
+        assert given["iss"] == keycloak.issuer, "the response must contain the issuer (RFC 9207)"
         requested = {
             "grant_type": "authorization_code",
             "code": given["code"],
@@ -135,7 +133,7 @@ def test_browser_sign_in_gives_a_human_user_with_a_name(company: Company) -> Non
         assert http.post("/management/v1/user", json={}).status_code in (200, 201)
         me = http.get("/management/v1/whoami").json()
     assert (me["name"], me["email"], me["user-type"]) == ("Anna Analyst", "anna@example.com", "human")
-    assert company.status(tokens["id_token"]) == 401, "an ID token opens nothing"
+    assert company.status(tokens["id_token"]) == 401, "an ID token must not authenticate a request"
     assert company.status(tokens["refresh_token"]) == 401
 
 
@@ -165,7 +163,7 @@ def test_gateway_page_redirects_to_keycloak_and_its_policy_allows_no_other(compa
     origin = BACK.removesuffix("/ui")
     requested = {"Origin": origin, "Access-Control-Request-Method": "POST"}
     allowed = httpx.options(company.keycloak.endpoint("token_endpoint"), headers=requested, trust_env=False, timeout=60)
-    assert allowed.headers.get("access-control-allow-origin") == origin, "the realm's web origins"
+    assert allowed.headers.get("access-control-allow-origin") == origin, "CORS must allow the realm's web origins only"
 
 
 def test_a_group_of_the_realm_is_a_role_of_the_project(world: World, company: Company, ns: str) -> None:
@@ -181,11 +179,11 @@ def test_a_group_of_the_realm_is_a_role_of_the_project(world: World, company: Co
         assert anna.get(table.path).status_code == 200
         assert error_triple(bert.get(table.path))[:2] == (404, "NoSuchTableException")
         roles = anna.get(f"/management/v1/user/{anna.id}/roles").json()["roles"]
-        assert role["id"] in {each["id"] for each in roles}, "the page shows it"
+        assert role["id"] in {each["id"] for each in roles}, "the list of roles must contain the role"
     world.admin.delete(f"/management/v1/role/{role['id']}")
 
 
-def test_lakegate_login_by_a_code_that_is_approved_in_the_realm(company: Company, tmp_path: Path) -> None:
+def test_device_login_completes_after_approval_in_the_realm(company: Company, tmp_path: Path) -> None:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -236,7 +234,7 @@ def test_withdrawn_realm_key_ends_its_tokens_and_a_new_key_needs_no_restart(comp
     after = keycloak.token_of_client("etl")
     assert _kid(after) != _kid(before)
     _until(company, after, {200, 201})
-    assert company.status(before) in (200, 201), "while both keys are published both are good"
+    assert company.status(before) in (200, 201), "tokens of both published keys must be valid"
     for each in old:
         keycloak.administered("DELETE", f"/components/{each['id']}")
     _until(company, before, {401})

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.long,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="a real Trino is asked by `make test-trino`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="needs Trino: run `make test-trino`"),
 ]
 
 
@@ -88,9 +88,11 @@ def test_a_definer_view_lends_nothing_to_an_ownerless_view_below_it(world: World
     for outer in (name, f"{name}_chain"):
         view = world.admin.get(f"{world.root}/namespaces/{lake.schema}/views/{outer}").json()
         world.grant("select", lake.other, "view", view["metadata"]["view-uuid"])
-    assert lake.may(lake.owner, f"select * from {{s}}.{name}"), "the owner reads by own rights"
+    assert lake.may(lake.owner, f"select * from {{s}}.{name}"), "the owner must read with its own rights"
     assert not lake.may(lake.other, f"select * from {{s}}.{name}")
-    assert lake.may(lake.other, f"select * from {{s}}.{name}_chain"), "the inner view runs as its own owner"
+    assert lake.may(lake.other, f"select * from {{s}}.{name}_chain"), (
+        "the inner view must run with the rights of its own owner"
+    )
 
 
 def test_lists_hold_the_objects_visible_to_each_user(lake: Lake) -> None:
@@ -114,11 +116,11 @@ def test_trino_without_delegate_acts_for_no_user(world: World, lake: Lake) -> No
     assert lake.may(lake.reader, reading, source=source)
     world.revoke("delegate", lake.service, "warehouse", world.warehouse)
     try:
-        assert not lake.may(lake.reader, reading, source=source), "the session that was there"
+        assert not lake.may(lake.reader, reading, source=source), "a session without delegate must be refused"
         with pytest.raises(Refused):
             lake.trino.run(lake.reader, reading.format(s=lake.schema))
         own = {"token": lake.reader.token}
-        assert lake.may(lake.reader, reading, extra=own), "the user's own token needs no engine"
+        assert lake.may(lake.reader, reading, extra=own), "the user's own token must suffice without delegate"
     finally:
         world.grant("delegate", lake.service, "warehouse", world.warehouse)
     assert lake.may(lake.reader, reading, source=source)
@@ -170,7 +172,9 @@ def test_view_is_read_with_its_owners_current_rights(world: World, lake: Lake) -
     try:
         assert not lake.may(lake.other, "select * from {s}.lent")
         world.grant("select", lake.owner, "namespace", namespace)
-        assert not lake.may(lake.other, "select * from {s}.lent"), "reading is not handing out"
+        assert not lake.may(lake.other, "select * from {s}.lent"), (
+            "an owner without a grant right must not lend its right through a view"
+        )
     finally:
         world.grant("ownership", lake.owner, "namespace", namespace)
     assert lake.may(lake.other, "select * from {s}.lent")

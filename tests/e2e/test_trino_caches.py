@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.long,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="a real Trino is asked by `make test-trino`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="needs Trino: run `make test-trino`"),
 ]
 
 

@@ -58,7 +58,7 @@ def test_granted_columns_are_read(lake: Lake) -> None:
     assert rows == [[1, "EU"], [2, "US"]]
     hidden = {"hide_inaccessible_columns": "true"}
     rows = lake.trino.run(lake.columns, f"select * from {lake.schema}.orders where id = 1", session=hidden)
-    assert rows == [[1, "EU"]], "with `hide-inaccessible-columns` a star stands for what may be read"
+    assert rows == [[1, "EU"]], "with `hide-inaccessible-columns`, `*` must return the readable columns"
 
 
 def test_names_of_ungranted_columns_are_hidden(lake: Lake) -> None:
@@ -104,7 +104,7 @@ def unenforcing(world: World, lake: Lake) -> Iterator[None]:
 
 def test_trino_must_be_an_enforcer_for_column_grants(world: World, lake: Lake, unenforcing: None) -> None:
     assert not lake.may(lake.columns, "select id from {s}.orders")
-    assert lake.may(lake.reader, "select id from {s}.orders"), "who may read all of it needs no such engine"
+    assert lake.may(lake.reader, "select id from {s}.orders"), "a reader of all columns needs no enforcer"
 
 
 def test_the_users_own_token_proves_no_engine(world: World, lake: Lake) -> None:

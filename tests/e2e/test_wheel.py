@@ -26,7 +26,7 @@ from gateway.settings import cache_directory, load
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_WHEEL"), reason="the wheel is installed by `make test-wheel`"),
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_WHEEL"), reason="installs the wheel: run `make test-wheel`"),
 ]
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
     assert not tops & {"tests", "docs", ".venv", ".ci"}
 
 
-def test_installed_packages_agree_and_the_command_answers(programs: Path, tmp_path: Path) -> None:
+def test_installed_packages_are_compatible_and_the_command_runs(programs: Path, tmp_path: Path) -> None:
     assert "No broken requirements" in _run([programs / "python", "-m", "pip", "check"], tmp_path)
     assert "setup" in _run([programs / "lakegate", "--help"], tmp_path)
     package = Path(_run([programs / "python", "-c", "import gateway; print(gateway.__file__)"], tmp_path).strip())

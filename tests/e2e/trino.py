@@ -269,7 +269,7 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **
             deadline = time.monotonic() + _START_SECONDS
             while not _started(url):
                 assert process.poll() is None, log.read_text()[-3000:]
-                assert time.monotonic() < deadline, "Trino does not answer"
+                assert time.monotonic() < deadline, "Trino did not answer before the deadline"
                 time.sleep(1)
             yield Trino(url, psutil.Process(process.pid))
         finally:

@@ -159,17 +159,19 @@ def check_history(metadata: Body, ledger: Ledger) -> list[int]:
     Returns the snapshots from the first to the last.
     """
     snapshots = {each["snapshot-id"]: each for each in metadata["snapshots"]}
-    assert len(snapshots) == len(metadata["snapshots"]), "a snapshot is there twice"
+    assert len(snapshots) == len(metadata["snapshots"]), "two snapshots have the same id"
     chain: list[int] = []
     at = metadata.get("current-snapshot-id")
     while at not in (None, -1):
         chain.insert(0, at)
         at = snapshots[at].get("parent-snapshot-id")
-    assert set(chain) == set(snapshots), "every snapshot is an ancestor of main"
+    assert set(chain) == set(snapshots), "each snapshot must be an ancestor of main"
     acknowledged = ledger.snapshots()
     assert len(set(acknowledged)) == len(acknowledged)
     assert set(acknowledged) <= set(chain), "an acknowledged append is lost"
-    assert set(chain) - set(acknowledged) <= {tried.snapshot for tried in ledger.unknown}, "a refused append happened"
+    assert set(chain) - set(acknowledged) <= {tried.snapshot for tried in ledger.unknown}, (
+        "main contains an append that was refused"
+    )
     ordered = [snapshots[each] for each in chain]
     assert [each["sequence-number"] for each in ordered] == list(range(1, len(chain) + 1))
     assert metadata["last-sequence-number"] == len(chain)

@@ -79,7 +79,7 @@ def _wait(process: subprocess.Popen[bytes], ready_file: Path, log: Path, data: P
     while not ready_file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             logs = "\n".join(f"== {path.name}\n{path.read_text()[-1500:]}" for path in sorted(data.glob("logs/*.log")))
-            pytest.fail(f"the stack did not come up:\n{log.read_text()[-3000:]}\n{logs}", pytrace=False)
+            pytest.fail(f"the stack did not start:\n{log.read_text()[-3000:]}\n{logs}", pytrace=False)
         time.sleep(0.05)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process for `test_kills.py` that changes rows and delivers their tuples like a gateway, until it kills itself.
+"""A process for `test_killed_deliveries.py` that changes rows and delivers their tuples, until it kills itself.
 
 The program reads JSON lines, forks a child for each, and writes "ended" after that child has exited. A child writes
 `gives` before it grants something, and `gone` after a revocation was confirmed. Both lines go to the pipe directly, so
@@ -140,7 +140,7 @@ class Child:
         return [(key, place.warehouse_id) for key in keys]
 
     async def _commit_change(self, connection: AsyncConnection) -> None:
-        """Kill the process before the commit of T1, if this boundary is chosen."""
+        """Kill the process before the commit of the rows, if this boundary is chosen."""
         if self.boundary():
             die()
 

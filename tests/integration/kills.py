@@ -93,7 +93,7 @@ class Killable:
             except httpx.TransportError:
                 pass
             if time.monotonic() > deadline:
-                pytest.fail(f"the gateway did not come up:\n{self._log.read_text()[-3000:]}", pytrace=False)
+                pytest.fail(f"the gateway did not start:\n{self._log.read_text()[-3000:]}", pytrace=False)
             time.sleep(0.1)
 
     def close(self) -> None:

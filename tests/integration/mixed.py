@@ -89,7 +89,7 @@ class Mixed:
             over.set()
             for thread in threads:
                 thread.join(90)
-        assert not any(thread.is_alive() for thread in threads), "an answer never came"
+        assert not any(thread.is_alive() for thread in threads), "a request did not end"
         assert self.broken == []
 
     def _guarded(self, work: Callable[[threading.Event], None], over: threading.Event) -> None:
@@ -182,10 +182,10 @@ class Mixed:
             assert each.status != 0, f"no answer to {each}"
             assert each.seconds < longest, each
             if each.status == 200 and each.action in ("load", "vend", "keys", "never", "list"):
-                assert each.state != NO, f"an allow that nobody granted: {each}"
+                assert each.state != NO, f"allowed without a grant: {each}"
             assert not (each.had_key and each.status != 200), each
             if each.state == YES:
-                assert each.status in (200, 503), f"what was granted is refused: {each}"
+                assert each.status in (200, 503), f"a granted request was refused: {each}"
             if each.status in (429, 503):
                 assert each.retry_after is not None and int(each.retry_after) >= 1, each
             allowed = {

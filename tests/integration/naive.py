@@ -54,7 +54,7 @@ class Naive:
             return self._rule(what["base"], user, relation, on, above) and not self._rule(
                 what["subtract"], user, relation, on, above
             )
-        raise AssertionError(f"the model has a rule of a kind that is not known here: {kind}")
+        raise AssertionError(f"the model has a rule of an unknown kind: {kind}")
 
     def _is(self, subject: str, user: str, above: frozenset[tuple[str, str]]) -> bool:
         if "#" in subject:

@@ -133,6 +133,6 @@ def soon(so: Callable[[], bool], *, seconds: float = 30.0) -> float:
     """Wait until the condition is true; return the seconds that it took. Fails after `seconds`."""
     began = time.monotonic()
     while not so():
-        assert time.monotonic() - began < seconds, "it did not become so"
+        assert time.monotonic() - began < seconds, "the condition was not met before the deadline"
         time.sleep(0.02)
     return time.monotonic() - began

@@ -197,14 +197,16 @@ def newer_relations(
     settled = site.lakegate("authz", "reconcile", "--restored", "revoke", **{DATABASE: url})
     assert settled.returncode == 0, settled.stderr
     assert site.lakegate("authz", "reconcile", "--dry-run", **{DATABASE: url}).returncode == 0
-    assert revisions(url).isdisjoint(seen), "a revision never repeats: what was remembered under it is not used again"
+    assert revisions(url).isdisjoint(seen), (
+        "a restored server must not repeat a revision, because cached decisions are keyed by it"
+    )
     with second_gateway(site.ready, scratch / "newer.log", **{DATABASE: url}) as (base, _):
         assert loads(world, base, table) == {"admin": 200, "analyst": 200, "steward": 404, "carol": 404}
         person = Person("admin", world.admin.id, world.admin.token, base)
-        assert person.get(later.path).status_code == 404, "what was made since the backup is gone"
+        assert person.get(later.path).status_code == 404, "a table created after the backup must be gone"
         history = person.get(f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants/history")
         assert history.status_code == 200, history.text
-        assert "oidc~steward" in history.text, "and it is told that it ended"
+        assert "oidc~steward" in history.text, "the history must contain the end of the grant"
         person.http.close()
 
 

@@ -256,7 +256,9 @@ def test_task_list_cost_depends_on_grants_and_not_on_tasks(
     assert answer.status_code == 200, answer.text
     assert [each["entity"]["table-id"] for each in answer.json()["tasks"]] == [tasks_of_others]
     assert answer.json()["next-page-token"] is None
-    assert (cost.openfga["batch-check"], cost.opa) == (2, 1), "one for the warehouse, one for the one table"
+    assert (cost.openfga["batch-check"], cost.opa) == (2, 1), (
+        "expected one check for the warehouse and one for the table"
+    )
 
 
 def test_load_through_an_engine_costs_one_more_check(stack: Ready, targets: RequestTargets, opa_lasting: None) -> None:
@@ -287,7 +289,7 @@ def test_load_through_an_engine_costs_one_more_check(stack: Ready, targets: Requ
     assert (second.openfga["batch-check"], second.opa) == (0, 0)
     # Each process reads the signing keys of exchanged tokens once a second, independent of the request.
     others = [[each for each in cost.statements if "signing_keys" not in each] for cost in (first, second)]
-    assert [len(each) for each in others] == [3, 2], "revisions of both, and the document once"
+    assert [len(each) for each in others] == [3, 2], "expected statements for both revisions and one for the document"
     assert after == [404]
 
 
@@ -310,7 +312,7 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(
     longest = sorted(costs, key=lambda cost: len(cost.frames))[-1]
     record_property(FRAMES, " > ".join(longest.frames))
     for cost in costs:
-        assert cost.frames[0].startswith("RawPath"), "the way begins at the socket"
+        assert cost.frames[0].startswith("RawPath"), "the first frame must be RawPath"
         assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
 
 

@@ -247,7 +247,7 @@ def agree(at: str, examples: int) -> None:
 
     run()
     assert counted["cases"] >= examples * QUESTIONS
-    assert counted["yes"] > counted["cases"] / 50, "the worlds are too poor to tell anything"
+    assert counted["yes"] > counted["cases"] / 50, "the random cases contain too few allows"
 
 
 @pytest.mark.threat("LG-DIS-15")

@@ -188,7 +188,7 @@ def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World
         try:
             while (204, "") not in attempts:
                 assert time.monotonic() < deadline, (attempts, crowd.seen)
-                answer = settled(lambda: world.admin.delete(f"{WAREHOUSE}/{made.id}"))  # noqa: B023 - asked at once
+                answer = settled(lambda: world.admin.delete(f"{WAREHOUSE}/{made.id}"))  # noqa: B023 - called within the iteration
                 attempts[answer.status_code, "" if answer.is_success else error_triple(answer)[1]] += 1
                 time.sleep(0.03)
             time.sleep(0.6)
@@ -205,4 +205,4 @@ def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World
         assert world.tuples(f"warehouse:{made.id}") == set()
         for id in crowd.namespaces:
             assert world.tuples(f"namespace:{id}") == set()
-        assert world.objects(f"{prefix}/") == frozenset(), "what was dropped was purged before, and no file came after"
+        assert world.objects(f"{prefix}/") == frozenset(), "the deleted warehouse must have no files"

@@ -84,7 +84,7 @@ class Rig:
         until: datetime | None = None,
         by: str = "oidc~root",
     ) -> list[Pending]:
-        """Run T1 of a grant, as governance does; return the pending deliveries."""
+        """Commit a grant and its outbox rows, as governance does; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             change = await grants.grant(connection, privilege=privilege, principal=who, on=key, by=by, expires_at=until)
@@ -94,7 +94,7 @@ class Rig:
             )
 
     async def take(self, privilege: Privilege, who: Principal, on: str) -> list[Pending]:
-        """Run T1 of a revocation; return the pending deliveries."""
+        """Commit a revocation and its outbox rows; return the pending deliveries."""
         key = self.rows.objects[on]
         async with self.database.transaction() as connection:
             await grants.revoke(connection, privilege=privilege, principal=who, on=key, by="oidc~root")
@@ -194,7 +194,7 @@ async def test_tuple_expiry_is_the_latest_of_its_rows_or_none(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, ann, "table", by="c"))
     assert await end() is None
     await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=early, by="c"))
-    assert await end() == rfc3339(late), "b's is the latest now"
+    assert await end() == rfc3339(late), "the expiry must be the latest of the remaining rows"
     await rig.agree()
     await rig.delivery.deliver(await rig.take(SELECT, ann, "table"))
     assert await rig.of(ann) == {}
@@ -281,7 +281,7 @@ async def test_direct_write_of_the_same_tuple_delays_delivery_only_briefly(rig: 
     assert (waiting == []) is at_once
     async with rig.database.read() as connection:
         ends = await connection.execute(text("select not_before < clock_timestamp() + interval '1 minute' from outbox"))
-        assert all(ends.scalars()), "it is tried again soon"
+        assert all(ends.scalars()), "the refused delivery must have a time for its retry"
     await rig.delivery.deliver(pending)
     assert (await rig.of(ann))["select", "warehouse"] == rfc3339(late)
     await rig.agree()
@@ -306,7 +306,9 @@ async def test_write_without_expiry_change_takes_one_call(rig: Rig) -> None:
 async def test_grants_advance_no_revision(rig: Rig) -> None:
     for privilege, on in ((SELECT, "table"), (SELECT, "warehouse"), (SELECT, "project"), (ASSIGNEE, "role")):
         assert await rig.moved(await rig.give(privilege, rig.rows.ann, on, until=soon(600))) == set()
-        assert await rig.moved(await rig.give(privilege, rig.rows.ann, on)) == set(), "it lasts longer now"
+        assert await rig.moved(await rig.give(privilege, rig.rows.ann, on)) == set(), (
+            "a later expiry must change no revision"
+        )
 
 
 @pytest.mark.parametrize(
@@ -388,7 +390,7 @@ async def test_unaffected_user_is_not_refused_during_foreign_revocations(rig: Ri
     async with rig.database.transaction() as connection:
         still_valid = await revalidate_decision(connection, permit)
     assert permit.decided == moves + 1
-    assert still_valid.revision == (await rig.revisions())[0], "never what was overtaken"
+    assert still_valid.revision == (await rig.revisions())[0], "the returned revision must be the current one"
 
 
 async def test_revalidation_fails_after_repeated_concurrent_changes(rig: Rig) -> None:
@@ -429,10 +431,10 @@ async def test_late_write_does_not_restore_a_revoked_tuple(rig: Rig) -> None:
             await straight.deliver(taken)
         async with rig.database.read() as connection:
             pending = (await connection.execute(text("select relation from outbox where takes_away"))).all()
-        assert {row.relation for row in pending} == {"select", "traverse"}, "it is listed as pending"
+        assert {row.relation for row in pending} == {"select", "traverse"}, "the tuples must be pending"
         proxy.release()
         await proxy.drained()
-        assert ("select", "table") in await rig.of(ann), "the late write arrived"
+        assert ("select", "table") in await rig.of(ann), "OpenFGA must have carried out the late write"
         await slow.aclose()
     await rig.settle()
     before = await rig.revisions()
@@ -451,7 +453,7 @@ async def test_background_delivery_completes_without_a_request(rig: Rig) -> None
         proxy.plan = lambda body: HELD if '"writes"' in body else 0.0
         assert not await delivery(rig.database, slow, settle_seconds=SETTLE).deliver_or_defer(
             await rig.give(SELECT, ann, "table")
-        ), "a durable grant is a success all the same"
+        ), "a grant that is stored but undelivered must succeed"
         straight = delivery(rig.database, rig.client, settle_seconds=SETTLE)
         with pytest.raises(DecisionEngineUnavailable):
             await straight.deliver(await rig.take(SELECT, ann, "table"))
@@ -482,11 +484,11 @@ async def test_late_deletion_does_not_remove_a_renewed_grant(rig: Rig) -> None:
         given = await rig.give(SELECT, ann, "table")
         await straight.deliver(given)
         assert ("select", "table") in await rig.of(ann)
-        assert set(await rig.waiting()) == {row.key for row in given}, "it stays due"
+        assert set(await rig.waiting()) == {row.key for row in given}, "the deliveries must stay in the outbox"
         proxy.release()
         await proxy.drained()
         await slow.aclose()
-    assert ("select", "table") not in await rig.of(ann), "the late deletion arrived"
+    assert ("select", "table") not in await rig.of(ann), "OpenFGA must have carried out the late deletion"
     await rig.settle()
     await straight.deliver([*taken, *given])
     assert ("select", "table") in await rig.of(ann)
@@ -523,7 +525,7 @@ async def test_tuple_delivered_by_another_process_is_not_written_again(rig: Rig)
     await rig.delivery.deliver(given)
 
     async def refuses(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        raise ConditionConflict("nobody was to write")
+        raise ConditionConflict("the tuple exists already, so no write was expected")
 
     await TupleDelivery(rig.database, refuses, Silent()).deliver(given)
 
@@ -560,7 +562,7 @@ async def test_move_steps_complete_in_order_in_any_process(rig: Rig) -> None:
     async with rig.database.transaction() as first, rig.database.transaction() as second:
         for connection in (first, second, second):
             seen += [order[row.id] for row in await outbox.due(connection, limit=90)]
-    assert set(seen) == {0}, "two processes at once take nothing of a later step"
+    assert set(seen) == {0}, "no process may deliver a later step before the earlier one"
     finished = delivery(rig.database, rig.client)
     left: list[int] = []
     while await finished.deliver_due():

@@ -115,8 +115,10 @@ def test_resolver_statements_select_no_documents_or_properties() -> None:
             "metadata_excerpt",
             "properties",
         ):
-            assert column not in sql, "a resolver statement reads what may take megabytes"
-    assert any("tables.metadata_location" in str(each) for each in selected), "the names are still what they were"
+            assert column not in sql, "a resolver statement reads a column that may hold megabytes"
+    assert any("tables.metadata_location" in str(each) for each in selected), (
+        "expected statements that read the metadata location"
+    )
 
 
 async def test_namespace_properties_are_read_by_id_and_absent_after_a_drop(database: Database, rows: Rows) -> None:
@@ -133,7 +135,7 @@ def test_every_document_insert_uses_one_value_function() -> None:
     writers = {each.name for each in Path(tables.__file__).parent.glob("*.py") if stores.search(each.read_text())}
     assert writers == {"excerpts.py", "tables.py"}
     code = Path(tables.__file__).read_text()
-    assert len(stores.findall(code)) == 1, "the swap, whose values are those of the function"
+    assert len(stores.findall(code)) == 1, "expected exactly one statement that replaces a document"
     assert code.count("await document_values(") == 3
 
 
@@ -144,11 +146,13 @@ async def test_document_cache_has_one_entry_for_each_commit(database: Database, 
     first = await _resolved(database, rows, id)
     assert await documents.read(first) == Document(f"{id}/0", _document(1))
     assert await documents.read(first) == Document(f"{id}/0", _document(1))
-    assert (uses.hits, uses.misses) == (1, 2), "missed, looked again alone, then found"
+    assert (uses.hits, uses.misses) == (1, 2), "expected two misses and then one hit"
     await _swap(database, id, 1, _document(2))
     second = await _resolved(database, rows, id)
     assert await documents.read(second) == Document(f"{id}/1", _document(2))
-    assert await documents.read(first) == Document(f"{id}/0", _document(1)), "immutable under its location"
+    assert await documents.read(first) == Document(f"{id}/0", _document(1)), (
+        "the document of a location must not change"
+    )
 
 
 async def test_read_racing_with_a_commit_has_its_location_and_document(database: Database, rows: Rows) -> None:
@@ -171,11 +175,11 @@ async def test_document_cache_is_bounded_in_bytes_and_evicts_unused_entries(data
     for id in ids:
         cache.keep(id, "l", b"x" * 1_500)
         cache.get(ids[0], "l")
-    assert cache.get(ids[0], "l") is not None, "used each time"
-    assert cache.get(ids[1], "l") is None, "not used for longest"
+    assert cache.get(ids[0], "l") is not None, "a used entry must stay in the cache"
+    assert cache.get(ids[1], "l") is None, "the least recently used entry must be evicted"
     assert max(uses.kept) <= 10_000
     cache.keep(uuid4(), "l", b"x" * 5_000)
-    assert cache.get(ids[0], "l") is not None, "too large a document pushes nothing out"
+    assert cache.get(ids[0], "l") is not None, "a document above the limit must evict no entry"
     nothing = DocumentCache(0, Uses())
     nothing.keep(ids[0], "l", b"")
     assert nothing.get(ids[0], "l") is None
@@ -188,7 +192,9 @@ async def test_concurrent_cache_misses_read_a_document_once(database: Database, 
     documents = Documents(database, DocumentCache(1_000_000, uses), max_together=10_000_000)
     found = await asyncio.gather(*(documents.read(row) for _ in range(10)))
     assert found == [Document(f"{id}/0", _document(1))] * 10
-    assert all(each is not None and found[0] is not None and each.text is found[0].text for each in found), "one copy"
+    assert all(each is not None and found[0] is not None and each.text is found[0].text for each in found), (
+        "concurrent readers must share one copy of the document"
+    )
 
 
 async def test_document_sizes_of_a_transaction_are_summed_before_reading(database: Database, rows: Rows) -> None:
@@ -203,7 +209,7 @@ async def test_document_sizes_of_a_transaction_are_summed_before_reading(databas
     few = Documents(database, DocumentCache(0, Uses()), max_together=2_000)
     with pytest.raises(PayloadTooLarge, match=r"takes \d{4} bytes, at most 2000 .* several transactions"):
         await few.read_all(resolved)
-    assert await few.read_all(resolved[:1]), "one table is never too large for itself"
+    assert await few.read_all(resolved[:1]), "a single table above the sum must be readable"
 
 
 async def test_excerpt_follows_every_commit_also_of_an_earlier_version(database: Database, rows: Rows) -> None:
@@ -246,7 +252,9 @@ async def test_migrate_fills_the_excerpts_of_earlier_versions(database: Database
             "where id = any(:ids)"
         )
         found = {row.id: row for row in await connection.execute(requested, {"ids": ids})}
-    assert found[broken].metadata_excerpt is None, "what cannot be read opens nothing and stops no migration"
+    assert found[broken].metadata_excerpt is None, (
+        "an unreadable document must get no excerpt and must not stop the migration"
+    )
     for number, id in enumerate(ids[1:], start=2):
         assert found[id].same
         assert json.loads(found[id].metadata_excerpt)["schemas"][0]["fields"][0]["id"] == number

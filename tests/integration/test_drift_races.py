@@ -176,7 +176,7 @@ async def _found(rig: Rig, keeper: DriftKeeper) -> Finding:
     return found
 
 
-@pytest.mark.parametrize("step", ["before it is mended", "before the tuple is read", "after the tuple was read"])
+@pytest.mark.parametrize("step", ["before it is repaired", "before the tuple is read", "after the tuple was read"])
 async def test_tuple_revoked_since_detection_is_not_adopted(
     rig: Rig,
     between: Between,
@@ -191,7 +191,7 @@ async def test_tuple_revoked_since_detection_is_not_adopted(
         await rig.give(SELECT, rig.rows.ann, "warehouse")
         return await rig.take(SELECT, rig.rows.ann, "warehouse")
 
-    if step == "before it is mended":
+    if step == "before it is repaired":
         between.made += await given_and_taken()
     else:
         between.at((DriftKeeper, "_read"), given_and_taken, after=step.startswith("after"))

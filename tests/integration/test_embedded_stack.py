@@ -64,7 +64,7 @@ async def test_every_part_listens_on_the_loopback_address_alone(parts: Stack) ->
     assert [each for each in listening if each[1] not in ("127.0.0.1", "::1")] == []
 
 
-async def test_every_port_that_is_open_was_chosen(parts: Stack) -> None:
+async def test_only_configured_ports_are_open(parts: Stack) -> None:
     chosen = set(_all_ports(parts.ports))
     listening = itertools.chain.from_iterable(values_of(_listening, _processes(parts)))
     assert {(name, port) for name, _, port in listening if port not in chosen} == set()

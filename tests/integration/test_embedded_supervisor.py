@@ -72,7 +72,9 @@ def _start_parent(root: Path, *arguments: str) -> tuple[subprocess.Popen[bytes],
     report = root / "pids.json"
     deadline = time.monotonic() + 60
     while not report.exists():
-        assert time.monotonic() < deadline and (process.poll() is None or report.exists()), "the parent did not start"
+        assert time.monotonic() < deadline and (process.poll() is None or report.exists()), (
+            "the parent process did not start before the deadline"
+        )
         time.sleep(0.02)
     return process, json.loads(report.read_text())
 
@@ -87,7 +89,7 @@ def _left_after(pids: list[int], seconds: float) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_no_child_outlives_a_parent_ended_by(number: signal.Signals, tmp_path: Path) -> None:
+def test_no_child_outlives_a_parent_ended_by_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     parent, pids = _start_parent(tmp_path)
     assert all(psutil.pid_exists(pid) for pid in pids)
     parent.send_signal(number)
@@ -102,7 +104,7 @@ def test_no_child_outlives_a_start_that_fails(tmp_path: Path) -> None:
     assert _left_after(pids, _GONE_SECONDS) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, which signals a child when its parent is killed")
 def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     parent, (supervisor, polite, _, spawner, _) = _start_parent(tmp_path)
     os.kill(supervisor, signal.SIGKILL)
@@ -115,7 +117,7 @@ def test_no_child_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     values_of(psutil.Process.kill, processes(json.loads((tmp_path / "pids.json").read_text())))
 
 
-async def test_a_stopped_child_is_ended_too(tmp_path: Path) -> None:
+async def test_a_suspended_child_is_ended(tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
         child = await children.start(
             ChildSpec(name="frozen", argv=[sys.executable, "-c", "import time; time.sleep(600)"], grace=2.0)

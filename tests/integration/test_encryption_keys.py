@@ -26,7 +26,7 @@ from tests.integration.toxic import second_gateway
 from tests.lakegate_command import run_lakegate
 
 NEXT = "the next key, long enough"
-WRONG = "a key nobody ever used here"
+WRONG = "a key that was never used here"
 KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
 NOT_YET = 3
 
@@ -78,7 +78,7 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
         with httpx.Client(base_url=bases[number], headers=token, timeout=60, trust_env=False) as client:
             while not over.is_set():
                 answer = client.get(path)
-                if answer.status_code == 503:  # an overloaded dependency says nothing about keys
+                if answer.status_code == 503:  # an overloaded dependency proves nothing about keys
                     time.sleep(0.05)
                     continue
                 if answer.status_code != 200 or not answer.json().get("storage-credentials"):
@@ -94,7 +94,7 @@ def busy(world: World, bases: list[str], path: str) -> Iterator[list[str]]:
         before = list(requested)
         deadline = time.monotonic() + 60
         while any(now - then < 2 for now, then in zip(requested, before, strict=True)):
-            assert time.monotonic() < deadline, "a gateway answers no more"
+            assert time.monotonic() < deadline, "a gateway stopped answering"
             time.sleep(0.05)
     finally:
         over.set()
@@ -175,8 +175,12 @@ def test_killed_rotation_resumes(world: World, first: str) -> None:
         child.wait(60)
         world.sql("rollback")
         half = opened_by(world, NEXT)
-        assert 0 < half < len(before) + len(many), "it was not killed in the middle"
-        assert half + opened_by(world, first) == len(before) + len(many), "each is sealed with exactly one"
+        assert 0 < half < len(before) + len(many), (
+            "the rotation was not killed in its middle, so the test proves nothing"
+        )
+        assert half + opened_by(world, first) == len(before) + len(many), (
+            "each secret must be sealed with exactly one key"
+        )
         done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
         assert done.returncode == 0, done.stderr
         assert f"{len(before) + len(many) - half} sealed anew" in done.stdout

@@ -76,7 +76,7 @@ def test_last_server_administrator_cannot_be_removed(begun: Begun) -> None:
     role = first.post("/management/v1/role", {"name": unique("r")}).json()["id"]
     path = f"/management/v1/role/{role}"
     assert first.post(SERVER, {"writes": [{"type": "operator", "role": role}]}).status_code == 204
-    assert take(own) == (204, ""), "who owns the role is in it"
+    assert take(own) == (204, ""), "the owner of the role must count as its member"
     assert error_triple(first.delete(path))[:2] == REFUSED
     ownership = f"/management/v1/permissions/role/{role}/assignments"
     own_role = {"deletes": [{"type": "ownership", "user": first.id}]}
@@ -105,7 +105,9 @@ def test_server_without_administrators_can_be_bootstrapped_again(begun: Begun) -
     assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 204
     assert world.bob.post("/management/v1/bootstrap", BODY).status_code == 400
     assert world.bob.post("/management/v1/project", {"project-name": unique("p")}).status_code == 201
-    assert world.sql("select count(*) as n from projects")[0]["n"] == projects + 1, "the default one is not made again"
+    assert world.sql("select count(*) as n from projects")[0]["n"] == projects + 1, (
+        "a second bootstrap must not create the default project again"
+    )
     kept = world.sql("select count(*) as n from audit_log where convert_from(record, 'UTF8') like '%reopen_bootstrap%'")
     assert kept[0]["n"] >= 1
 

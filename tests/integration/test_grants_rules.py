@@ -61,7 +61,9 @@ def test_pass_grants_allows_granting_held_privileges_only(world: World, ns: str)
     assert _give(world, world.analyst, "describe", world.steward, "namespace", id) == 204
     for more in ("modify", "create", "manage_grants", "pass_grants", "ownership"):
         assert _give(world, world.analyst, more, world.steward, "namespace", id) == 403
-    assert _give(world, world.analyst, "select", world.etl, "table", table.uuid) == 403, "it is not inherited"
+    assert _give(world, world.analyst, "select", world.etl, "table", table.uuid) == 403, (
+        "a role owner must not inherit the right to grant"
+    )
 
 
 def test_manage_grants_allows_all_grants_below_without_data_access(world: World, ns: str) -> None:

@@ -168,9 +168,7 @@ async def test_a_redirect_is_not_followed(server: OidcServer, fetch: HttpFetcher
         await other.stop()
 
 
-async def test_a_document_for_another_issuer_is_an_outage_not_an_identity(
-    server: OidcServer, fetch: HttpFetcher
-) -> None:
+async def test_discovery_document_of_another_issuer_is_an_outage(server: OidcServer, fetch: HttpFetcher) -> None:
     server.spoken_issuer = server.issuer + "/"
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await verifier(server, fetch, Seconds()).verify(server.token())

@@ -120,7 +120,7 @@ def _keys_match_outcomes(world: World, table: Table, ledger: Ledger) -> None:
     for tried in list(ledger.unknown):
         answer = _sent_again(http, tried)
         if tried.snapshot in before:
-            assert answer.status_code == 200, f"it had happened: {answer.text}"
+            assert answer.status_code == 200, f"the repeated request must report the first effect: {answer.text}"
         else:
             assert (answer.status_code == 200) == (tried.snapshot in there()), answer.text
     for tried in ledger.acknowledged[-5:]:
@@ -137,7 +137,7 @@ def _sent_again(http: httpx.Client, tried: Try) -> httpx.Response:
             RETRIES.note()
         if answer is not None and answer.status_code not in (429, 503):
             return answer
-        assert time.monotonic() < deadline, "no answer"
+        assert time.monotonic() < deadline, "the gateway did not answer before the deadline"
         time.sleep(0.5)
 
 
@@ -153,7 +153,7 @@ def _every_file_is_named(world: World, left: set[str]) -> None:
         named |= {row["metadata_location"], *(each["metadata-file"] for each in document.get("metadata-log", ()))}
     stored = {base + key for key, _ in world.objects("demo/")}
     missing = {file for file in named if file not in stored}
-    assert missing == set(), "a file that a pointer or a log names is gone"
+    assert missing == set(), "a file that a metadata pointer or log names is missing"
     strays = {file for file in stored - named if not any(file.startswith(f"{location}/") for location in left)}
     assert strays == set()
     for file in sorted(named)[:50]:
@@ -171,10 +171,10 @@ def _grants_and_things_agree(world: World) -> None:
         assert parents == {f"namespace:{row['namespace_id']}"}, object
     for kind in ("table", "view"):
         for _, object in world.tuples_of("user:oidc~admin", kind):
-            assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and owned"
+            assert kinds.get(object.partition(":")[2]) == kind, f"{object} is gone and still has an owner"
     assert {row["object_id"] for row in _granted(world)} <= set(kinds)
     owned = {row["object_id"] for row in _granted(world) if row["privilege"] == "ownership"}
-    assert owned == set(kinds), "what somebody made somebody owns"
+    assert owned == set(kinds), "each created object must have an owner"
 
 
 def _granted(world: World) -> list[Any]:

@@ -164,7 +164,7 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
         if thing.now.purged or taken_along:
             soon(lambda: keys(world, thing.location) == set(), f"files are left: {label}")
         else:
-            assert keys(world, thing.location), f"files are gone: {label}"
+            assert keys(world, thing.location), f"files are missing: {label}"
         return
     [row] = rows
     assert row["deleted"] == (state == KEPT), label
@@ -173,7 +173,7 @@ def _as_acknowledged(world: World, thing: Thing) -> None:
         assert tuple(row["levels"]) == thing.now.namespace, label
     held = {relation for _, relation in world.tuples(f"{thing.type}:{thing.id}")}
     assert held == {"parent", "ownership"}, label
-    assert keys(world, thing.location), f"files are gone: {label}"
+    assert keys(world, thing.location), f"files are missing: {label}"
     ends = world.sql(
         "select 1 from tasks where entity_id = $1 and queue = 'soft_deletion' and status = 'scheduled'", thing.id
     )

@@ -207,7 +207,7 @@ def test_first_schema_never_changes() -> None:
 
 
 @pytest.mark.parametrize("revision", ["0001", "0033"])
-async def test_database_older_than_the_first_schema_is_refused_and_left_alone(empty: str, revision: str) -> None:
+async def test_a_database_older_than_the_first_schema_is_refused_unchanged(empty: str, revision: str) -> None:
     await run_migrations(empty)
     await _on(
         empty,
@@ -231,7 +231,7 @@ async def test_migrated_schema_equals_the_tables_of_the_code(empty: str) -> None
     assert differences == []
 
 
-async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> None:
+async def test_no_migration_removes_objects_that_the_previous_version_uses(empty: str) -> None:
     before: Columns = {}
     wrong: list[str] = []
     for revision in REVISIONS:
@@ -249,7 +249,7 @@ async def test_no_migration_removes_what_the_version_before_uses(empty: str) -> 
     assert wrong == []
 
 
-async def test_migration_that_fails_leaves_nothing_behind_and_is_repeated(empty: str) -> None:
+async def test_a_failed_migration_is_rolled_back_and_can_be_repeated(empty: str) -> None:
     """Each migration runs in its own transaction; the first one fails because a table already exists."""
     await _on(empty, lambda connection: connection.execute(text("create table warehouses ()")))
     with pytest.raises(ProgrammingError, match="warehouses"):
@@ -276,7 +276,7 @@ def upgrade():
 """
 
 
-async def test_migration_that_fails_keeps_the_migrations_before_it(
+async def test_a_failed_migration_keeps_the_earlier_migrations(
     empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "migrations"
@@ -296,7 +296,7 @@ async def test_migration_that_fails_keeps_the_migrations_before_it(
     await require_current_schema(empty)
 
 
-async def test_database_of_a_newer_version_is_refused_and_left_alone(empty: str) -> None:
+async def test_a_database_of_a_newer_version_is_refused_unchanged(empty: str) -> None:
     await run_migrations(empty)
     await _on(empty, lambda connection: connection.execute(text("update alembic_version set version_num = '9999'")))
     for refused in (run_migrations, require_current_schema):
@@ -311,6 +311,6 @@ async def test_missing_schema_and_unreachable_database_are_different_errors(empt
         await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d")
 
 
-async def test_two_migrations_at_once_both_end_with_the_current_schema(empty: str) -> None:
+async def test_concurrent_migrations_both_reach_the_current_schema(empty: str) -> None:
     await asyncio.gather(run_migrations(empty), run_migrations(empty))
     await require_current_schema(empty)

@@ -202,7 +202,7 @@ def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> N
                 return
         except OSError:
             time.sleep(0.2)
-    raise RuntimeError(f"the store did not come up: {log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(f"the store did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ async def test_vended_key_allows_its_level_inside_the_location_only(
 
 
 @pytest.mark.threat("LG-LOC-01")
-async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
+async def test_siblings_and_the_prefix_without_a_slash_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for prefix in (
         None,
@@ -322,7 +322,7 @@ async def test_a01_siblings_and_the_bare_prefix_cannot_be_listed(store: Store, s
 
 
 @pytest.mark.threat("LG-LOC-12")
-async def test_a12_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
+async def test_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for key in ("base/ns/t1/../t2/f", "base/ns/t1/%2e%2e/t2/f", "base/ns/t1/..%2ft2/f", "base/ns/t1/./../t2/f"):
         with pytest.raises(ClientError) as refused:
@@ -362,11 +362,11 @@ async def test_multi_object_delete_keeps_outside_objects(store: Store, sts: Sts,
     assert store.client("s3", store.credential).head_object(Bucket=BUCKET, Key="base/ns/t2/f")
 
 
-# -- A25: the control plane ------------------------------------------------------------------------------------------
+# -- LG-LOC-22: the control plane ---------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("LG-LOC-22")
-async def test_a25_vended_key_lists_no_buckets(store: Store, sts: Sts) -> None:
+async def test_vended_key_lists_no_buckets(store: Store, sts: Sts) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     try:
         buckets = client.list_buckets()["Buckets"]
@@ -403,7 +403,7 @@ _BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _BUCKET_CALLS)
-async def test_a25_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
+async def test_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
     client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     with pytest.raises(ClientError) as refused:
         _BUCKET_CALLS[call](client)
@@ -427,7 +427,7 @@ _IDENTITY_CALLS: dict[str, tuple[Literal["iam", "sts"], Callable[[Any], Any]]] =
 
 @pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _IDENTITY_CALLS)
-async def test_a25_a_vended_key_cannot_make_another_identity(store: Store, sts: Sts, call: str) -> None:
+async def test_a_vended_key_cannot_make_another_identity(store: Store, sts: Sts, call: str) -> None:
     service, attempt = _IDENTITY_CALLS[call]
     vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
     with pytest.raises(ClientError) as refused:
@@ -750,7 +750,7 @@ class _IgnoresListCondition(Sts):
         (_IgnoresListCondition, "vended-credentials-scope-enforced"),
     ],
 )
-async def test_b08_a_store_that_ignores_part_of_the_session_policy_is_refused(
+async def test_a_store_that_ignores_part_of_the_session_policy_is_refused(
     store: Store, kind: type[Sts], check: str
 ) -> None:
     sts = kind(route=LOCAL)
@@ -771,7 +771,7 @@ async def test_wrong_keys_fail_early_and_skip_the_rest(store: Store, sts: Sts) -
 
 
 @pytest.mark.threat("LG-DEC-05")
-async def test_d08_an_inner_address_is_refused_before_anything_is_sent(store: Store, sts: Sts) -> None:
+async def test_an_inner_address_is_refused_before_anything_is_sent(store: Store, sts: Sts) -> None:
     port = store.url.rpartition(":")[2]
     report = await _validate(store, sts, store.profile(endpoint=f"http://localhost:{port}"), rules=STRICTEST)
     assert _statuses(report)["storage-address-allowed"] == "failed"
@@ -782,7 +782,7 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
     class Slow(Sts):
         async def assume(self, **rest: Any) -> S3TemporaryCredential:
             await asyncio.sleep(30)
-            raise AssertionError("never reached")
+            raise AssertionError("this function must not be called")
 
     sts = Slow(route=LOCAL)
     report = await _validate(store, sts, total_seconds=8)
@@ -796,11 +796,11 @@ async def test_timed_out_validation_fails_and_cleans_up(store: Store) -> None:
 
 class _UncalledSts(Sts):
     async def assume(self, **rest: Any) -> S3TemporaryCredential:
-        raise AssertionError("the store was asked")
+        raise AssertionError("the store must receive no request")
 
 
 @pytest.mark.threat("LG-LOC-19")
-async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
+async def test_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
     with pytest.raises(LocationOutsideWarehouse):
         await _vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/other")
     with pytest.raises(LocationOutsideWarehouse):
@@ -808,7 +808,7 @@ async def test_a22_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(s
 
 
 @pytest.mark.threat("LG-POL-01")
-async def test_b01_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
+async def test_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
     location = Location(SCHEME, BUCKET, ("base", "t*"))
     with pytest.raises(InvalidLocation):
         await _vend(store, _UncalledSts(), AccessLevel.READ, location)

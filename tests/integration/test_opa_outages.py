@@ -162,7 +162,7 @@ async def test_retries_of_a_broken_server_end_at_the_timeout() -> None:
 
     async with opa(breaking, timeout_s=10.0) as decider, asyncio.timeout(12):
         await outage(decider)
-    assert len(requested) == 2, "asked again once, because a decision changes nothing"
+    assert len(requested) == 2, "a failed decision request must be retried once"
 
 
 async def test_policy_error_is_an_outage_naming_the_line_without_a_retry() -> None:
@@ -270,7 +270,7 @@ async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
     }
 
 
-async def test_calls_at_the_same_time_share_one_session() -> None:
+async def test_concurrent_calls_share_one_session() -> None:
     async def allowing(requested: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.05)
         questions = (await requested.json())["input"]["questions"]

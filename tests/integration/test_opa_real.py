@@ -68,8 +68,8 @@ def serving(**environment: str) -> Iterator[str]:
     try:
         deadline = time.monotonic() + 60
         while True:
-            assert process.poll() is None, "OPA ended"
-            assert time.monotonic() < deadline, "OPA does not listen"
+            assert process.poll() is None, "the OPA process ended"
+            assert time.monotonic() < deadline, "OPA did not listen before the deadline"
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
@@ -195,7 +195,7 @@ async def test_builtin_function_error_fails_the_decision(decider: OpaDecider, en
         await decider.decide(request())
 
 
-async def test_a_zone_that_does_not_exist_stops_contractors_alone(decider: OpaDecider, endpoint: str) -> None:
+async def test_unknown_time_zone_denies_contractors_only(decider: OpaDecider, endpoint: str) -> None:
     hours = {**SHIPPED["contractors"]["hours"], "timezone": "Europe/Atlantis"}
     assert call(endpoint, "PUT", CONTRACTORS, {"users": ["oidc~c"], "roles": [], "hours": hours}, OPERATOR) == 204
     with pytest.raises(DecisionEngineUnavailable, match="contractors.rego"):

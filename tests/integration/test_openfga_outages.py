@@ -176,7 +176,7 @@ async def test_unreachable_server_is_an_outage() -> None:
         await outage(client)
         with pytest.raises(DecisionEngineUnavailable) as raised:
             await client.write([check(0)])
-        assert not isinstance(raised.value, WriteOutcomeUnknown), "nothing was sent"
+        assert not isinstance(raised.value, WriteOutcomeUnknown), "a write that was not sent has a known outcome"
         with pytest.raises(DecisionEngineUnavailable):
             await client.ping()
         await client.aclose()

@@ -63,7 +63,7 @@ async def holds(client: FgaClient, user: str, relation: str, object_: str, **con
 # ---- the store and the model ----
 
 
-async def test_pushing_again_changes_nothing(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_pushing_an_equal_model_changes_nothing(endpoint: str, pushed: StoreAndModel) -> None:
     name = f"again-{uuid4()}"
     first = await push_model(endpoint, KEY, name)
     assert await push_model(endpoint, KEY, name) == first
@@ -71,7 +71,7 @@ async def test_pushing_again_changes_nothing(endpoint: str, pushed: StoreAndMode
     assert first.store_id != pushed.store_id
 
 
-async def test_migrators_at_the_same_time_end_up_with_one_store(endpoint: str) -> None:
+async def test_concurrent_migrations_create_one_store(endpoint: str) -> None:
     name = f"race-{uuid4()}"
     found = await asyncio.gather(*[push_model(endpoint, KEY, name) for _ in range(4)])
     assert len({each.store_id for each in found}) == 1
@@ -80,7 +80,7 @@ async def test_migrators_at_the_same_time_end_up_with_one_store(endpoint: str) -
     assert settled.model_id in {each.model_id for each in found}
 
 
-async def test_a_changed_model_is_replaced_by_ours(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_a_changed_model_is_replaced_by_the_shipped_one(endpoint: str, pushed: StoreAndModel) -> None:
     name = f"changed-{uuid4()}"
     first = await push_model(endpoint, KEY, name)
     other = {"schema_version": "1.1", "type_definitions": [{"type": "user"}]}
@@ -117,7 +117,7 @@ async def test_serving_without_store_model_or_relation_is_refused(endpoint: str)
         await find_model(endpoint, KEY, full, demanded={"view": {"can_swim"}, "table": {"can_fly", "can_drop"}})
 
 
-async def test_a_wrong_key_is_an_outage_that_does_not_repeat_it(endpoint: str, pushed: StoreAndModel) -> None:
+async def test_wrong_api_key_is_an_outage_and_absent_from_the_error(endpoint: str, pushed: StoreAndModel) -> None:
     with pytest.raises(DecisionEngineUnavailable) as raised:
         await push_model(endpoint, "wrong-secret", "any")
     assert "wrong-secret" not in repr(raised.value)
@@ -232,7 +232,7 @@ def _tree(depth: int) -> list[FgaTuple]:
     return [*tuples, FgaTuple(f"namespace:n{depth}", "parent", "table:t")]
 
 
-async def test_the_deepest_tree_and_the_longest_chain_of_roles_are_still_decided(client: FgaClient) -> None:
+async def test_the_deepest_namespaces_and_longest_role_chains_are_decided_in_time(client: FgaClient) -> None:
     roles = [str(UUID(int=n)) for n in range(11)]
     chain = [
         FgaTuple(role_members(inner), "assignee", f"role:{outer}")
@@ -265,7 +265,7 @@ async def test_managed_access_restricts_an_assumed_role_like_its_members(client:
     await client.write(flag)
     assert await relationships.check(actor, questions, now=NOW) == [False, True]
     assert await holds(client, role_members(role), "can_grant_select", "table:t"), (
-        "asked for the role itself the flag is not seen; should this fail one day, the detour can go"
+        "a check of the role itself ignores the flag; if this fails, the workaround can be removed"
     )
 
 
@@ -278,7 +278,9 @@ async def test_an_assumed_role_gives_only_what_the_role_has(client: FgaClient) -
     assumed = Actor(kind=ActorKind.USER, id="oidc~alice", assumed_role=role)
     assert await relationships.check(assumed, questions, now=NOW) == [True, False]
     assert await relationships.check(Actor.user("oidc~alice"), questions, now=NOW) == [True, True]
-    assert [found async for found in client.read(object=f"role:{role}")] == [], "the membership is never stored"
+    assert [found async for found in client.read(object=f"role:{role}")] == [], (
+        "the membership of an assumed role must not be stored"
+    )
 
 
 @pytest.mark.threat("LG-DIS-15")

@@ -84,11 +84,11 @@ def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811
 
 
 @pytest.mark.threat("LG-LOC-24")
-async def test_the_credential_of_a_purge_reaches_its_place_and_no_sibling(store: Store, sts: Sts) -> None:  # noqa: F811
+async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:  # noqa: F811
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)
-    assert isinstance(credential, S3TemporaryCredential), "it is not the warehouse's own"
+    assert isinstance(credential, S3TemporaryCredential), "the purge must use a temporary credential"
     client = store.client("s3", credential)
     for key in SIBLINGS:
         assert not _delete(client, key)
@@ -146,11 +146,11 @@ async def test_purge_interrupted_by_a_store_stall_completes_in_the_next_run(
     with pytest.raises(StorageUnavailable):
         await purge._delete(cast(Any, permit), PLACE, cast(Any, None))
     left = _there(store, "base/ns/purged/")
-    assert 0 < len(left) < 1500, "some were deleted and some were not"
+    assert 0 < len(left) < 1500, "the purge must have been interrupted in its middle"
     proxy.become(WELL)
     again = _purge(store, sts)
     # The store may have continued to process requests from before it stopped answering.
     assert 0 < await again._delete(cast(Any, permit), PLACE, cast(Any, None)) <= len(left)
     assert _there(store, "base/ns/purged/") == set()
-    assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == 0, "doing it again does nothing"
+    assert await again._delete(cast(Any, permit), PLACE, cast(Any, None)) == 0, "a repeated purge must delete nothing"
     assert set(SIBLINGS) <= _there(store, "base/")

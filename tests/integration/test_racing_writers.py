@@ -106,7 +106,7 @@ def test_nonconflicting_commits_all_succeed(world: World, ns: str, seconds: floa
     lost = statuses.count(409)
     print(f"{len(statuses)} commits in {seconds:.0f} s, {lost} refused, longest wait {max(waits):.2f} s")
     assert set(statuses) <= {200, 409, 429}
-    assert lost <= max(1, len(statuses) // 100), "one in a hundred at most"
+    assert lost <= max(1, len(statuses) // 100), "at most one request in a hundred may be refused"
     kept = _now(world, table.path)["properties"]
     assert sum(value == "kept" for value in kept.values()) == statuses.count(200)
 
@@ -137,7 +137,7 @@ def test_transactions_over_two_tables_are_atomic(world: World, ns: str, seconds:
     at_once([partial(write, number) for number in range(WRITERS)])
     chains = [check_history(_now(world, table.path), ledger) for table in (one, other)]
     print(f"{len(chains[0])} transactions in {seconds:.0f} s, refused: {dict(_refusals(ledger))}")
-    assert chains[0] == chains[1], "both tables went through the same transactions in the same order"
+    assert chains[0] == chains[1], "both tables must have the same transactions in the same order"
     assert sorted(chains[0]) == sorted(ledger.snapshots())
     assert len(chains[0]) >= 2
     assert set(_refusals(ledger)) <= {"requirement"}
@@ -158,7 +158,7 @@ def test_concurrent_view_replacements_are_kept_and_numbered(world: World, ns: st
             answer = http.post(view["path"], json=replace(view["metadata"]["view-uuid"], sql))
             if answer.status_code == 200:
                 acknowledged.append(sql)
-                assert sql_of(answer.json()["metadata"]) == sql, "the answer is the caller's own version"
+                assert sql_of(answer.json()["metadata"]) == sql, "the response must contain the caller's own version"
             else:
                 others.append(answer)
             count += 1
@@ -228,6 +228,6 @@ def test_pyiceberg_processes_append_rows_and_each_acknowledged_row_is_read_once(
     rows = load_catalog("lake", type="rest", **where).load_table((ns, table.name)).scan().to_arrow()["id"].to_pylist()
     print(f"{len(acknowledged)} rows by {WRITERS} PyIceberg processes, {len(unknown)} with another end")
     assert len(acknowledged) >= 3
-    assert len(rows) == len(set(rows)), "no row is there twice"
-    assert set(acknowledged) <= set(rows), "no acknowledged row is lost"
-    assert set(rows) <= {*acknowledged, *unknown}, "no refused row is there"
+    assert len(rows) == len(set(rows)), "no row may be read twice"
+    assert set(acknowledged) <= set(rows), "each acknowledged row must be read"
+    assert set(rows) <= {*acknowledged, *unknown}, "no refused row may be read"

@@ -135,7 +135,7 @@ def test_an_emptied_store_is_filled_again_from_the_rows(world: World, relations:
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_after_a_restored_database_the_tuples_are_as_its_rows_say(world: World, relations: Relations) -> None:
+def test_reconciliation_after_a_restore_makes_tuples_equal_to_the_rows(world: World, relations: Relations) -> None:
     """The rows of grants are an hour old: grants made since then end, and revocations since then are undone."""
     name = world.namespace()
     table = world.table(name)
@@ -204,7 +204,7 @@ def test_earlier_expiry_applies_after_a_revoking_restore(world: World, relations
     there = relations.all()
     assert [there.get(one, "gone") for one in held] == [sooner, "gone", sooner]
     way = ("user:oidc~steward", "traverse", f"namespace:{world.sql(_NAMESPACE, tables[0].uuid)[0]['id']}")
-    assert there[way] == sooner, "what follows from it ends with it"
+    assert there[way] == sooner, "the traverse tuple must end with its grant"
     ends = f"select count(*) as n from grants where {_STEWARDS} and expires_at = '2198-01-01T00:00:00Z'"
     assert [world.sql(ends, table.uuid)[0]["n"] for table in tables] == [1, 0, 1]
     reported = world.sql("select ended_by from grant_history where object_id = $1", tables[0].uuid)
@@ -226,7 +226,7 @@ def test_deletions_due_after_a_restore_wait_a_day(world: World, relations: Relat
     waits = "select 1 from tasks where id::text = any($1) and scheduled_for > now() + interval '23 hours'"
     try:
         assert relations.reconcile().returncode == 0
-        assert world.sql(waits, made) == [], "only after a restore"
+        assert world.sql(waits, made) == [], "deletions must be postponed only after a restore"
         done = relations.reconcile("--restored", "give-back")
         assert done.returncode == 0, done.stderr
         assert "tasks that delete wait a day" in done.stdout

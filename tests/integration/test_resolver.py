@@ -115,7 +115,7 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     resolver, caller = DatabaseResolver(database), Actor.user(rows.users[0])
     requested = _all_refs(rows, generic)
     kinds = {lookup_of(ref) for ref in requested}
-    assert len(kinds) == 14, "a kind of reference is not tried"
+    assert len(kinds) == 14, "a kind of reference has no test"
     singly: dict[refs.Ref, object] = {}
     would_lie: dict[refs.Ref, AbsentLocation] = {}
     for ref in requested:
@@ -134,7 +134,7 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     # The server is the only reference of its kind and is resolved in another way.
     sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
     named = {lookup_of(ref) for ref in requested if names_its_path(ref)}
-    assert len(sent) == len(kinds) - 1 + len(named), "and one for where what is named by path would lie"
+    assert len(sent) == len(kinds) - 1 + len(named), "expected one statement per kind, and one for absent paths"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
 
 

@@ -424,7 +424,7 @@ async def test_every_task_ends_once_despite_killed_workers(
             child.kill()
             child.wait()
     marks = await stack.sql("select task_id, attempt from task_marks")
-    assert sorted(mark.task_id for mark in marks) == sorted(ids), "each was ended once"
+    assert sorted(mark.task_id for mark in marks) == sorted(ids), "each task must end once"
     logged = await stack.sql("select task_id, attempt, status, message from task_log order by task_id, attempt")
     of: dict[UUID, list[Any]] = {}
     for row in logged:
@@ -436,7 +436,7 @@ async def test_every_task_ends_once_despite_killed_workers(
         assert last.status == "succeeded"
         assert {(each.status, each.message) for each in before} <= {("failed", "its worker died")}
         died += len(before)
-    assert died > 0, "no kill met a task under way"
+    assert died > 0, "no kill hit a running task, so the test proves nothing"
 
 
 async def test_tasks_continue_after_a_database_restart() -> None:

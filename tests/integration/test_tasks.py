@@ -239,7 +239,7 @@ def test_stopped_task_is_restarted_at_its_set_time(there: Tasks, end: str) -> No
     assert [each.status for each in there.log(id)] == ["failed"]
 
 
-def test_a_running_task_can_be_taken_away_from_its_worker(there: Tasks) -> None:
+def test_a_running_task_can_be_cancelled(there: Tasks) -> None:
     table = uuid4()
     id = there.add(Queue.SOFT_DELETION, entity=table)
     task = taken(there.take())
@@ -251,7 +251,7 @@ def test_a_running_task_can_be_taken_away_from_its_worker(there: Tasks) -> None:
     assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [(1, "cancelled", "undropped")]
 
 
-def test_a_task_of_the_version_before_is_stored_under_the_queues_new_name(there: Tasks) -> None:
+def test_a_task_with_a_former_queue_name_is_taken_under_the_current_name(there: Tasks) -> None:
     there.sql(
         "insert into tasks (id, queue, warehouse_id, entity_type, entity_id, payload) "
         "values (gen_random_uuid(), 'purge_table', :w, 'table', gen_random_uuid(), '{}')",

@@ -143,7 +143,9 @@ async def test_private_authority_is_trusted_only_if_configured(
     (directory / "notes.txt").write_text("no certificate")
     assert await _trusts(kind, ours, trusted(str(ours.file), None))
     assert await _trusts(kind, ours, trusted(None, str(directory)))
-    assert await _trusts(kind, ours, trusted(str(theirs.file), str(directory))), "both count"
+    assert await _trusts(kind, ours, trusted(str(theirs.file), str(directory))), (
+        "the system's and the configured authorities must both be trusted"
+    )
     assert not await _trusts(kind, ours, trusted(None, None))
     assert not await _trusts(kind, ours, trusted(str(theirs.file), None))
 

@@ -286,7 +286,7 @@ def _second_gateway(ready: Ready, log: Path, settings: dict[str, str]) -> Iterat
             if child.poll() is not None and b"Address already in use" in log.read_bytes()[before:]:
                 raise _PortTaken
             if child.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the gateway did not come up:\n{log.read_text()[-3000:]}", pytrace=False)
+                pytest.fail(f"the gateway did not start:\n{log.read_text()[-3000:]}", pytrace=False)
             time.sleep(0.1)
         yield base, psutil.Process(child.pid)
     finally:

@@ -116,7 +116,7 @@ def stray_wildcards(model: Model) -> list[str]:
 
 def test_the_model_tests_pass(fga_model: Path) -> None:
     files = sorted((fga_model / "tests").glob("*.fga.yaml"))
-    assert {file.name.split(".")[0] for file in files} == {*HEIGHT, "golden"}, "each type has its file of tests"
+    assert {file.name.split(".")[0] for file in files} == {*HEIGHT, "golden"}, "each type must have a file of tests"
     done = subprocess.run(
         [fga_command(), "model", "test", "--allow-external-files", "--tests", str(fga_model / "tests" / "*.fga.yaml")],
         capture_output=True,
@@ -147,8 +147,8 @@ def test_the_model_tests_assert_every_action_as_allowed_and_denied(fga_model: Pa
     for type_name, actions in actions_of(model).items():
         text = (fga_model / "tests" / f"{type_name}.fga.yaml").read_text(encoding="utf-8")
         for action in actions:
-            assert f"{action}: true" in text, f"nobody is asserted to have {type_name}#{action}"
-            assert f"{action}: false" in text, f"nobody is asserted to lack {type_name}#{action}"
+            assert f"{action}: true" in text, f"no test asserts that a user has {type_name}#{action}"
+            assert f"{action}: false" in text, f"no test asserts that a user lacks {type_name}#{action}"
 
 
 def test_the_committed_model_and_actions_equal_the_compiled_source() -> None:

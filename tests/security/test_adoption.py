@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.contract.lifecycle import end_now, soft_world
-from tests.contract.test_assume_role import acting, give
+from tests.contract.test_assumed_roles import acting, give
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.test_views import body as view_body
@@ -117,7 +117,9 @@ def test_a_metadata_file_that_names_an_ancestor_folder_is_refused(
 
 @pytest.mark.threat("LG-LOC-23")
 @pytest.mark.parametrize("inner", ["{at}/metadata", "{at}/metadata/deeper", "{above}", "{above}/y", "{twin}"])
-def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Person, own: str, inner: str) -> None:
+def test_the_location_inside_a_registered_file_must_equal_the_recorded_one(
+    world: World, creator: Person, own: str, inner: str
+) -> None:
     raw = lake_location(world)
     table = world.table(own, by=creator, location=f"{raw}/x")
     release(world, table, creator)
@@ -127,7 +129,7 @@ def test_the_inner_location_has_to_be_the_recorded_one(world: World, creator: Pe
     file = write(world, f"{at}/metadata/deeper/00009-a.metadata.json", document)
     assert error_triple(register(creator, world, own, file))[:2] == (400, "InvalidLocation")
     write(world, file, {**document, "location": f"{at}/"})
-    assert register(creator, world, own, file).status_code == 200, "a slash at the end changes nothing"
+    assert register(creator, world, own, file).status_code == 200, "a trailing slash must not matter"
 
 
 @pytest.mark.threat("LG-LOC-23")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on engines that act for users (threats C16, D27): each attempt is refused and issues no token."""
+"""Attacks on engines that act for users (LG-AUT-13, LG-DEC-20): each attempt is refused and issues no token."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table:
         person = acting(world, world.etl, world.admin)
         absent = error_triple(person.get(f"{world.root}/namespaces/{unique('no')}"))
         there = error_triple(person.get(f"{world.root}/namespaces/{table.namespace}"))
-        assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), "an engine learns of nothing there"
+        assert there[:2] == absent[:2] == (404, "NoSuchNamespaceException"), (
+            "an engine must get the response of an absent namespace"
+        )
         assert error_triple(person.get(f"/catalog/v1/config?warehouse={world.ready.warehouse}"))[0] == 404
         assert person.get(f"/catalog/v1/{other}/namespaces").status_code == 200
 
@@ -199,7 +201,11 @@ def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World,
         done = world.lakegate("secrets", "withdraw-signing-keys", "--yes")
         assert (done.returncode, done.stdout) == (0, "signing keys that ended: 1\n"), done.stderr
         # Every worker process must reject the token.
-        until(lambda: {before.get(table.path).status_code for _ in range(8)} == {401}, "the key still counts", 10)
+        until(
+            lambda: {before.get(table.path).status_code for _ in range(8)} == {401},
+            "the revoked key still verifies",
+            10,
+        )
         rejected(world, before.token, table.path)
         after = acting(world, world.etl, world.admin)
         assert after.get(table.path).status_code == 200

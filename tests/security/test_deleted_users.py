@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deleted and deactivated users have no rights when they return, whatever they created concurrently (threats E05, D23).
+"""Deleted and deactivated users have no rights when they return, whatever they created concurrently (LG-DIS-05).
 
-The tests delete by hand and by a directory, without faults and after outages.
+Users are deleted by an administrator and by a directory, without faults and after outages.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked
     world.grant("create", leaver, "namespace", world.namespace_id(ns))
     path = f"{_USER}/{leaver.id}"
     assert error_triple(admin.delete(f"{_USER}/oidc~nobody"))[:2] == (404, "UserNotFound"), (
-        "the right to is remembered now"
+        "expected 404; the request caches the caller's right to delete users"
     )
     _leaves_something(world, attacked, leaver, ns, lambda: admin.delete(path))
-    assert error_triple(admin.delete(path))[0] == 503, "it is not so yet"
+    assert error_triple(admin.delete(path))[0] == 503, "the deletion must not be reported as done"
     attacked.shaky.well()
     again = _send_until_success(lambda: admin.delete(path))
-    assert again.status_code == 204, "the first time that it succeeds"
+    assert again.status_code == 204, "the repeated deletion must succeed"
     _nothing_is_left(world, leaver)
     assert error_triple(admin.delete(path))[:2] == (404, "UserNotFound")
     _deliver_the_rest(world)
@@ -91,7 +91,7 @@ def test_user_deletion_after_an_outage_completes_in_the_background(world: World,
     _deliver_the_rest(world)
     deadline = time.monotonic() + 90
     while world.sql("select 1 from grants where principal_id = $1", leaver.id):
-        assert time.monotonic() < deadline, "nobody finishes it"
+        assert time.monotonic() < deadline, "the deletion was not completed before the deadline"
         time.sleep(0.5)
     while world.tuples_of(f"user:{leaver.id}", "table"):
         assert time.monotonic() < deadline
@@ -111,7 +111,9 @@ def test_user_returning_during_deletion_loses_all_rights(world: World, attacked:
         assert error_triple(admin.delete(path))[0] == 503
         _hold_delivery(world)
         assert leaver.post(_USER, {"name": "again", "user-type": "human"}).status_code == 201
-        assert error_triple(admin.delete(path))[0] == 503, "what the first one left is not so yet"
+        assert error_triple(admin.delete(path))[0] == 503, (
+            "the repeated deletion must not be reported as done before the first one is delivered"
+        )
     finally:
         attacked.shaky.well()
     assert _send_until_success(lambda: admin.delete(path)).status_code == 204
@@ -130,7 +132,9 @@ def test_retried_role_deletion_waits_for_the_first(world: World, attacked: Attac
     path, holder = f"/management/v1/role/{role}", (f"role:{role}#assignee", "select")
     held = f"namespace:{world.namespace_id(ns)}"
     assert holder in world.tuples(held)
-    assert admin.get(f"{path}/actions").status_code == 200, "the right to is remembered now"
+    assert admin.get(f"{path}/actions").status_code == 200, (
+        "expected 200; the request caches the caller's rights on the role"
+    )
     attacked.shaky.parts["openfga"].become(GONE)
     try:
         deleted = admin.send("DELETE", path, headers=key)
@@ -153,7 +157,7 @@ def test_user_deleted_by_a_directory_owns_no_concurrent_creation(world: World, e
         creating = _begun(world, pool, leaver, ns)
         assert entra.scim.delete(f"{USERS}/{user['id']}").status_code == 204
         assert world.sql("select 1 from grants where principal_id = $1", leaver.id) == []
-        assert creating.result().status_code == 200, "it had been allowed, and was waited for"
+        assert creating.result().status_code == 200, "the deletion must wait for the creation, which was allowed"
     _nothing_is_left(world, leaver)
 
 
@@ -178,7 +182,7 @@ def test_deactivated_user_has_no_right_to_concurrent_creations(world: World, ent
         _wait_for_a_sleeper(world)
         made = leaver.post(f"{world.root}/namespaces/{ns}/tables", {"name": unique("t"), "schema": SCHEMA})
         assert made.status_code == 200, made.text
-        assert not deactivating.done(), "the creation was to be faster"
+        assert not deactivating.done(), "the deactivation ended before the creation, so the test proves nothing"
         assert deactivating.result().status_code == 200
         assert world.tuples_of(f"user:{leaver.id}", "table") == set()
     assert len(world.sql("select 1 from grants where principal_id = $1 and object_type = 'table'", leaver.id)) == 1
@@ -216,7 +220,9 @@ def _leaves_something(
         assert answer.status_code == 503, answer.text
         assert creating.result().status_code == 200
     rows = world.sql("select privilege from grants where principal_id = $1", leaver.id)
-    assert [row["privilege"] for row in rows] == ["ownership"], "it came late"
+    assert [row["privilege"] for row in rows] == ["ownership"], (
+        "the ownership must have been written after the deletion began"
+    )
 
 
 def _begun(world: World, pool: ThreadPoolExecutor, person: Person, ns: str) -> Future[httpx.Response]:
@@ -251,7 +257,7 @@ def _slow(world: World, table: str, when: str) -> Iterator[None]:
 def _wait_for_a_sleeper(world: World) -> None:
     deadline = time.monotonic() + 30
     while not world.sql("select 1 from pg_stat_activity where wait_event = 'PgSleep'"):
-        assert time.monotonic() < deadline, "nothing stands still"
+        assert time.monotonic() < deadline, "no transaction waited before the deadline"
         time.sleep(0.02)
 
 

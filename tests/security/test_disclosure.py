@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disclosure: users without rights learn nothing about objects (threats E01 to E05, E15, C18)."""
+"""Disclosure: users without rights learn nothing about objects (LG-DIS-01 to -05, -11, LG-AUT-15)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_invisible_and_absent_objects_get_the_same_response(
     assert len(there.content) == len(gone.content)
 
 
-def test_warehouses_and_objects_by_id_are_hidden_too(world: World, hidden: str) -> None:
+def test_invisible_warehouses_and_object_ids_get_the_same_response_as_absent_ones(world: World, hidden: str) -> None:
     nothing = "01900000-0000-7000-8000-000000000000"
     table = world.sql("select id from tables where name = 'secret' order by created_at desc limit 1")[0]["id"]
     pairs = [
@@ -114,7 +114,7 @@ def test_taken_name_is_reported_only_to_callers_that_see_its_object(world: World
 
 
 @pytest.mark.threat("LG-DIS-03")
-def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
+def test_lists_of_a_user_without_rights_are_empty_or_absent(world: World) -> None:
     assert world.carol.get("/management/v1/project-list").json() == {"projects": []}
     assert world.carol.get("/management/v1/warehouse").status_code == 404
     assert world.carol.get("/management/v1/user").status_code == 403
@@ -123,7 +123,7 @@ def test_lists_of_a_stranger_are_empty_or_absent(world: World) -> None:
 @pytest.mark.threat("LG-DIS-01")
 @pytest.mark.parametrize("kind", ["a table", "a namespace", "a table in a namespace"])
 def test_response_time_does_not_distinguish_invisible_from_absent(world: World, hidden: str, kind: str) -> None:
-    """Compare response times of invisible and absent objects (threat E01): both need the same model evaluation.
+    """Compare response times of invisible and absent objects: both need the same model evaluation.
 
     Requests alternate, so that load on the machine affects both. One round without a difference suffices: a disclosure
     would show in every round.
@@ -153,7 +153,7 @@ def test_response_time_does_not_distinguish_invisible_from_absent(world: World, 
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-05")
 def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World, ns: str) -> None:
-    """The revocation holds for every worker process and its warm caches (threat E05, invariant 4)."""
+    """The revocation holds for every worker process and its warm caches (ARCHITECTURE.md, invariant 4)."""
     world.strip(world.steward)
     table = world.table(ns)
     paths = [table.path, f"{table.path}/credentials"]
@@ -174,7 +174,7 @@ def test_revocation_is_effective_on_every_worker_when_acknowledged(world: World,
 
 @pytest.mark.threat("LG-DIS-04")
 def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None:
-    """Threat E04."""
+    """Error responses must contain neither SQL nor Python text."""
     answers = [
         world.admin.get(f"{world.root}/namespaces/{hidden}/tables/absent"),
         world.admin.post(f"{world.root}/namespaces/{hidden}/tables", {"name": "secret", "schema": SCHEMA}),
@@ -189,7 +189,7 @@ def test_errors_reveal_neither_sql_nor_python(world: World, hidden: str) -> None
 
 @pytest.mark.threat("LG-DIS-11")
 def test_a_name_cannot_forge_a_line_of_the_log(world: World) -> None:
-    """Names cannot hold line breaks; headers and errors escape them (threat E15)."""
+    """Names cannot hold line breaks; headers and errors escape them."""
     forged = '{"event": "forged"}'
     world.carol.get(f"{world.root}/namespaces/a%0A{forged}")
     world.carol.get(f"{world.root}/namespaces/{unique('b')}", headers={"User-Agent": f"x\u0085{forged}".encode()})
@@ -216,7 +216,7 @@ def _log(world: World, name: str) -> list[str]:
 def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> None:
     """Search every log of the stack and the audit for all tokens, secrets and vended keys of this run.
 
-    Threat C18, invariant 9.
+    See invariant 9 in ARCHITECTURE.md.
     """
     loaded = world.admin.get(f"{world.root}/namespaces/{hidden}/tables/secret").json()
     table = world.table(hidden)
@@ -266,7 +266,7 @@ def test_every_vended_credential_has_its_audit_record_before_it_leaves(world: Wo
 def _audited(world: World, request: str) -> list[Any]:
     """Return the audit records of a request; wait for the first one, which is written shortly after a refusal."""
     record = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
-    until(lambda: bool(world.sql(record, request)), "the refusal is not in the audit")
+    until(lambda: bool(world.sql(record, request)), "the audit does not contain the refusal")
     return world.sql(record, request)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One principal cannot exhaust the gateway for other principals (threats F09, E20).
+"""One principal cannot exhaust the gateway for other principals (LG-DIS-19, LG-DIS-16).
 
 The bounds are wide because other work on the machine adds latency; `tests/security/soak.py` measures for longer.
 """
@@ -59,7 +59,7 @@ def at(base: str, person: Person) -> Person:
 
 
 @pytest.mark.threat("LG-DIS-19")
-def test_f09_batch_checks_of_a_stranger_neither_block_nor_slow_other_callers(world: World, tables: list[Table]) -> None:
+def test_batch_checks_of_a_stranger_neither_block_nor_slow_other_callers(world: World, tables: list[Table]) -> None:
     stranger, body = world.stranger("abuser"), large_batch(world, tables)
     load_steadily(world.admin, tables[:10], seconds=1)
     alone = load_steadily(world.admin, tables[:10], seconds=5)

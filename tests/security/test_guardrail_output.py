@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guardrail with a misspelt rule or obligation, a value of the wrong type, or an error denies (threats, F08).
+"""A guardrail with a misspelt rule or obligation, a value of the wrong type, or an error denies (LG-DEC-30).
 
 Another gateway of the stack uses its own OPA. Each case starts that OPA with the shipped policies and one more
 guardrail.
@@ -57,8 +57,8 @@ def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
     try:
         deadline = time.monotonic() + 120
         while True:
-            assert process.poll() is None, "OPA ended"
-            assert time.monotonic() < deadline, "OPA does not listen"
+            assert process.poll() is None, "the OPA process ended"
+            assert time.monotonic() < deadline, "OPA did not listen before the deadline"
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
@@ -175,7 +175,7 @@ def test_obligation_without_an_enforcer_denies_all_reads(
         assert "nothing here enforces" in error_of(answer)["message"], location
         assert "s3" not in answer.text, location
     assert [each["allowed"] for each in checked.json()["results"]] == [False]
-    assert drop.status_code == 204, "nothing of the data leaves with a drop"
+    assert drop.status_code == 204, "a drop returns no data, so the obligation must not refuse it"
     record = "convert_from(record, 'UTF8')"
     kept = f"select {record} as r from audit_log where {record} like '%' || $1 || '%'"
     deadline = time.monotonic() + 30

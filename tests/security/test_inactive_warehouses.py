@@ -37,7 +37,7 @@ def test_deactivated_warehouse_is_absent_on_all_workers_at_once(world: World, re
         assert {error_triple(each)[:2] for each in answers} == {(404, "WarehouseNotActive")}
         assert all("secret-access-key" not in each.text for each in answers)
         assert world.admin.post(f"{made.path}/activate").status_code == 200
-    assert hits(world) > before, "nothing was remembered, so nothing was shown"
+    assert hits(world) > before, "no decision was cached, so the test proves nothing"
     made.empty(world)
     assert world.admin.delete(made.path).status_code == 204
 
@@ -62,11 +62,12 @@ def test_change_begun_after_a_deactivation_is_refused(world: World, readers: Rea
     for writer in writers:
         writer.start()
     try:
-        until(lambda: any(status == 200 for _, status, _ in list(requested)), "nobody writes")
+        until(lambda: any(status == 200 for _, status, _ in list(requested)), "no write succeeded before the deadline")
         assert world.admin.post(f"{made.path}/deactivate").status_code == 200
         acknowledged = time.monotonic()
         until(
-            lambda: sum(began >= acknowledged for began, _, _ in list(requested)) >= len(writers), "nobody comes late"
+            lambda: sum(began >= acknowledged for began, _, _ in list(requested)) >= len(writers),
+            "too few requests began after the deactivation",
         )
     finally:
         stop.set()

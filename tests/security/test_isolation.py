@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Principals, tenants and tables are never confused with one another (threats B10, D02, D20, D21, D25)."""
+"""Principals, tenants and tables are never confused with one another (LG-POL-09, LG-DEC-02, -14, -15, -18)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tenant(world: World) -> dict[str, str]:
 def test_rights_in_one_project_give_no_access_to_same_names_in_another(
     world: World, ns: str, tenant: dict[str, str]
 ) -> None:
-    """Threat D21: alice has `select` and bob has `modify` on the `demo` of their own project."""
+    """alice has `select` and bob has `modify` on the `demo` of their own project."""
     mine = world.table(ns, "twin")
     other = f"/catalog/v1/{tenant['warehouse']}"
     assert world.admin.post(f"{other}/namespaces", {"namespace": [ns]}).status_code == 200
@@ -59,7 +59,7 @@ def test_rights_in_one_project_give_no_access_to_same_names_in_another(
 
 @pytest.mark.threat("LG-DEC-02")
 def test_ids_of_another_warehouse_in_the_path_are_not_found(world: World, ns: str, tenant: dict[str, str]) -> None:
-    """Threat D02: the authorized object is the object used, so the ids in the path must be consistent."""
+    """The authorized object is the object used, so the ids in the path must be consistent."""
     table = world.table(ns)
     path = f"/management/v1/permissions/warehouse/{tenant['warehouse']}/table/{table.uuid}/assignments"
     assert world.admin.get(path).status_code == 404
@@ -71,7 +71,7 @@ def test_ids_of_another_warehouse_in_the_path_are_not_found(world: World, ns: st
 
 @pytest.mark.threat("LG-DEC-02")
 def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, str]) -> None:
-    """Threat D02: the gateway never chooses between two different projects, neither to authorize nor to create."""
+    """The gateway never chooses between two different projects, neither to authorize nor to create."""
     body = {"warehouse-name": unique("w"), "project-id": world.project, "storage-profile": {"type": "s3"}}
     header = {"x-project-id": tenant["project"]}
     assert world.admin.post("/management/v1/warehouse", body, headers=header).status_code == 400
@@ -82,8 +82,8 @@ def test_request_naming_two_projects_is_refused(world: World, tenant: dict[str, 
 
 @pytest.mark.threat("LG-DEC-14")
 @pytest.mark.parametrize("order", ["writer first", "reader first"])
-def test_two_principals_never_share_keys(world: World, ns: str, order: str) -> None:
-    """Threat D20, invariant 6."""
+def test_two_principals_never_share_vended_keys(world: World, ns: str, order: str) -> None:
+    """Vended keys are never shared between principals (ARCHITECTURE.md, invariant 6)."""
     table = world.table(ns)
     world.grant("modify", world.steward, "table", table.uuid)
     people = [world.steward, world.alice]
@@ -128,8 +128,8 @@ _ODD_SUBJECTS = [
 
 @pytest.mark.threat("LG-POL-09")
 @pytest.mark.parametrize("subject", _ODD_SUBJECTS)
-def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world: World, ns: str, subject: str) -> None:
-    """Threat B10: a grant to `oidc~*` must not be a grant to all users."""
+def test_user_id_with_relationship_syntax_is_an_ordinary_user(world: World, ns: str, subject: str) -> None:
+    """A grant to `oidc~*` must not be a grant to all users."""
     user = f"oidc~{subject}"
     made = world.admin.post("/management/v1/user", {"id": user, "name": "odd"})
     assert made.status_code in (200, 201), made.text
@@ -157,7 +157,7 @@ def test_a_user_whose_name_looks_like_relationship_language_is_just_a_user(world
     ids=str,
 )
 def test_client_supplied_relationships_are_refused(world: World, smuggled: dict[str, Any]) -> None:
-    """Threat D25."""
+    """Neither headers, query parameters nor body members may add relationships to a decision."""
     operation = {"warehouse": {"warehouse-id": world.warehouse, "action": "use"}}
     answer = world.carol.post("/management/v1/permissions/check", {"operation": operation, **smuggled})
     assert answer.status_code == 400
@@ -238,7 +238,7 @@ def test_generic_table_reader_keys_are_read_only_and_not_shared(world: World, ns
 
 
 def test_former_generic_table_location_is_blocked_while_its_keys_live(world: World, ns: str) -> None:
-    """K8: the user that dropped it may still hold keys, so no other user gets the location."""
+    """The user that dropped it may still hold keys, so no other user gets the location."""
     made = _generic_table(world, ns)
     location = made["table"]["base-location"]
     path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"

@@ -41,7 +41,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.threat("LG-LOC-16")
 def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
-    """K8: with namespaces in the path, a user that creates one table could claim the parent folder of all tables."""
+    """With namespaces in the path, a user that creates one table could claim the parent folder of all tables."""
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
     root = _warehouse(world, **{"storage-layout": layout})
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
@@ -104,7 +104,9 @@ def test_racing_default_and_explicit_locations_never_overlap(world: World) -> No
     # 400: the winning request's file already existed; 409: its row existed.
     assert refused <= {(409, "LocationAlreadyTaken"), (400, "UnexpectedFilesInLocation")}
     assert refused
-    assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, "a default location is nobody else's"
+    assert [answers[i].status_code for i in range(3, 24, 4)] == [200] * 6, (
+        "a creation at its default location must succeed"
+    )
     rows = world.sql("select location, location_key from tables where location = any($1)", list(made))
     assert {row["location"] for row in rows} == made
     keys = [row["location_key"] for row in rows if row["location"].startswith(folder)]
@@ -141,7 +143,7 @@ def test_a_warehouse_inside_another_one_is_refused_in_any_project(world: World) 
 
 @pytest.fixture(scope="module")
 def siblings(world: World) -> dict[str, Table]:
-    """Create tables whose names and folders have a common prefix (threat A01)."""
+    """Create tables whose names and folders have a common prefix."""
     namespace, stem = world.namespace(), f"s3://{world.bucket}/demo/{unique('sib')}"
     made = {}
     for suffix in ("", "0", "_x", "."):
@@ -179,7 +181,7 @@ def test_keys_of_one_table_give_no_access_to_a_sibling(world: World, siblings: d
 
 @pytest.mark.threat("LG-DEC-07")
 def test_reader_gets_read_only_keys_for_every_request(world: World, siblings: dict[str, Table]) -> None:
-    """Threat D10: alice has `select`."""
+    """alice has `select`; the keys of every kind of load request must neither write nor delete."""
     header = {"X-Iceberg-Access-Delegation": "vended-credentials, remote-signing"}
     keys = world.store_of(world.alice.get(siblings["t1"].path, headers=header).json()["config"])
     key = siblings["t1"].answer["metadata-location"].removeprefix(f"s3://{world.bucket}/")
@@ -191,7 +193,7 @@ def test_reader_gets_read_only_keys_for_every_request(world: World, siblings: di
 
 @pytest.mark.threat("LG-LOC-22")
 def test_table_keys_give_no_control_plane_access(world: World, siblings: dict[str, Table]) -> None:
-    """Threats A25 and K34."""
+    """Keys of a table must not manage identities, policies or buckets of the store."""
     keys = world.store_of(world.admin.get(siblings["t1"].path).json()["config"])
     bucket = {"Bucket": world.bucket}
     _refused(keys.get_bucket_policy, **bucket)
@@ -213,7 +215,7 @@ def test_foreign_object_cannot_be_copied_into_a_table(world: World, siblings: di
 @pytest.mark.threat("LG-POL-01", "LG-POL-02", "LG-POL-03")
 @pytest.mark.parametrize("name", ["*", "**", "t?", "${aws:username}", "${*}", "$${", '","Effect":"Allow', "},{"])
 def test_name_with_policy_syntax_gives_no_further_access(world: World, siblings: dict[str, Table], name: str) -> None:
-    """Threats B01 to B03 and K2."""
+    """Wildcards, policy variables and JSON in a name must be literal text in the session policy."""
     table = world.table(siblings["t1"].namespace, f"{unique('odd')} {name}")
     keys = world.store_of(table.answer["config"])
     keys.put_object(Bucket=world.bucket, Key=_key(world, table), Body=b"mine")
@@ -223,7 +225,7 @@ def test_name_with_policy_syntax_gives_no_further_access(world: World, siblings:
 
 @pytest.mark.threat("LG-DEC-16", "LG-LOC-17")
 def test_a_dropped_and_recreated_table_inherits_nothing(world: World, ns: str) -> None:
-    """Threats A19 and D23: the new table has neither the folder nor the grants of the old one."""
+    """The new table has neither the folder nor the grants of the old one."""
     first = world.table(ns)
     world.grant("select", world.analyst, "table", first.uuid)
     old = world.store_of(world.analyst.get(first.path).json()["config"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata documents and requests that cost more than their size suggests are refused (threat D09).
+"""Metadata documents and requests that cost more than their size suggests are refused (LG-DEC-06).
 
 A refusal names its cause, changes nothing and delays no other request. The sizes are those of the default limits
 (`docs/settings.md`).
@@ -56,8 +56,8 @@ FILES: dict[str, Callable[[str, dict[str, Any]], bytes]] = {
     "more properties than a table has": lambda _, m: _with(
         m, "properties", json.dumps({f"k{n}": "v" for n in range(100_000)}).encode()
     ),
-    "a hundred thousand levels": lambda _, m: _with(m, "x", b"[" * 100_000 + b"]" * 100_000),
-    "levels that every parser takes": lambda _, m: _with(m, "x", b'{"a":' * 300 + b"1" + b"}" * 300),
+    "nesting of a hundred thousand levels": lambda _, m: _with(m, "x", b"[" * 100_000 + b"]" * 100_000),
+    "nesting that parsers accept": lambda _, m: _with(m, "x", b'{"a":' * 300 + b"1" + b"}" * 300),
     "nested columns": lambda _, m: _with(m, "schemas", _nested(100)),
 }
 
@@ -72,8 +72,8 @@ REASONS = {
     "half a million snapshots": ("values", "values"),
     "more snapshots than a table has": ("100001 snapshots, at most 100000", "missing required field `view-uuid`"),
     "more properties than a table has": ("100000 properties, at most 10000", "missing required field `view-uuid`"),
-    "a hundred thousand levels": ("nested too deeply", "nested too deeply"),
-    "levels that every parser takes": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
+    "nesting of a hundred thousand levels": ("nested too deeply", "nested too deeply"),
+    "nesting that parsers accept": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
     "nested columns": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
 }
 
@@ -134,7 +134,7 @@ def _columns(count: int) -> dict[str, Any]:
 
 COMMITS: dict[str, tuple[int, str, list[Any]]] = {
     "properties": (400, "MetadataTooLarge", [{"action": "set-properties", "updates": _many(150_000)}]),
-    "more values than are read": (
+    "more values than the limit": (
         413,
         "PayloadTooLarge",
         [{"action": "set-properties", "updates": _many(250_000)}],

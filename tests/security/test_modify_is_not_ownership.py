@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`modify` on a table, view or generic table never leads to ownership, and a temporary right never becomes permanent.
 
-The attacks (threats, F03) are a move into the attacker's own namespace, and unregister or drop followed by registration
+The attacks (LG-DEC-28) are a move into the attacker's own namespace, and unregister or drop followed by registration
 there. Each is also tried with an expiring grant, with an expiring role membership, and against managed access.
 """
 
@@ -277,7 +277,9 @@ def test_modify_does_not_unregister(world: World) -> None:
     stays(thing, own)
     give(world, thing, "ownership", {"user": person.id})
     assert person.post(f"{thing.path()}/unregister").status_code == 200
-    assert register(world, person, own, thing).status_code == 200, "an owner takes the table along"
+    assert register(world, person, own, thing).status_code == 200, (
+        "an owner with a permanent right may register the table again"
+    )
 
 
 def test_grant_right_unregisters_only_readable_objects(world: World) -> None:
@@ -302,7 +304,7 @@ def test_object_dropped_with_modify_is_not_registered_by_the_dropper(world: Worl
         [row] = world.sql("select location from tables where id = $1::text::uuid", thing.id)
         key = row["location"].removeprefix(f"s3://{world.bucket}/").rstrip("/")
         world.s3.put_object(Bucket=world.bucket, Key=f"{key}/data/secret", Body=b"x")
-    assert thing.drop(person).status_code == 204, "a plain drop takes modify"
+    assert thing.drop(person).status_code == 204, "modify must suffice for a drop"
     no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert refused.status_code in (400, 403, 409), sorted(refused.json())

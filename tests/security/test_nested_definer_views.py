@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definer views lend their owner's rights to their own SQL only (threats F05, F12).
+"""Definer views lend their owner's rights to their own SQL only (LG-DEC-29, LG-DEC-33).
 
 Other users can replace an ownerless view below a definer view, so it is read with the caller's rights.
 """
@@ -91,9 +91,9 @@ def test_replaced_ownerless_view_below_a_definer_view_gets_no_owner_rights(
     path = f"{world.root}/namespaces/{inner[0]}/views/{inner[1]}"
     uuid = world.carol.get(path).json()["metadata"]["view-uuid"]
     replaced = world.carol.post(path, replace(uuid, f"select * from {table.namespace}.{table.name}"))
-    assert replaced.status_code == 200, "carol may modify the inner view"
+    assert replaced.status_code == 200, "carol, with modify, must be able to replace the inner view"
     carol = through(engine, world, world.carol)
-    assert load(carol, table, outer).status_code == 200, "the definer view itself lends the owner's rights"
+    assert load(carol, table, outer).status_code == 200, "the definer view must be readable with its owner's rights"
     for at in ("", "/credentials"):
         assert error_triple(load(carol, table, outer, inner, at=at))[0] == 404, at
 
@@ -114,7 +114,9 @@ def test_callers_own_rights_apply_below_an_ownerless_view(
     assert f'"id":"{world.carol.id}"' in record
     assert world.steward.id not in record
     world.revoke("select", world.steward, "table", table.uuid)
-    assert load(carol, table, outer, inner).status_code == 200, "the owner's rights do not matter there"
+    assert load(carol, table, outer, inner).status_code == 200, (
+        "below an ownerless view the caller's own right must suffice"
+    )
 
 
 def test_the_ownerless_view_itself_is_read_with_the_outer_owners_rights(
@@ -123,7 +125,9 @@ def test_the_ownerless_view_itself_is_read_with_the_outer_owners_rights(
     inner = ownerless(world, world.carol)
     world.grant("select", world.carol, "table", table.uuid)
     carol = through(engine, world, world.carol)
-    assert error_triple(load(carol, table, outer, inner))[0] == 404, "the steward does not see it"
+    assert error_triple(load(carol, table, outer, inner))[0] == 404, (
+        "a view that the outer owner cannot see must be not found"
+    )
     grant_view(world, inner[1], world.steward)
     assert load(carol, table, outer, inner).status_code == 200
 
@@ -135,10 +139,14 @@ def test_a_definer_view_below_an_ownerless_one_must_be_readable_to_the_caller(
     world.grant("select", world.bob, "table", table.uuid)
     grant_view(world, last[1], world.steward)
     carol = through(engine, world, world.carol)
-    assert error_triple(load(carol, table, outer, inner, last))[0] == 404, "the steward may read it, and carol asks"
+    assert error_triple(load(carol, table, outer, inner, last))[0] == 404, (
+        "a view that only the outer owner may read must be not found for the caller"
+    )
     grant_view(world, last[1], world.carol)
     world.revoke("select", world.steward, "table", table.uuid)
-    assert load(carol, table, outer, inner, last).status_code == 200, "then its own owner's rights count"
+    assert load(carol, table, outer, inner, last).status_code == 200, (
+        "below an owned view the rights of its owner must apply"
+    )
     world.revoke("select", world.bob, "table", table.uuid)
     assert error_triple(load(carol, table, outer, inner, last))[0] in (403, 404)
 
@@ -153,7 +161,9 @@ def test_a_caller_that_assumed_a_role_falls_back_to_the_role(
         assign(world, "view", view_id(world, outer[1]), role["id"])
         carol, headers = through(engine, world, world.carol), {"x-assume-role": role["id"]}
         path = f"{table.path}?{referenced(outer, inner)['query']}"
-        assert error_triple(carol.get(path, headers=headers))[0] == 404, "carol may read the table and the role may not"
+        assert error_triple(carol.get(path, headers=headers))[0] == 404, (
+            "the assumed role must not read a table that only carol may read"
+        )
         assign(world, "table", table.uuid, role["id"])
         assert carol.get(path, headers=headers).status_code == 200
     finally:
@@ -203,7 +213,7 @@ def test_a_check_for_an_engine_tells_an_owned_view_from_an_ownerless_one(
     assert (allowed(inner), allowed(inner, **needed), allowed(inner, **{"runs-as-owner": False})) == (True, False, True)
     assert not allowed((inner[0], unique("absent")), **needed)
     world.strip(world.carol)
-    assert not allowed(outer, **needed), "the right is needed all the same"
+    assert not allowed(outer, **needed), "the caller must need the right although the view is owned"
     wrong = {"warehouse-id": world.warehouse, "namespace": ["n"], "view": "v", "action": "select", "runs-as-owner": 1}
     answer = world.carol.post("/management/v1/action/batch-check", {"checks": [{"operation": {"view": wrong}}]})
     assert error_triple(answer)[0] == 400

@@ -305,16 +305,16 @@ WAYS = {
     "a grant on the namespace": by_grant("namespace"),
     "a grant on the warehouse": by_grant("warehouse"),
     "a grant on the project": by_grant("project"),
-    "being in a role": by_role,
-    "a role being in a role": by_role_in_role,
+    "membership in a role": by_role,
+    "membership of a role in a role": by_role_in_role,
     "a grant to the role": by_grant_to_the_role,
-    "the table's place": by_place,
-    "the view's place": by_view_place,
-    "the namespace's place": by_namespace_place(1),
-    "the place of the namespace's ancestor": by_namespace_place(3),
+    "a move of the table": by_place,
+    "a move of the view": by_view_place,
+    "a move of the namespace": by_namespace_place(1),
+    "a move of the namespace's ancestor": by_namespace_place(3),
     "ownership": by_ownership,
-    "the thing itself": by_the_thing_itself,
-    "the user": by_the_user,
+    "a drop of the object": by_the_thing_itself,
+    "a deletion of the user": by_the_user,
 }
 
 
@@ -342,7 +342,7 @@ def rounds(world: World, readers: Readers, way: str, count: int) -> int:
 def test_revocation_is_effective_on_all_workers_at_once(world: World, readers: Readers, way: str) -> None:
     before = hits(world)
     assert rounds(world, readers, way, 1) > 0
-    assert hits(world) > before, "nothing was remembered, so nothing was shown"
+    assert hits(world) > before, "no decision was cached, so the test proves nothing"
 
 
 def _end(world: World, seconds: float) -> datetime:
@@ -364,7 +364,7 @@ def test_grant_expires_exactly_at_its_time_on_all_workers(world: World, readers:
     table = world.table(world.namespace())
     [zone] = world.sql("select extract(epoch from clock_timestamp())::float8 as now")
     skew = zone["now"] - time.time()
-    assert abs(skew) < 0.5, "both clocks are of one machine"
+    assert abs(skew) < 0.5, "the clocks of the database and the test must agree"
     end = _end(world, 6.0)
     _give_until(world, readers.person, table, end)
     requested: list[tuple[float, float, int]] = []
@@ -428,7 +428,9 @@ def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: 
         written = began = time.monotonic()
         # The drift check in progress at the bound may still complete.
         while world.sql("select revision from warehouses where id = $1::text::uuid", world.warehouse)[0] == revision:
-            assert began - written < _allowed(delay), f"not noticed; the machine stood still {delay.seconds} s"
+            assert began - written < _allowed(delay), (
+                f"not detected in time; the machine was paused for {delay.seconds} s"
+            )
             time.sleep(0.02)
             began = time.monotonic()
 
@@ -462,13 +464,13 @@ def test_changed_policies_end_cached_decisions_within_the_bound(world: World, re
             before = hits(world, "policies")
             for _ in range(3):
                 assert set(readers.statuses(table.path)) == {200}
-            assert hits(world, "policies") > before, "nothing was remembered, so nothing was shown"
+            assert hits(world, "policies") > before, "no decision was cached, so the test proves nothing"
             with Delay() as delay:
                 put("contractors", never)
                 written = began = time.monotonic()
                 while set(readers.statuses(table.path)) != {403}:
                     late = began - written
-                    assert late < _allowed(delay), f"not noticed; the machine stood still {delay.seconds} s"
+                    assert late < _allowed(delay), f"not detected in time; the machine was paused for {delay.seconds} s"
                     began = time.monotonic()
             # The guardrail counts in every worker.
             assert set(readers.statuses(table.path)) == {403}

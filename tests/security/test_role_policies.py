@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy about a role applies to the role's members in HTTP requests, not only in tests of Rego (threats, D31)."""
+"""A policy about a role applies to the role's members in HTTP requests, not only in tests of Rego (LG-DEC-24)."""
 
 from __future__ import annotations
 

@@ -124,10 +124,12 @@ def test_provisioning_token_ends_with_its_expiry_project_or_record(world: World,
             token
         )
     world.sql("update scim_tokens set expires_at = clock_timestamp() where id = $1::uuid", id)
-    assert scim_error(mine.get(USERS))[0] == 401, "over"
-    assert lakegate(entra.gateway, "secrets", "scim-token", "revoke", id).returncode == 1, "there is nothing to end"
+    assert scim_error(mine.get(USERS))[0] == 401, "an expired token must be refused"
+    assert lakegate(entra.gateway, "secrets", "scim-token", "revoke", id).returncode == 1, (
+        "revoking an expired token must fail"
+    )
     assert world.admin.delete(f"/management/v1/project/{project}").status_code == 204
-    assert scim_error(other.get(USERS))[0] == 401, "gone with its project"
+    assert scim_error(other.get(USERS))[0] == 401, "a token of a deleted project must be refused"
 
 
 def test_engine_acting_for_a_provisioner_cannot_provision(world: World, entra: Directory) -> None:
@@ -226,7 +228,9 @@ def test_unmanaged_roles_are_neither_groups_nor_members(world: World, entra: Dir
     nested = {"op": "add", "path": "members", "value": [{"value": inner["id"], "type": "group", "$ref": "x"}]}
     assert scim_error(entra.patch(group, nested, expect=400)) == (400, "invalidValue")
     after = world.rows()
-    assert {name for name in after if after[name] != before[name]} <= {"scim_groups"}, "the version alone moved"
+    assert {name for name in after if after[name] != before[name]} <= {"scim_groups"}, (
+        "only the group's version may change"
+    )
     assert not [user for user, relation in world.tuples(f"role:{group['id']}") if relation != "project"]
 
 
@@ -246,7 +250,7 @@ def test_active_user_cannot_be_renamed_to_another_user(
         assert directory.scim.get(f"{USERS}/{user['id']}").json()[attribute] == user[attribute]
     mallory = entra.user()
     entra.patch(mallory, {"op": "replace", "value": {"active": False, "externalId": subject}})
-    assert victim.get(table.path).status_code == 200, "who has the name is not who was deactivated"
+    assert victim.get(table.path).status_code == 200, "the user that has the name must keep its rights"
     for back in (
         {"op": "replace", "path": "active", "value": True},
         {"op": "replace", "value": {"active": "True", "externalId": subject}},
@@ -278,11 +282,13 @@ def test_deactivation_with_a_changed_name_is_applied(world: World, okta: Directo
         assert (answer.status_code, answer.json()["active"], answer.json()["userName"]) == (200, False, name)
         assert error_triple(person.get(table.path))[:2] == (403, "UserDeactivated")
         stranger = okta.sign_in(name)
-        assert error_triple(stranger.get(table.path))[0] == 404, "the new name opens nothing of the old one's"
+        assert error_triple(stranger.get(table.path))[0] == 404, "the new name must not have the rights of the old one"
         taken = okta.scim.post(USERS, {"userName": user["userName"]})
-        assert scim_error(taken) == (409, "uniqueness"), "nobody else gets the old name while its grants are kept"
+        assert scim_error(taken) == (409, "uniqueness"), "the old name must stay reserved while its grants exist"
         silent = okta.scim.send("PUT", f"{USERS}/{user['id']}", json={"userName": user["userName"]})
-        assert (silent.status_code, silent.json()["active"]) == (200, False), "nobody comes back by not being mentioned"
+        assert (silent.status_code, silent.json()["active"]) == (200, False), (
+            "a change without the member active must not reactivate the user"
+        )
         assert person.get(table.path).status_code == 403
         assert put(okta, user, active=True).json()["active"] is True
         assert person.get(table.path).status_code == 200
@@ -383,7 +389,7 @@ def test_deactivated_user_is_refused_with_every_token_kind(world: World, entra: 
         assert plain.get(table.path).status_code == through.get(table.path).status_code == 200
         record = entra.user(engine.id.partition("~")[2])
         entra.patch(record, {"op": "replace", "path": "active", "value": False})
-        assert through.get(table.path).status_code in (403, 404), "an engine that was put out acts for nobody"
+        assert through.get(table.path).status_code in (403, 404), "a deactivated engine must not act for a user"
         assert engine.get(table.path).status_code == 403
         assert plain.get(table.path).status_code == 200
         entra.patch(record, {"op": "replace", "path": "active", "value": True})
@@ -425,7 +431,7 @@ def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked
             world.sql("update outbox set not_before = clock_timestamp() + interval '1 hour'")
             assert scim_error(first)[0] == 503, first.text
             assert (holder, "select") in world.tuples(f"table:{table.uuid}")
-            assert scim_error(entra.scim.delete(path))[0] == 503, "it is not so yet"
+            assert scim_error(entra.scim.delete(path))[0] == 503, "the deletion must not be reported as done"
         finally:
             attacked.shaky.well()
         deadline = time.monotonic() + 60
@@ -433,5 +439,7 @@ def test_retried_deletion_waits_for_the_unconfirmed_first(world: World, attacked
             assert time.monotonic() < deadline, again.text
             time.sleep(0.3)
         assert scim_error(again)[0] == 404
-        assert (holder, "select") not in world.tuples(f"table:{table.uuid}"), "the repeated request finished it"
+        assert (holder, "select") not in world.tuples(f"table:{table.uuid}"), (
+            "the repeated request must complete the deletion"
+        )
         world.sql("update outbox set not_before = clock_timestamp()")

@@ -51,6 +51,6 @@ def test_idempotency_key_is_bound_to_its_precondition(entra: Directory, first: s
         done = entra.scim.send(method, path, headers=sent, **more)
         assert done.status_code in (200, 204), (method, path, done.text)
         again = entra.scim.send(method, path, headers=sent, **more)
-        assert again.status_code == done.status_code, "the same request is answered from its record"
+        assert again.status_code == done.status_code, "the repeated request must get the recorded status"
         other = entra.scim.send(method, path, headers={**key, "If-Match": 'W/"99"'}, **more)
         assert other.status_code == 422, (method, path, other.text)

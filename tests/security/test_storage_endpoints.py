@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage profiles give their author no access to addresses that only the gateway reaches (threats D08 and F06)."""
+"""Storage profiles give their author no access to addresses that only the gateway reaches (LG-DEC-05)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ NONSENSE = (b"<html>an intranet page</html>", b"{}", b"", b"\xff\xfe", b"<Assume
 
 
 @pytest.mark.threat("LG-DEC-05")
-def test_f06_redirect_of_an_allowed_endpoint_is_not_followed(world: World) -> None:
+def test_redirect_of_an_allowed_endpoint_is_not_followed(world: World) -> None:
     """A failed validation takes six seconds for each endpoint, so all statuses are tried concurrently."""
 
     def tried(status: int) -> None:
@@ -91,7 +91,7 @@ def test_f06_redirect_of_an_allowed_endpoint_is_not_followed(world: World) -> No
 
 
 @pytest.mark.threat("LG-DEC-05")
-def test_f06_an_sts_endpoint_that_answers_nonsense_is_a_bad_request(world: World) -> None:
+def test_an_invalid_sts_response_in_a_validation_is_a_bad_request(world: World) -> None:
     def tried(body: bytes) -> None:
         with serving(body=body) as nonsense:
             request = creation(world, **{"sts-endpoint": nonsense.url})
@@ -105,7 +105,7 @@ def test_f06_an_sts_endpoint_that_answers_nonsense_is_a_bad_request(world: World
 
 
 @pytest.mark.threat("LG-DEC-05")
-def test_f06_a_load_whose_sts_answers_nonsense_is_a_bad_request(world: World, tmp_path: Path) -> None:
+def test_an_invalid_sts_response_during_a_load_is_a_bad_request(world: World, tmp_path: Path) -> None:
     with (
         serving(body=b"<html>") as nonsense,
         gateway(world, tmp_path / "log", SKIP_STORAGE_VALIDATION="true") as lenient,
@@ -128,13 +128,13 @@ def test_f06_a_load_whose_sts_answers_nonsense_is_a_bad_request(world: World, tm
     "host",
     ["169.254.169.254", "[::ffff:169.254.169.254]", "10.0.0.1", "192.168.1.1", "[fd00::1]", "0.0.0.0", "100.64.0.1"],
 )
-def test_d08_an_address_outside_of_the_listed_networks_is_refused(world: World, field: str, host: str) -> None:
+def test_an_address_outside_of_the_listed_networks_is_refused(world: World, field: str, host: str) -> None:
     answer = world.admin.post(WAREHOUSE, creation(world, **{field: f"http://{host}:9"}))
     assert error_triple(answer)[:2] == (400, "InvalidStorageProfile")
 
 
 @pytest.mark.threat("LG-DEC-05")
-def test_d08_a_warehouse_whose_endpoint_is_no_longer_allowed_is_not_used(world: World, tmp_path: Path) -> None:
+def test_a_warehouse_whose_endpoint_is_no_longer_allowed_is_not_used(world: World, tmp_path: Path) -> None:
     table = world.table(world.namespace())
     assert world.admin.get(table.path, headers=VENDED).json()["storage-credentials"]
     with gateway(world, tmp_path / "log", STORAGE_ENDPOINT_NETWORKS="10.0.0.0/8") as strict:
@@ -148,7 +148,7 @@ def test_d08_a_warehouse_whose_endpoint_is_no_longer_allowed_is_not_used(world: 
 
 @pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize("field", ["endpoint", "sts-endpoint"])
-def test_f06_reports_do_not_distinguish_open_closed_and_unknown_endpoints(world: World, field: str) -> None:
+def test_reports_do_not_distinguish_open_closed_and_unknown_endpoints(world: World, field: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
     # Two HTTP servers, a closed port, a silent port, and a host name that does not resolve.

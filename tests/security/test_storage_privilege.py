@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only `manage_storage` permits changes to the storage of a warehouse (threats, F11).
+"""Only `manage_storage` permits changes to the storage of a warehouse (LG-DEC-32).
 
 A change of the endpoint or of the credential redirects the data of all users and outlives the right of the user who
 made it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of callers without rights cost little, whatever the objects that they name contain (threats F02 and F04).
+"""Requests of callers without rights cost little, whatever the objects that they name contain (LG-DIS-17, LG-DIS-18).
 
 Documents are read after authorization: naming a table with a large metadata document costs as little as naming a small
 one.
@@ -53,7 +53,7 @@ def batch(by: Person, checks: list[dict[str, Any]]) -> httpx.Response:
 
 
 class Peak:
-    """The largest growth of resident memory of one worker while the block runs, in bytes."""
+    """Measure the largest growth of resident memory of one worker while the block runs, in bytes."""
 
     def __init__(self, world: World) -> None:
         main = psutil.Process(world.ready.pids["gateway"][0])
@@ -80,14 +80,14 @@ class Peak:
 
 @pytest.mark.threat("LG-DIS-17")
 def test_batch_checks_on_large_tables_use_bounded_memory(world: World, ns: str) -> None:
-    """Threat F02: one user without rights sends eight concurrent requests about twenty tables with documents of 8
+    """One user without rights sends eight concurrent requests about twenty tables with documents of 8
     MiB.
     """
     tables = [world.table(ns) for _ in range(20)]
     make_large(world, *tables)
     stranger = world.stranger()
     checks = [about(world, table) for table in tables]
-    assert batch(stranger, checks).status_code == 200, "warm up what every process keeps"
+    assert batch(stranger, checks).status_code == 200, "the request that fills the caches of the processes must succeed"
     with Peak(world) as peak, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: batch(stranger, checks), range(8)))
     for answer in answers:
@@ -106,7 +106,7 @@ def test_checks_of_a_large_table_do_not_read_its_document(world: World, ns: str)
     loaded = send_until_decided(lambda: world.admin.get(table.path))
     assert loaded.status_code == 200
     assert loaded.json()["metadata"]["table-uuid"] == table.uuid
-    assert len(loaded.content) > LARGE, "the document leaves as it is stored"
+    assert len(loaded.content) > LARGE, "the load must return the large document"
     again = send_until_decided(lambda: world.admin.get(table.path))
     assert again.json() == loaded.json() | {"config": again.json()["config"]} | {
         key: again.json()[key] for key in ("storage-credentials",) if key in again.json()
@@ -143,7 +143,9 @@ def test_every_load_has_location_document_and_etag_of_one_commit(world: World, n
         headers = {"If-None-Match": tag, "X-Iceberg-Access-Delegation": ""}
         confirmed = send_until_decided(partial(world.admin.get, table.path, headers=headers))
         newest = body["metadata-location"] == loads[-1][0]["metadata-location"]
-        assert confirmed.status_code in ((200, 304) if newest else (200,)), "the tag is of another commit"
+        assert confirmed.status_code in ((200, 304) if newest else (200,)), (
+            "the ETag must belong to the returned commit"
+        )
 
 
 ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata", "grant_select", "manage_tags")
@@ -152,7 +154,7 @@ ACTIONS = ("read_data", "write_data", "commit", "drop", "rename", "get_metadata"
 @pytest.mark.chaos
 @pytest.mark.threat("LG-DIS-18")
 def test_checks_of_invisible_and_absent_tables_take_equally_long(world: World, ns: str) -> None:
-    """Threat F04: two hundred checks about ten tables. In the defect, absent tables took 13 ms and invisible ones
+    """Two hundred checks about ten tables. In the defect, absent tables took 13 ms and invisible ones
     seconds.
     """
     there = [world.table(ns) for _ in range(10)]

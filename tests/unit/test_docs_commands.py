@@ -126,7 +126,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     # Containers are not available to the tests: tests/unit/deploy reads the files.
     "docker": _file("deploy/compose.yaml"),
     "./make-env": _elsewhere(
-        "tests/unit/deploy/test_compose.py::test_make_env_writes_a_secret_of_its_own_for_each_purpose_and_replaces_none"
+        "tests/unit/deploy/test_compose.py::test_make_env_writes_distinct_secrets_and_replaces_none"
     ),
     "pg_dump": _elsewhere("tests/integration/test_backup.py::documented"),
     "pg_restore": _elsewhere("tests/integration/test_backup.py::documented"),
@@ -142,7 +142,7 @@ def _checked(words: Sequence[str], *, strict: bool) -> None:
     _CHECKS[program]([_PLACEHOLDER.sub(r"\1", word) for word in words[1:]], strict)
 
 
-def test_blocks_are_found() -> None:
+def test_code_blocks_of_a_page_are_found() -> None:
     assert len(_SCRIPTS) > 40
 
 

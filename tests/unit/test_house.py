@@ -29,17 +29,17 @@ that is code"""
 '''
 
 
-def test_tree_keeps_the_rules_of_the_house() -> None:
+def test_the_source_tree_keeps_its_size_rules() -> None:
     assert house.faults() == []
 
 
-def test_lines_are_counted_once_by_what_they_hold() -> None:
+def test_each_line_is_counted_once_by_its_kind() -> None:
     found = house.count(SOURCE)
     assert (found.total, found.blank, found.imports, found.prose, found.code) == (15, 3, 4, 5, 3)
 
 
-def test_figures_of_architecture_are_those_of_the_tree() -> None:
-    """Within a tenth, so that not each change has to write them anew."""
+def test_figures_in_architecture_md_equal_those_of_the_source_tree() -> None:
+    """Compare within a tenth, so that a small change does not require new figures."""
     page = (house.ROOT / "ARCHITECTURE.md").read_text()
     rows = re.findall(r"^\| `(gateway/[^`]+)` \| [\d,]+ \| ([\d,]+) \|", page, re.MULTILINE)
     printed = {room: int(lines.replace(",", "")) for room, lines in rows}
@@ -62,7 +62,7 @@ def test_module_with_too_many_lines_is_found(tree: Path) -> None:
     assert house.too_long(tree) == ["gateway/db/long.py"]
 
 
-def test_short_module_is_found_unless_its_noun_or_table_explains_it(tree: Path) -> None:
+def test_short_module_without_a_reason_is_found(tree: Path) -> None:
     assert house.too_short(tree) == ["gateway/db/alone.py"]
 
 
@@ -87,7 +87,7 @@ def test_minutes_and_functions_are_read_from_the_records_of_runs(tmp_path: Path)
     assert "| services | 1.5 |" in house.tables(records=tmp_path)
 
 
-def test_figures_replace_those_between_the_marks() -> None:
+def test_figures_between_the_marks_are_replaced() -> None:
     once = house.written(f"a\n{house.BEGIN}\nold\n{house.END}\nb\n", "new\n")
     assert "old" not in once
     assert house.written(once, "new\n") == once

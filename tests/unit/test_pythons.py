@@ -28,7 +28,7 @@ def test_newest_patch_of_pyenv_comes_first_and_the_path_last(tmp_path: Path) -> 
     assert find("3.12", tmp_path, "") == (ten, "3.12.10")
 
 
-def test_interpreter_of_another_version_is_not_taken(tmp_path: Path) -> None:
+def test_interpreter_of_another_version_is_not_used(tmp_path: Path) -> None:
     directory = _interpreter(tmp_path / "bin/python3.1", "3.12.1").parent
     assert find("3.1", tmp_path, str(directory)) is None
     assert find("3.99", tmp_path, str(directory)) is None
@@ -48,7 +48,7 @@ def test_counts_and_failures_are_those_of_the_report() -> None:
     assert failures(report) == ["a::y", "a::z"]
 
 
-def test_record_of_a_version_that_is_not_run_stays() -> None:
+def test_record_of_a_version_that_did_not_run_is_kept() -> None:
     before = {"3.9": {"result": "old"}, "3.12": {"result": "old"}}
     assert list(merged(before, {"3.12": {"result": "new"}, "3.11": {"result": "new"}})) == ["3.9", "3.11", "3.12"]
     assert merged(before, {"3.12": {"result": "new"}})["3.12"] == {"result": "new"}

@@ -38,7 +38,9 @@ def _shares_the_stack(file: Path) -> bool:
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
 def test_the_integration_group_equals_the_files_that_share_its_stack(file: Path) -> None:
     shares = _shares_the_stack(file)
-    assert (group_of(_nodeid(file)) == "integration") == shares, f"tests/xdist_scheduling.py: it shares: {shares}"
+    assert (group_of(_nodeid(file)) == "integration") == shares, (
+        f"tests/xdist_scheduling.py must list the file exactly if it shares the stack: {shares}"
+    )
 
 
 def test_each_file_in_a_group_exists() -> None:
@@ -87,7 +89,7 @@ def test_the_quiet_group_runs_after_every_other_process_has_ended() -> None:
     tests = [f"{file}::test_{number}" for file in files for number in range(4)]
     option = SimpleNamespace(loadscopereorder=True)
     config = SimpleNamespace(option=option, getvalue=lambda _: ["popen", "popen"])
-    scheduling = GroupScheduling(config)  # type: ignore[arg-type]  # as much of one as is asked for
+    scheduling = GroupScheduling(config)  # type: ignore[arg-type]  # a substitute with the methods that the scheduler uses
     processes = [Process(), Process()]
     for process in processes:
         scheduling.add_node(process)

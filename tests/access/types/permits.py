@@ -17,23 +17,23 @@ from gateway.iceberg.wire import CreateTableRequest
 
 
 async def drop(permit: Permit[DropTable]) -> None:
-    """A use case."""
+    """Stand for a use case."""
 
 
 async def vend(permit: Permit[VendCredentials]) -> None:
-    """A use case that vends keys."""
+    """Stand for a use case that vends keys."""
 
 
 async def create(permit: Permit[CreateTable], keys: Permit[VendCreationCredentials] | None) -> None:
-    """A use case with an optional second permit."""
+    """Stand for a use case with an optional second permit."""
 
 
 async def either(permit: Permit[ReadAssignments | WriteAssignments]) -> None:
-    """A use case of two operations."""
+    """Stand for a use case of two operations."""
 
 
 async def note(permit: Permit[Operation]) -> None:
-    """A helper that takes any permit."""
+    """Stand for a helper that takes any permit."""
 
 
 async def permit_has_its_operation(door: Door, context: RequestContext, table: TableRef) -> None:

@@ -155,7 +155,7 @@ def test_second_of_two_conflicting_changes_fails(table: JavaTable, _: str, first
     table.commit(*first)
     with raises(CommitFailedException, starts=f"Requirement failed: {text}"):
         late.commit(*second)
-    assert _now(table) == table.metadata, "nothing of the later one was done"
+    assert _now(table) == table.metadata, "the second of two conflicting commits must change nothing"
 
 
 def test_concurrent_change_of_the_default_spec_is_a_conflict(table: JavaTable) -> None:

@@ -94,7 +94,7 @@ def _page(catalog: JavaCatalog, kind: str, ns: str, **query: str) -> tuple[list[
     else:
         path = catalog.path(kind, [ns])
     answer = catalog.send(Kind.NAMESPACE, "GET", path, params=query).json()
-    assert "next-page-token" in answer, "also the last page says that it is the last"
+    assert "next-page-token" in answer, "the last page must contain next-page-token"
     if kind == "namespaces":
         return [levels[-1] for levels in answer["namespaces"]], answer["next-page-token"]
     return [each["name"] for each in answer["identifiers"]], answer["next-page-token"]

@@ -252,7 +252,7 @@ def test_drop_after_rename_keeps_the_new_table_of_the_old_name(
     gone = table.metadata_location.removeprefix(f"s3://{world.bucket}/")
     deadline = time.monotonic() + 60
     while any(key == gone for key, _ in world.objects(gone)):
-        assert time.monotonic() < deadline, "the purge does not come"
+        assert time.monotonic() < deadline, "the purge did not run before the deadline"
         time.sleep(0.2)
     key = again.metadata_location.removeprefix(f"s3://{world.bucket}/")
     assert world.s3.head_object(Bucket=world.bucket, Key=key)

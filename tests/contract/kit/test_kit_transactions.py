@@ -80,7 +80,7 @@ def test_create_transaction_creates_the_table_only_with_its_first_commit(
     assert (now["current-schema-id"], now["default-spec-id"], now["default-sort-order-id"]) == (0, 0, 1)
     assert now["properties"].items() >= {"prop": "x"}.items()
     assert len(now["snapshots"]) == 1
-    assert now["metadata-log"] == [], "no previous metadata file"
+    assert now["metadata-log"] == [], "a table created by one commit has no previous metadata file"
     folder = now["location"].removeprefix(f"s3://{world.bucket}/") + "/metadata/"
     assert len(world.objects(folder)) == 1
 

@@ -149,7 +149,7 @@ def _without(member: str) -> dict[str, Any]:
     ],
     ids=[
         "no query", "no representations", "no default namespace", "no dialect", "no text", "no version", "no schema",
-        "no history", "endless history", "neither true nor false", "a codec nobody writes",
+        "no history", "endless history", "neither true nor false", "unsupported codec",
     ],
 )  # fmt: skip
 def test_invalid_view_is_refused(catalog: JavaCatalog, ns: str, more: dict[str, Any]) -> None:
@@ -345,7 +345,9 @@ def test_second_of_two_replacements_of_version_1_becomes_version_3(view: JavaVie
     assert now["current-version-id"] == 3
     assert [each["version-id"] for each in now["versions"]] == [1, 2, 3]
     assert [each["version-id"] for each in now["version-log"]] == [1, 2, 3]
-    assert [each["schema-id"] for each in now["schemas"]] == [0, 1], "the schema both added is there once"
+    assert [each["schema-id"] for each in now["schemas"]] == [0, 1], (
+        "a schema added by both replacements is stored once"
+    )
     assert [each["schema-id"] for each in now["versions"]] == [0, 1, 1]
     assert now["versions"][2]["representations"][0]["sql"] == "select 'second'"
 

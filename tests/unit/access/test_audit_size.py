@@ -50,7 +50,7 @@ def test_omitted_resources_are_counted_with_a_digest_of_all_resources() -> None:
     large = record(decision(5_000, name="x" * 60))
     encoded = json.loads(encode_record(large))
     [kept] = encoded["decisions"]
-    assert len(kept["resources"]) > 300, "as many as there is room for"
+    assert len(kept["resources"]) > 300, "the record must keep as many resources as fit"
     assert kept["resources_left_out"]["count"] == 5_000 - len(kept["resources"])
     whole = msgspec.json.encode(large.decisions[0].resources)
     assert kept["resources_left_out"]["sha256"] == hashlib.sha256(whole).hexdigest()
@@ -100,7 +100,7 @@ def test_one_very_long_name_fits_for_any_character_encoding(character: str) -> N
     encoded = encode_record(record(decision(1, name=character * 100_000)))
     assert len(encoded) <= MAX_RECORD_BYTES
     assert json.loads(encoded)["decisions"][0]["resources_left_out"]["count"] == 0, (
-        "its name is cut, itself it is there"
+        "the resource must be kept with a truncated name"
     )
 
 
@@ -116,4 +116,4 @@ def test_no_record_exceeds_the_size_limit(parts: list[tuple[int, str, list[str]]
     made = record(*(decision(n, name=name, policy_reasons=tuple(why)) for n, name, why in parts), **detail)
     encoded = encode_record(made)
     assert len(encoded) <= MAX_RECORD_BYTES
-    assert msgspec.json.decode(encoded, type=AuditRecord).decisions, "the operation that was asked for is always told"
+    assert msgspec.json.decode(encoded, type=AuditRecord).decisions, "the record must name the requested operation"

@@ -95,7 +95,9 @@ async def test_a_refusal_without_an_engine_names_the_remedy_and_not_the_policy(
     assert "c2" not in refused.value.message
     [record] = door_fixture_.audit.buffered
     assert record.decisions[0].failure == "RestrictedWithoutEnforcer"
-    assert (judge.calls, door_fixture_.resolver.looked_for_columns) == (["oidc~alice"], []), "one call, as for anybody"
+    assert (judge.calls, door_fixture_.resolver.looked_for_columns) == (["oidc~alice"], []), (
+        "expected one call, as for a table without restrictions"
+    )
 
 
 @pytest.mark.parametrize("held", [set(), {Can.DELEGATE}, {Can.ENFORCE}])
@@ -125,8 +127,8 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
     assert keys.restriction(world.TABLE) == restriction
     assert not permit.holds(Can.READ_DATA, world.TABLE)
     assert not keys.holds(Can.WRITE_DATA, world.TABLE)
-    assert judge.calls.count(ENGINE) == 2, "where it acts for others, and where it is trusted"
-    assert judge.calls.count("oidc~alice") == 2, "on the table, and on the columns"
+    assert judge.calls.count(ENGINE) == 2, "expected checks of delegate and of enforcer"
+    assert judge.calls.count("oidc~alice") == 2, "expected checks of the table and of its columns"
     assert door_fixture_.resolver.looked_for_columns == [(world.TABLE_ID,)]
     assert permit.pending_audit.record.decisions[0].obligations == {"readable_columns": 1}
 
@@ -134,7 +136,7 @@ async def test_a_trusted_engine_receives_the_column_restrictions() -> None:
 @pytest.mark.parametrize(
     ("columns", "granted"),
     [({9}, (9,)), (set(), (2,)), ({2}, (1,)), ({4}, (4,))],
-    ids=["of no schema", "OpenFGA says no", "PostgreSQL has no grant", "dropped"],
+    ids=["column of no schema", "denied by OpenFGA", "no grant in PostgreSQL", "dropped"],
 )
 async def test_a_load_without_readable_columns_is_refused(columns: set[int], granted: tuple[int, ...]) -> None:
     door_fixture_ = door_fixture(Restricted(columns=frozenset(columns)), *granted)

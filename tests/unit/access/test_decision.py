@@ -76,7 +76,7 @@ def test_one_absent_or_invisible_object_hides_the_whole_refusal(
     assert (decision.outcome is Outcome.HIDDEN) is bool(unseen)
     if unseen:
         assert decision.refused == unseen[0]
-        assert decision.policy_reasons == (), "policies are told of only to those who see the object"
+        assert decision.policy_reasons == (), "policy reasons must be hidden from callers without visibility"
 
 
 @given(st.lists(demand_answers, max_size=5), policies)
@@ -149,11 +149,11 @@ def _minted(decision: Decision) -> Permit[LoadTable]:
     )
 
 
-def test_a_permit_cannot_be_made_by_calling_it() -> None:
+def test_a_permit_cannot_be_constructed_directly() -> None:
     with pytest.raises(TypeError, match="comes from Door.admit"):
         Permit()
     with pytest.raises(TypeError):
-        Permit(LoadTable(world.TABLE))  # type: ignore[call-arg]  # what somebody might try
+        Permit(LoadTable(world.TABLE))  # type: ignore[call-arg]  # the forbidden call
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ALLOWED])

@@ -66,12 +66,14 @@ class CountingJudge(Judge):
 @pytest.mark.parametrize("name", [PROPERTY, PROPERTY.upper()])
 def test_the_view_owner_belongs_to_the_identity_provider_of_the_reader(name: str) -> None:
     assert named(owned("alice", name)) == "oidc~alice"
-    assert named(owned("alice", name), Actor.user("oidc~carol")) is None, "no trusted engine, no owner"
+    assert named(owned("alice", name), Actor.user("oidc~carol")) is None, (
+        "without a trusted engine the owner must be ignored"
+    )
     assert named(view(comment="x")) is None
 
 
 @pytest.mark.parametrize("name", ["", " alice", "a\nb", "a\u200bb", "x" * 600])
-def test_an_impossible_view_owner_is_an_error(name: str) -> None:
+def test_an_invalid_view_owner_is_an_error(name: str) -> None:
     with pytest.raises(AmbiguousViewOwner):
         named(owned(name))
 
@@ -125,7 +127,9 @@ async def test_an_ownerless_view_below_an_owned_one_falls_back_to_the_caller() -
     add(where, LAST, owned("bob"))
     await where.door.pass_through(context, [world.VIEW, INNER, LAST])
     people = [actor for actor in judge.actors if actor != "oidc~trino"]
-    assert people == ["oidc~carol", "oidc~alice", "oidc~carol"], "each view is read with the rights above it"
+    assert people == ["oidc~carol", "oidc~alice", "oidc~carol"], (
+        "each view must be checked with the rights of the view above it"
+    )
     assert (context.actor.id, context.actor.asked_by) == ("oidc~bob", "oidc~carol")
     again = request_context(CAROL)
     await where.door.pass_through(again, [world.VIEW, INNER])
@@ -225,7 +229,7 @@ async def test_revalidation_traverses_the_view_chain_again() -> None:
     where.resolver.documents[world.VIEW_ID] = owned("mallory")
     with pytest.raises(CatalogError) as changed:
         await permit.revalidate()
-    assert type(changed.value) is type(unavailable(False)), "another owner: come again"
+    assert type(changed.value) is type(unavailable(False)), "a changed owner must be reported as a temporary error"
 
 
 async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
@@ -251,7 +255,7 @@ async def test_a_credential_ends_when_the_reader_loses_the_view() -> None:
     assert await door.first_expiry(permit, NOW + timedelta(hours=1)) == end
 
 
-def test_below_an_owned_view_only_the_bounds_of_the_reader_remain() -> None:
+def test_a_view_owner_keeps_only_the_project_and_the_engine_of_the_reader() -> None:
     bound = Actor.user("oidc~carol", project="p", engine="oidc~trino", name="Carol", application=True)
     owner = bound.as_owner("oidc~alice")
     assert (owner.within, owner.project_token, owner.engine) == ("p", True, "oidc~trino")

@@ -152,7 +152,7 @@ async def test_a_delegated_engine_may_assume_a_role_and_stays_an_engine() -> Non
         await where.door.admit(context, LoadTable(world.TABLE))
 
 
-@pytest.mark.parametrize("case", ["in no such role", "not in the role", "not seeing the role", "in another project"])
+@pytest.mark.parametrize("case", ["missing role", "no member", "invisible role", "role of another project"])
 async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case: str) -> None:
     """For every fault of the role, the response equals that for a member of a role without rights."""
 
@@ -168,12 +168,12 @@ async def test_a_refused_assumed_role_discloses_no_membership_to_an_engine(case:
         ) -> list[bool]:
             if actor.assumed_role is not None:
                 return [False] * len(questions)
-            sees = {"not in the role": [Can.READ], "not seeing the role": []}.get(case, [Can.READ, Can.ASSUME])
+            sees = {"no member": [Can.READ], "invisible role": []}.get(case, [Can.READ, Can.ASSUME])
             return [question.relation in sees or actor.id == ENGINE for question in questions]
 
     where, context = door_fixture(Members()), request_context(FOR_ALICE)
-    role = RoleRef(uuid4() if case == "in no such role" else world.ROLE_ID)
-    await where.door.assume(context, role, project="another" if case == "in another project" else None)
+    role = RoleRef(uuid4() if case == "missing role" else world.ROLE_ID)
+    await where.door.assume(context, role, project="another" if case == "role of another project" else None)
     assert context.assumption is None
     assert context.actor.assumed_role not in (None, world.ROLE_ID)
     with pytest.raises(NoSuchTableException) as refused:

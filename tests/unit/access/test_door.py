@@ -167,7 +167,16 @@ ALLOW = PolicyAnswer(allow=True)
         (None, Broken(lambda number: ())),
         (None, Broken(lambda number: (ALLOW,) * (number + 1))),
     ],
-    ids=["fga down", "opa down", "both down", "one short", "one over", "no answers", "no decision", "over decided"],
+    ids=[
+        "openfga down",
+        "opa down",
+        "both down",
+        "one answer missing",
+        "one answer too many",
+        "no answers",
+        "no policy answers",
+        "one policy answer too many",
+    ],
 )
 async def test_no_failure_of_a_decision_engine_allows_a_request(
     operation: Operation, code: int, relationships: Any, policies: Any
@@ -184,13 +193,13 @@ async def test_no_failure_of_a_decision_engine_allows_a_request(
 @pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
 async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> None:
     door_fixture = DoorFixture()
-    door_fixture.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.judge = Broken(lambda number: [truthy] * number)  # type: ignore[assignment]  # an invalid answer of an adapter
     assert (await refusal(door_fixture, LOAD)).code == 404
 
 
 async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
     door_fixture = DoorFixture()
-    door_fixture.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.judge = Broken(ZeroDivisionError())  # type: ignore[assignment]  # an invalid answer of an adapter
     at = request_context()
     with pytest.raises(BaseExceptionGroup) as raised:
         await door_fixture.door.admit(at, LOAD)
@@ -201,7 +210,7 @@ async def test_an_unexpected_engine_error_does_not_allow_a_request() -> None:
 async def test_a_check_with_an_invalid_id_fails_with_its_own_error() -> None:
     """A user id that exceeds the limit of OpenFGA is a 400 for the caller, not a server fault."""
     door_fixture = DoorFixture()
-    door_fixture.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.judge = Broken(BadRequestException("The id is too long."))  # type: ignore[assignment]  # an invalid answer of an adapter
     error = await refusal(door_fixture, LOAD)
     assert (error.code, error.message) == (400, "The id is too long.")
 
@@ -228,8 +237,8 @@ async def test_an_outage_of_one_engine_does_not_wait_for_the_other(down: str) ->
         check = decide = __call__
 
     door_fixture = DoorFixture()
-    door_fixture.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
-    door_fixture.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.judge = Failing() if down == "judge" else Endless()  # type: ignore[assignment]  # an invalid answer of an adapter
+    door_fixture.rules = Failing() if down == "rules" else Endless()  # type: ignore[assignment]  # an invalid answer of an adapter
     async with asyncio.timeout(30):
         assert (await refusal(door_fixture, LOAD)).code == 503
     assert gone.is_set()
@@ -296,7 +305,7 @@ async def test_the_strictest_durability_of_the_allowed_operations_applies() -> N
     refused = DoorFixture(judge=only(SEES, Can.GET_METADATA))
     permit, keys = await refused.door.admit_with(request_context(), LOAD, VEND)
     assert keys is None
-    assert permit.pending_audit.settled, "no keys, no commit to wait for"
+    assert permit.pending_audit.settled, "a load without credentials must not wait for the audit"
 
 
 # ---- two operations in one round ----
@@ -339,7 +348,7 @@ async def test_two_operations_need_one_round_of_checks() -> None:
     door_fixture = DoorFixture()
     await door_fixture.door.admit_with(request_context(), CREATE, KEYS)
     assert len(door_fixture.resolver.calls) == len(door_fixture.judge.calls) == len(door_fixture.rules.calls) == 1
-    assert len(door_fixture.judge.calls[0]) == len(set(door_fixture.judge.calls[0])), "no question twice"
+    assert len(door_fixture.judge.calls[0]) == len(set(door_fixture.judge.calls[0])), "no check may be sent twice"
     assert [question.operation for question in door_fixture.rules.calls[0].questions] == [
         "create_table",
         "vend_creation_credentials",
@@ -372,7 +381,7 @@ async def test_an_optional_demand_does_not_decide_admission() -> None:
     writer = await DoorFixture(judge=only(SEES, Can.READ_DATA, Can.WRITE_DATA)).door.admit(request_context(), VEND)
     assert not reader.holds(Can.WRITE_DATA, world.TABLE)
     assert writer.holds(Can.WRITE_DATA, world.TABLE)
-    assert not writer.holds(Can.DROP, world.TABLE), "what was not asked is not held"
+    assert not writer.holds(Can.DROP, world.TABLE), "a right that was not checked must not be held"
 
 
 async def test_a_public_operation_causes_no_checks() -> None:
@@ -424,8 +433,8 @@ async def test_a_filtered_list_keeps_its_order_and_is_complete_or_fails() -> Non
     assert await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys) == [True, False, True, False, True]
     requested = len(door_fixture.judge.calls)
     assert await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, []) == []
-    assert len(door_fixture.judge.calls) == requested, "nothing to ask"
-    door_fixture.judge = Broken(DOWN)  # type: ignore[assignment]  # the engine goes away
+    assert len(door_fixture.judge.calls) == requested, "an empty list must cause no check"
+    door_fixture.judge = Broken(DOWN)  # type: ignore[assignment]  # a substitute that fails
     with pytest.raises(CatalogError) as raised:
         await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     assert raised.value.code == 503
@@ -438,7 +447,7 @@ async def test_a_filter_rejects_a_wrong_number_of_answers_and_truthy_values(brok
     keys = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(3)]
     door_fixture = DoorFixture()
     permit = await door_fixture.door.admit(request_context(), ListTables(world.NAMESPACE))
-    door_fixture.judge = Broken(broken)  # type: ignore[assignment]  # what a broken adapter gives
+    door_fixture.judge = Broken(broken)  # type: ignore[assignment]  # an invalid answer of an adapter
     try:
         seen = await door_fixture.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
     except CatalogError as refused:

@@ -87,7 +87,7 @@ async def test_a_principal_at_its_own_limit_does_not_keep_a_free_slot_from_anoth
     assert not waiting.done()
     assert slots.try_acquire("b")
     slots.release("b")
-    assert not waiting.done(), "the free slot is not for a principal at its limit"
+    assert not waiting.done(), "a principal at its limit must not get the free slot"
     slots.release("a")
     await waiting
 

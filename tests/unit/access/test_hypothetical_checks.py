@@ -92,7 +92,7 @@ async def test_either_engine_can_refuse_a_hypothetical_check() -> None:
             )
 
     door_fixture = DoorFixture()
-    door_fixture.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    door_fixture.rules.decide = NoDrops().decide  # type: ignore[method-assign]  # a substitute with other rules
     assert await _would(door_fixture, DROP, READ) == [False, True]
 
 
@@ -118,7 +118,7 @@ async def test_an_absent_object_is_refused_after_the_same_checks_as_a_present_on
     door_fixture, empty = DoorFixture(), DoorFixture()
     empty.resolver.rows.clear()
     assert await _would(door_fixture, READ) == [True]
-    assert await _would(empty, READ) == [False], "although both engines say yes to everything"
+    assert await _would(empty, READ) == [False], "a deactivated user must be denied although both engines allow"
     for engine in ("rules", "judge"):
         assert len(getattr(empty, engine).calls) == len(getattr(door_fixture, engine).calls)
 
@@ -130,7 +130,7 @@ async def test_too_few_answers_of_an_engine_are_an_outage() -> None:
 
     door_fixture = DoorFixture()
     permit = await door_fixture.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
-    door_fixture.rules.decide = Silent().decide  # type: ignore[method-assign]  # the same port with rules of its own
+    door_fixture.rules.decide = Silent().decide  # type: ignore[method-assign]  # a substitute with other rules
     with pytest.raises(DecisionUnavailable):
         await door_fixture.door.hypothetical_checks.evaluate(permit, [READ, DROP])
 

@@ -95,7 +95,7 @@ async def test_an_engine_is_served_while_users_hold_all_user_slots() -> None:
     leases = [await made.enter(TRINO) for _ in range(2)] + [await made.enter(FOR_ALICE)]
     assert {lease.lane for lease in leases} == {Lane.ENGINE}
     clock.now += 301
-    assert made.lane_of(TRINO) is Lane.USER, "recognition ends"
+    assert made.lane_of(TRINO) is Lane.USER, "an engine that is no longer verified must be in the lane of users"
 
 
 @pytest.mark.threat("LG-DIS-19")
@@ -162,7 +162,7 @@ async def test_a_paused_request_leaves_its_slot_to_another_and_keeps_its_bytes()
     slow.release()
     slow.release()
     await slow.resume()
-    assert observer.used["requests", "user"] == 0, "a request that has ended takes no slot again"
+    assert observer.used["requests", "user"] == 0, "a request that ended while paused must not take a slot"
 
 
 async def test_a_request_that_ends_while_paused_releases_its_slot_once() -> None:
@@ -191,9 +191,9 @@ async def test_checks_beyond_the_rate_wait_and_are_then_served() -> None:
     await lease.charge_questions(20)
     assert clock.now == 1000.0
     await lease.charge_questions(20)
-    assert clock.now == 1002.0, "it waited as long as twenty questions take"
+    assert clock.now == 1002.0, "the request must wait for the time of twenty checks"
     await lease.charge_questions(1_000_000)
-    assert clock.now == 1004.0, "a request that is larger than the burst waits for a full one and is served"
+    assert clock.now == 1004.0, "a request above the burst must wait for a full bucket"
 
 
 async def test_an_ordinary_request_is_charged_one_check() -> None:
@@ -251,7 +251,9 @@ def test_a_bucket_never_gives_more_than_its_rate_and_burst(steps: list[tuple[str
             latest = max(latest, now + wait)
             assert given[principal] <= burst + rate * (now + wait) + 1e-6
         else:
-            assert buckets.reserve(principal, tokens, now + wait + 1e-6, longest=longest)[0], "the retry succeeds"
+            assert buckets.reserve(principal, tokens, now + wait + 1e-6, longest=longest)[0], (
+                "a retry after the returned wait must succeed"
+            )
             return
 
 

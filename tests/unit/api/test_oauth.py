@@ -44,7 +44,7 @@ async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str 
     """Return the user that the engine would get a token for."""
 
     async def verify(_: str) -> VerifiedToken:
-        assert subject is not None, "it is a name and no token"
+        assert subject is not None, "the subject must be read as a user name"
         return subject
 
     form = oauth.TokenRequest(grant_type=oauth.EXCHANGE, subject_token=text, subject_token_type=_JWT)

@@ -104,7 +104,7 @@ def test_headers_common_to_all_operations_are_documented_on_each() -> None:
             response for response in by_id.values() if response[1]["operationId"] == _first(operation.endpoint)
         )
         headers = _names(each, "header")
-        assert headers <= set(HEADERS), "each of them is explained"
+        assert headers <= set(HEADERS), "each header must have a description"
         assert "x-request-id" in headers
         assert ({"x-assume-role", "x-project-id"} <= headers) == (not operation.is_public()), path
         assert operation.uses_idempotency_keys() == ("idempotency-key" in headers), path
@@ -141,7 +141,7 @@ async def test_swagger_ui_is_served_without_other_servers() -> None:
         assert "default-src 'none'; script-src 'self';" in policy
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy.split("script-src")[1].split(";")[0]
-        assert "//" not in re.sub(r"<!DOCTYPE html>", "", page.text), "no other address"
+        assert "//" not in re.sub(r"<!DOCTYPE html>", "", page.text), "the page must name no other server"
         assert "<script>" not in page.text
         loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
         assert len(loaded) == 6
@@ -153,9 +153,11 @@ async def test_swagger_ui_is_served_without_other_servers() -> None:
             assert len(part.content) > 80
             if path.endswith(".css"):
                 requested = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")]{1,20})", part.text)
-                assert all(each.startswith(("data:", "#")) for each in requested), "styles load nothing from elsewhere"
+                assert all(each.startswith(("data:", "#")) for each in requested), (
+                    "styles must load nothing from other servers"
+                )
         start = await app.client.get("/swagger-ui/start.js")
-        assert "validatorUrl: null" in start.text, "the document is sent to no validator"
+        assert "validatorUrl: null" in start.text, "Swagger UI must not send the document to a validator"
         for api, named in (("catalog", True), ("management", False)):
             document = await app.client.get(f"/api-docs/{api}/v1/openapi.json")
             assert f"/api-docs/{api}/v1/openapi.json" in start.text

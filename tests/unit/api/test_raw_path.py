@@ -26,7 +26,7 @@ async def _refusal_of(raw: bytes) -> tuple[bytes, bytes]:
         sent.append(message)
 
     async def unreachable(*_: Any) -> Never:
-        raise AssertionError("the request must not go on")
+        raise AssertionError("a refused request must not reach the application")
 
     scope: Any = {"type": "http", "method": "GET", "path": raw.decode(), "raw_path": raw, "headers": []}
     await RawPath(unreachable)(scope, unreachable, send)

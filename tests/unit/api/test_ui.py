@@ -122,14 +122,16 @@ async def test_swagger_signs_in_with_pkce_and_without_a_secret() -> None:
             "scopes": "openid profile",
             "usePkceWithAuthorizationCodeGrant": True,
         }
-        assert read["back"].headers["cross-origin-opener-policy"] == "unsafe-none", "it finds who opened it"
+        assert read["back"].headers["cross-origin-opener-policy"] == "unsafe-none", (
+            "the redirect page must be able to reach its opener"
+        )
         assert "script-src 'self'" in read["back"].headers["content-security-policy"]
         scripts = re.findall(r"<script[^>]*>", read["back"].text)
         assert scripts == ['<script src="oauth2-redirect.js">']
         assert (await app.client.get("/swagger-ui/oauth2-redirect.js")).status_code == 200
         document = read["document"].json()
         flows = document["components"]["securitySchemes"]["sign-in"]["flows"]
-        assert list(flows) == ["authorizationCode"], "nothing implicit"
+        assert list(flows) == ["authorizationCode"], "only the authorization code flow may be offered"
         assert flows["authorizationCode"]["tokenUrl"] == PROVIDER.token_endpoint
         assert document["security"] == [{"bearer": []}, {"sign-in": ["openid", "profile"]}]
 

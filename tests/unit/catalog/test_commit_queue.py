@@ -107,7 +107,7 @@ async def test_after_a_lost_race_commits_of_the_table_take_the_advisory_lock() -
 
     await retry_conflicts(queue, [id], attempt)
     await retry_conflicts(queue, [id], attempt)
-    assert retried == [False, True, True], "who got the turn reads again what was written before it"
+    assert retried == [False, True, True], "each commit that waited must read the table again"
     assert shared.taken_by == [[id], [id]]
 
 

@@ -112,7 +112,7 @@ async def _learn(monkeypatch: pytest.MonkeyPatch, now: Any, *, away: bool = Fals
         SimpleNamespace(metadata_location="mine", metadata=b"{}", version=5),
         SimpleNamespace(metadata_location="later", metadata=b'{"metadata-log": ["mine"]}', version=6),
     ],
-    ids=["it is current", "it is in the log of a later one"],
+    ids=["metadata is current", "metadata is in the log of a later commit"],
 )
 async def test_a_commit_that_took_effect_succeeds_after_a_lost_response(
     monkeypatch: pytest.MonkeyPatch, now: Any
@@ -130,7 +130,7 @@ async def test_a_commit_without_effect_counts_as_a_lost_race_after_a_lost_respon
 @pytest.mark.parametrize(
     ("now", "away"),
     [(None, False), (SimpleNamespace(metadata_location="other", metadata=b"{}", version=6), False), (None, True)],
-    ids=["it is gone", "it went on without a log", "the database is away"],
+    ids=["table is gone", "later commits without a log", "database is unavailable"],
 )
 async def test_an_undeterminable_commit_outcome_is_reported_as_unknown(
     monkeypatch: pytest.MonkeyPatch, now: Any, away: bool

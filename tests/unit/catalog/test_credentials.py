@@ -60,7 +60,7 @@ class _Part:
         DatabaseUnavailable("away"),
         ShortTermCredentialError("away"),
         PolicyTooLarge("long"),
-        RuntimeError("what nobody thought of"),
+        RuntimeError("an unexpected error"),
     ],
     ids=lambda error: type(error).__name__,
 )

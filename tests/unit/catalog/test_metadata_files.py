@@ -77,11 +77,13 @@ class Pending:
         self.noted: set[str] = set()
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
-        assert not set(locations) & set(self._store.files), "noted before anything is written"
+        assert not set(locations) & set(self._store.files), (
+            "cleanup records must be stored before the files are written"
+        )
         self.noted |= set(locations)
 
     async def forget(self, locations: Sequence[str]) -> None:
-        assert not set(locations) & set(self._store.files), "forgotten after everything is deleted"
+        assert not set(locations) & set(self._store.files), "cleanup records must be deleted after the files"
         self.noted -= set(locations)
 
 
@@ -118,7 +120,7 @@ async def test_files_of_a_successful_commit_stay_in_document_order() -> None:
     assert store.files == dict(done)
 
 
-@pytest.mark.parametrize("failure", [CommitConflict(), ValueError("anything"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [CommitConflict(), ValueError("an arbitrary error"), KeyboardInterrupt()])
 async def test_a_failed_commit_leaves_no_metadata_file(failure: BaseException) -> None:
     store = Store()
     pending = Pending(store)
@@ -187,7 +189,7 @@ async def test_the_error_of_a_missing_file_names_its_location() -> None:
 
 @pytest.mark.threat("LG-LOC-24")
 async def test_a_client_supplied_file_is_read_with_a_credential_for_its_folder() -> None:
-    """D07: the files that one read can reach are bounded by its credential."""
+    """The credential bounds the files that one read can reach (LG-LOC-24)."""
     store = Store()
     store.files[FILE.text] = b"{}"
     assert await files(store).read(WAREHOUSE, FILE, FOLDER) == b"{}"

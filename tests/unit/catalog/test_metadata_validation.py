@@ -98,7 +98,7 @@ async def test_validations_run_one_at_a_time_and_a_long_wait_is_an_error(
     async with examiner.slot(), examiner.slot():
         with pytest.raises(Exception, match="try again") as refused:
             async with examiner.slot():
-                raise AssertionError("there was no turn to have")
+                raise AssertionError("the validation must not begin without a free slot")
     assert type(refused.value).__name__ == "TooManyRequests"
     async with examiner.slot():
         pass

@@ -49,7 +49,7 @@ async def _pages(shelf: Shelf, size: int) -> list[list[int]]:
         pages.append(rows)
         if token is None:
             return pages
-    raise AssertionError("the pages do not end")
+    raise AssertionError("the list did not end")
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 12))
@@ -65,7 +65,7 @@ async def test_every_page_but_the_last_is_full_for_any_hidden_rows(seen: list[bo
     pages = await _pages(shelf, size)
     assert all(len(page) == size for page in pages[:-1])
     assert len(pages[-1]) <= size
-    assert len(pages) == max(1, -(-len(shelf.visible) // size)), "no page more because of what is hidden"
+    assert len(pages) == max(1, -(-len(shelf.visible) // size)), "hidden rows must not cause further pages"
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 8))

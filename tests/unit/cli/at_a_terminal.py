@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody at a terminal, and a provider that gives a new refresh token each time and ends a login whose old one is
-sent again (RFC 9700 section 4.14.2).
+"""The login commands as processes, and a provider that rotates refresh tokens.
+
+The provider ends a login when a used refresh token is sent again (RFC 9700 section 4.14.2).
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ _SECONDS = 200.0
 
 
 class Rotating:
-    """A provider with one login. `good` is the refresh token that was not used yet, None when the login was ended.
+    """A provider with one login. `good` is the unused refresh token, or None after the login was ended.
 
-    Whoever begins a login by a code is taken for somebody who entered it. Tokens last `life` seconds and end in
-    `filling`.
+    A device login is approved at once. Access tokens expire after `life` seconds. Each token ends with `filling`.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Rotating:
         self._lock = threading.Lock()
 
     def token(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """(status, body) of the token endpoint."""
+        """Return (status, body) of the token endpoint."""
         self.calls.set()
         body: dict[str, Any]
         with self._lock:
@@ -61,14 +61,14 @@ class Rotating:
                     "expires_in": self.life,
                     "refresh_token": self.good,
                 }
-        # Long enough for the other process to have read what is kept now.
+        # Another process reads the stored tokens during this pause.
         time.sleep(self.pause)
         return status, body
 
 
 @contextmanager
 def rotating_provider() -> Iterator[Rotating]:
-    """One that serves until the end of the block."""
+    """Yield a provider that serves until the end of the block."""
     rotating = Rotating()
     code = {"device_code": "device", "user_code": "WDJB-MJHT", "expires_in": 60, "interval": 1}
 
@@ -104,7 +104,7 @@ def rotating_provider() -> Iterator[Rotating]:
         server.server_close()
 
 
-#: A keyring in a file, for processes to share; `keyring` takes it by its name.
+#: A keyring in a file, which processes share; the package `keyring` loads it by its name.
 _BACKEND = """
 import json, os
 from pathlib import Path
@@ -136,7 +136,7 @@ class Keyring:
         raise OSError
 """
 
-#: As much of the package `keyring` as is used, where it is not installed: it is an optional one.
+#: A substitute for the optional package `keyring`, with the function that is used.
 _PACKAGE = """
 import importlib, os
 
@@ -147,10 +147,10 @@ def get_keyring():
 
 
 class Terminal:
-    """The verbs, as somebody at home in `home`.
+    """Runs commands of `lakegate` with `home` as home directory.
 
-    The keyring is one in a file, or one that fails; with `system` it is what the package finds in the environment, to
-    which `more` is added.
+    `keyring` selects a keyring in a file (`shared`), one that fails (`broken`), or the one that the package finds
+    (`system`). `more` is added to the environment.
     """
 
     def __init__(
@@ -185,17 +185,17 @@ class Terminal:
         }
 
     def keep(self, tokens: Tokens) -> None:
-        """As if by a login, in the file."""
+        """Store the tokens in the file, as a login does."""
         StoredLogin(self.issuer, "cli", self.logins, keyring=None, warn=print).store(tokens)
 
     @property
     def lock(self) -> Path:
-        """The lock of the only login."""
+        """Return the path of the lock of the only login."""
         (file,) = (each for each in self.logins.iterdir() if not each.suffix)
         return file.with_suffix(".lock")
 
     def start(self, verb: str) -> subprocess.Popen[str]:
-        """The verb, running."""
+        """Start the command and return its process."""
         return subprocess.Popen(
             [sys.executable, "-m", "gateway.cli", verb],
             env=self.environment,
@@ -206,7 +206,7 @@ class Terminal:
         )
 
     def run(self, *verbs: str) -> list[tuple[int | None, str, str]]:
-        """(exit code, output, errors) of the verbs, all at the same time."""
+        """Run the commands concurrently; return (exit code, stdout, stderr) of each."""
         processes = [self.start(verb) for verb in verbs]
         outputs = [process.communicate(timeout=_SECONDS) for process in processes]
         return [(p.returncode, out.strip(), err.strip()) for p, (out, err) in zip(processes, outputs, strict=True)]

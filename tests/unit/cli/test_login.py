@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate token` and `logout` as processes, at a provider that gives a new refresh token each time and ends a login
-whose old one is sent again (RFC 9700 section 4.14.2).
+"""`lakegate token` and `lakegate logout` as processes, with a provider that rotates refresh tokens.
 
-Logging in is in `tests/contract/test_device_login.py`, a real keyring in `test_login_keyring.py`; what a keyring can do
-wrong in `tests/unit/identity/test_kept_tokens.py`.
+`tests/contract/test_device_login.py` tests `lakegate login`, `test_login_keyring.py` a real keyring, and
+`tests/unit/identity/test_token_store.py` failures of keyrings.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ def provider() -> Iterator[Rotating]:
 
 
 @pytest.mark.parametrize("keyring", ["broken", "shared"])
-def test_commands_at_the_same_time_renew_a_login_once_and_none_loses_it(
+def test_concurrent_commands_renew_a_login_once(
     provider: Rotating, tmp_path: Path, keyring: Literal["broken", "shared"]
 ) -> None:
     terminal = Terminal(provider, tmp_path, keyring=keyring)
     terminal.keep(ENDED)
     ended = terminal.run("token", "token", "token")
     assert [(status, out) for status, out, _ in ended] == [(0, "access-1")] * 3, ended
-    assert provider.good == "refresh-1", "no token was sent twice"
+    assert provider.good == "refresh-1", "no refresh token may be sent twice"
     assert [(status, out) for status, out, _ in terminal.run("token")] == [(0, "access-1")]
     assert provider.renewed == 1
     kept = sorted(each.suffix for each in terminal.logins.iterdir())
@@ -49,7 +48,7 @@ def test_commands_at_the_same_time_renew_a_login_once_and_none_loses_it(
         assert "refresh-1" in (tmp_path / "keyring.json").read_text()
 
 
-def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotating, tmp_path: Path) -> None:
+def test_logout_during_a_renewal_ends_the_login(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
     terminal.keep(ENDED)
     provider.pause = 3.0
@@ -57,7 +56,7 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     assert provider.calls.wait(60)
     process = Path(f"/proc/{renewing.pid}")
     for file in ("cmdline", "environ"):
-        with suppress(OSError):  # it may have ended
+        with suppress(OSError):  # the process may have ended
             assert b"refresh-" not in (process / file).read_bytes()
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=200)[0].strip() == "access-1"
@@ -65,7 +64,7 @@ def test_who_logs_out_while_the_login_is_renewed_is_logged_out(provider: Rotatin
     assert (status, out) == (1, "") and "not logged in" in err
 
 
-def test_a_token_that_is_good_is_printed_whatever_another_command_does(provider: Rotating, tmp_path: Path) -> None:
+def test_a_valid_token_is_printed_while_another_command_holds_the_lock(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
     terminal.keep(Tokens("access-0", time.time() + 300, "refresh-0"))
     with file_lock(terminal.lock, seconds=1):
@@ -73,7 +72,7 @@ def test_a_token_that_is_good_is_printed_whatever_another_command_does(provider:
     assert provider.renewed == 0
 
 
-def test_a_command_that_does_not_end_keeps_others_from_renewing_and_they_say_so(
+def test_commands_fail_with_a_reason_while_another_one_holds_the_lock(
     provider: Rotating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
@@ -88,7 +87,7 @@ def test_a_command_that_does_not_end_keeps_others_from_renewing_and_they_say_so(
     assert StoredLogin(provider.url, "cli", terminal.logins, keyring=None, warn=print).stored() == ENDED
 
 
-def test_a_login_that_can_be_kept_nowhere_is_told_and_no_traceback(provider: Rotating, tmp_path: Path) -> None:
+def test_an_unusable_login_directory_is_an_error_without_traceback(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
     (tmp_path / "state").write_text("no directory")
     for verb in ("token", "logout"):
@@ -97,7 +96,7 @@ def test_a_login_that_can_be_kept_nowhere_is_told_and_no_traceback(provider: Rot
         assert "your login can be neither read nor kept" in err and "Traceback" not in err
 
 
-def test_a_keyring_that_fails_at_being_found_is_passed_over(provider: Rotating, tmp_path: Path) -> None:
+def test_a_keyring_that_fails_to_load_is_skipped_with_a_notice(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="broken")
     terminal.keep(Tokens("access-0", time.time() + 300, "refresh-0"))
     ((status, out, err),) = terminal.run("token")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate login`, `token` and `logout` with a real keyring: GNOME's, on a bus and in a home of its own.
+"""`lakegate login`, `token` and `logout` with the GNOME keyring, on a separate session bus and home directory.
 
-With `LAKEGATE_TEST_KEYRING=1`; it takes `gnome-keyring-daemon`, `dbus-daemon` and the packages of
-requirements-login.lock where Python finds them. Nothing of whoever runs it is touched.
+The tests run with `LAKEGATE_TEST_KEYRING=1`. They need `gnome-keyring-daemon`, `dbus-daemon` and the packages of
+requirements-login.lock. They do not use the keyring or the files of the user who runs them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LAKEGATE_TEST_KEYRING") != "1",
-    reason="no real keyring is tried without LAKEGATE_TEST_KEYRING=1 (gnome-keyring, dbus, requirements-login.lock)",
+    reason="needs LAKEGATE_TEST_KEYRING=1, gnome-keyring, dbus and requirements-login.lock",
 )
 
 _LOCK = """
@@ -42,7 +42,7 @@ for item in secretstorage.get_default_collection(bus).get_all_items():
 
 @contextmanager
 def _bus(environment: dict[str, str]) -> Iterator[str]:
-    """The address of a session bus."""
+    """Run a session bus and yield its address."""
     command = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -62,8 +62,11 @@ def provider() -> Iterator[Rotating]:
 
 @contextmanager
 def _desktop(provider: Rotating, home: Path, password: str | None) -> Iterator[Terminal]:
-    """A session with a keyring of that password, open, or with none made yet. Nobody is there to answer a prompt."""
-    # The names of sockets are short ones.
+    """Yield a session with an unlocked keyring of that password, or without a collection if it is None.
+
+    Prompts of the keyring are not answered.
+    """
+    # The path of a socket is limited to 107 bytes.
     with (
         tempfile.TemporaryDirectory(prefix="lg") as run,
         _bus({"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": run}) as bus,
@@ -81,7 +84,7 @@ def terminal(provider: Rotating, tmp_path: Path) -> Iterator[Terminal]:
 
 @contextmanager
 def _keyring(terminal: Terminal, password: str | None) -> Iterator[None]:
-    """The daemon; with a password it makes and opens a keyring."""
+    """Run the keyring daemon; with a password it creates and unlocks a keyring."""
     command = ["gnome-keyring-daemon", "--foreground", "--components=secrets", *(["--unlock"] if password else [])]
     environment = terminal.environment | {"PYTHONPATH": ""}
     with subprocess.Popen(
@@ -115,10 +118,8 @@ def _text_of_files(below: Path) -> bytes:
     return b"".join(each.read_bytes() for each in below.rglob("*") if each.is_file())
 
 
-def test_a_login_is_in_the_keyring_and_nowhere_else_and_is_renewed_and_forgotten_there(
-    provider: Rotating, terminal: Terminal
-) -> None:
-    # As long as the tokens of a provider are.
+def test_a_login_is_stored_renewed_and_deleted_in_the_keyring_only(provider: Rotating, terminal: Terminal) -> None:
+    # Tokens of real providers are about this long.
     provider.filling, provider.life = "x" * 4_000, 1
     ((status, out, err),) = terminal.run("login")
     assert (status, err) == (0, ""), err
@@ -132,15 +133,13 @@ def test_a_login_is_in_the_keyring_and_nowhere_else_and_is_renewed_and_forgotten
     held = _python(terminal, _HELD)
     assert "refresh-2" in held and "refresh-1" not in held
     assert [each.suffix for each in terminal.logins.iterdir()] == [".lock"]
-    assert b"refresh-2" not in _text_of_files(terminal.home), "the keyring's own file is sealed"
+    assert b"refresh-2" not in _text_of_files(terminal.home), "the keyring's file must be encrypted"
     assert terminal.run("logout")[0] == (0, "You are logged out.", "")
     assert "refresh-" not in _python(terminal, _HELD)
     assert terminal.run("token")[0][0] == 1
 
 
-def test_a_keyring_that_was_locked_is_said_and_a_new_login_goes_to_a_file(
-    provider: Rotating, terminal: Terminal
-) -> None:
+def test_a_locked_keyring_is_reported_and_a_new_login_uses_a_file(provider: Rotating, terminal: Terminal) -> None:
     assert terminal.run("login")[0][0] == 0
     _python(terminal, _LOCK)
     for verb in ("token", "logout"):
@@ -154,20 +153,20 @@ def test_a_keyring_that_was_locked_is_said_and_a_new_login_goes_to_a_file(
     assert terminal.run("token")[0] == (0, "access-2", "")
 
 
-def test_a_session_without_a_keyring_is_one_with_a_file(provider: Rotating, tmp_path: Path) -> None:
+def test_a_session_without_a_keyring_uses_a_file(provider: Rotating, tmp_path: Path) -> None:
     terminal = Terminal(provider, tmp_path, keyring="system", DBUS_SESSION_BUS_ADDRESS=f"unix:path={tmp_path}/none")
     ((status, out, err),) = terminal.run("login")
-    assert (status, err) == (0, ""), "that is how it is over SSH"
+    assert (status, err) == (0, ""), "a login without a keyring must succeed without a message"
     assert terminal.run("token")[0] == (0, "access-1", "")
     assert terminal.run("logout")[0] == (0, "You are logged out.", "")
     assert [each.suffix for each in terminal.logins.iterdir()] == [".lock"]
 
 
-def test_a_keyring_that_nobody_has_made_yet_keeps_nothing(provider: Rotating, tmp_path: Path) -> None:
+def test_a_keyring_without_a_collection_is_not_used(provider: Rotating, tmp_path: Path) -> None:
     with _desktop(provider, tmp_path, None) as terminal:
         ((status, _, err),) = terminal.run("login")
         assert status == 0 and "kept in a file that only you can read" in err, err
         assert terminal.run("token")[0] == (0, "access-1", "")
-        # What is in the keyring cannot be known.
+        # The keyring cannot be read, so the command cannot know that it holds no login.
         assert terminal.run("logout")[0][0] == 1
         assert terminal.run("token")[0][0] == 1

@@ -20,6 +20,4 @@ def test_non_content_rows_are_deleted_with_their_project_or_warehouse() -> None:
             for key in table.foreign_keys
             if key.column.table.name == target and key.ondelete != "CASCADE"
         }
-        assert staying == content, (
-            "a deletion would fail on the others: `on delete cascade`, or content that is asked for"
-        )
+        assert staying == content, "expected `on delete cascade` on every foreign key but those of content"

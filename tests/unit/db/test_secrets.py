@@ -21,7 +21,7 @@ def test_a_sealed_secret_is_unreadable_and_can_be_opened() -> None:
     sealed = Sealer([OLD]).seal(PLAIN)
     assert b"hunter2" not in sealed
     assert Sealer([OLD]).open(sealed) == PLAIN
-    assert Sealer([OLD]).seal(PLAIN) != sealed, "the same secret twice does not show as the same"
+    assert Sealer([OLD]).seal(PLAIN) != sealed, "sealing a secret twice must give different bytes"
 
 
 def test_key_rotation_keeps_secrets_sealed_with_the_old_key() -> None:
@@ -73,14 +73,16 @@ def test_a_guess_costs_a_scrypt_derivation_with_the_salt_of_the_secret() -> None
     assert mark == b"scrypt1" and len(base64.urlsafe_b64decode(salt)) == 16
     derived = Scrypt(salt=base64.urlsafe_b64decode(salt), length=32, n=2**15, r=8, p=1).derive(NEW.encode())
     assert Fernet(base64.urlsafe_b64encode(derived)).decrypt(token) == PLAIN
-    assert Sealer([NEW]).seal(PLAIN).split(b"$")[1] != salt, "each installation has a salt of its own"
+    assert Sealer([NEW]).seal(PLAIN).split(b"$")[1] != salt, "each installation must have its own salt"
 
 
 def test_a_secret_of_an_earlier_version_opens_and_is_sealed_anew_by_a_rotation() -> None:
     before = _of_an_earlier_version(OLD)
     sealer = Sealer([OLD])
     assert sealer.open(before) == PLAIN
-    assert not sealer.sealed_with_first(before), "the rotation has to touch it, although the key is the first one"
+    assert not sealer.sealed_with_first(before), (
+        "a secret of an earlier version must be sealed again although its key is the first"
+    )
     assert sealer.sealed_with_first(sealer.seal(PLAIN))
 
 

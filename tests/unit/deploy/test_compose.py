@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be known of the deployment files without running them. None of these tests starts a container."""
+"""Rules for the deployment files, checked without starting a container."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-import gateway.api.build  # noqa: F401 - importing it is what declares every operation
+import gateway.api.build  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from gateway.cli import main
@@ -38,36 +38,36 @@ def strings_in(value: Any) -> list[str]:
     return [text for part in value for text in strings_in(part)] if isinstance(value, list) else [str(value)]
 
 
-def test_everything_the_product_is_made_of_is_there() -> None:
+def test_every_component_has_a_service() -> None:
     assert SERVICES.keys() >= {"postgres", "openfga", "opa", "object-store", "keycloak", "migrate", "serve"}
     assert OURS.keys() == {"migrate", "serve", "bucket"}
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES.keys() - OURS.keys()))
-def test_foreign_images_are_pinned_to_a_version(name: str) -> None:
+def test_third_party_images_are_pinned_to_a_version(name: str) -> None:
     image = SERVICES[name]["image"]
     tag = image.partition("@")[0].rpartition(":")[2]
-    assert re.match(r"v?\d+\.\d+", tag), f"{image}: a tag with at least major and minor version"
+    assert re.match(r"v?\d+\.\d+", tag), f"{image}: expected a tag with at least major and minor version"
     assert "$" not in image
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
-def test_every_setting_of_ours_exists(name: str) -> None:
+def test_every_lakegate_variable_of_a_service_is_a_setting(name: str) -> None:
     ours = {key: "1" for key in environment_of(name) if key.startswith(PREFIX)}
     known = {row.variable for row in settings.rows()}
     assert ours.keys() <= known
 
 
-def test_every_setting_that_is_named_anywhere_here_exists() -> None:
-    """In the image, in texts for people and in comments too: what is misspelt there is copied from there."""
+def test_every_variable_named_in_the_deployment_files_is_a_setting() -> None:
+    """Comments and texts count too, because readers copy names from them."""
     known = {row.variable for row in settings.rows()}
     for file in sorted(each for each in DEPLOY.rglob("*") if each.is_file() and each.name != ".env"):
         for name in re.findall(r"LAKEGATE__[A-Z0-9_]*[A-Z0-9]\b", file.read_text()):
-            # A name may end where a section's own names begin: `LAKEGATE__S3__…`.
+            # A name may be the prefix of a section: `LAKEGATE__S3__…`.
             assert name in known or any(each.startswith(f"{name}__") for each in known), f"{file.name}: {name}"
 
 
-def test_what_the_image_and_its_services_are_told_to_do_are_verbs_of_the_command() -> None:
+def test_commands_of_the_image_and_its_services_exist() -> None:
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["lakegate"]' in dockerfile
     commands = [json.loads(found) for found in re.findall(r"^CMD (\[.+\])$", dockerfile, re.MULTILINE)]
@@ -81,7 +81,7 @@ def test_what_the_image_and_its_services_are_told_to_do_are_verbs_of_the_command
     assert {words[0] for words in commands} <= set(main.commands)
 
 
-def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None:
+def test_probes_use_the_served_port_and_need_no_token() -> None:
     deployment = (DEPLOY / "helm" / "templates" / "deployment.yaml").read_text()
     open_paths = {path for each in OPERATIONS.values() if each.is_public() for path in each.paths()}
     requested = re.findall(r"httpGet: \{path: ([^,]+), port: (\w+)\}", deployment)
@@ -95,7 +95,7 @@ def test_probes_ask_at_the_port_that_is_served_for_what_needs_no_token() -> None
     assert any(f":{port}" in each for service in SERVICES.values() for each in service.get("ports", []))
 
 
-def test_serve_is_given_all_it_needs_to_serve() -> None:
+def test_serve_has_every_required_setting() -> None:
     given = {
         key: REFERENCE.sub("0" * 64, value) for key, value in environment_of("serve").items() if key.startswith(PREFIX)
     }
@@ -107,13 +107,13 @@ def test_serve_is_given_all_it_needs_to_serve() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
-def test_dependencies_exist_and_can_come_true(name: str) -> None:
+def test_dependency_conditions_can_be_satisfied(name: str) -> None:
     for other, how in SERVICES[name].get("depends_on", {}).items():
         assert other in SERVICES
         match how["condition"]:
             case "service_healthy":
                 check = SERVICES[other].get("healthcheck", {})
-                # The image of ours brings a health check; it can be switched off.
+                # The Lakegate image has a health check, which a service can disable.
                 assert check.get("test") or (other in OURS and not check.get("disable")), f"{other} has no health check"
             case "service_completed_successfully":
                 assert SERVICES[other]["restart"] == "no", f"{other} would be restarted and never be completed"
@@ -121,12 +121,14 @@ def test_dependencies_exist_and_can_come_true(name: str) -> None:
                 assert condition == "service_started"
 
 
-def test_a_namespace_is_shared_only_with_a_service_that_is_waited_for() -> None:
+def test_a_network_namespace_is_shared_only_with_a_dependency() -> None:
     for name, service in SERVICES.items():
         mode = service.get("network_mode", "")
         assert not mode or (mode.startswith("service:") and "networks" not in service and "ports" not in service)
         if mode:
-            assert mode.removeprefix("service:") in reaches(name), f"{name} starts before the network it lives in"
+            assert mode.removeprefix("service:") in reaches(name), (
+                f"{name} starts before the service whose network it uses"
+            )
 
 
 def reaches(name: str) -> set[str]:
@@ -147,13 +149,15 @@ def test_secrets_come_from_the_env_file_and_are_never_on_a_command_line() -> Non
     text = (DEPLOY / "compose.yaml").read_text()
     used = {match["name"]: match["rest"] for match in REFERENCE.finditer(text)}
     assert set(used) - {"LAKEGATE_TAG"} == set(SECRETS)
-    assert all(rest.startswith(":?") for name, rest in used.items() if name != "LAKEGATE_TAG"), "empty must be an error"
+    assert all(rest.startswith(":?") for name, rest in used.items() if name != "LAKEGATE_TAG"), (
+        "each variable must be required (`:?`)"
+    )
     for name, service in SERVICES.items():
         spoken = strings_in([service.get(part, "") for part in ("command", "entrypoint", "healthcheck", "labels")])
         assert not [text for text in spoken if "$" in text.replace("$$", "")], name
 
 
-def test_nothing_that_is_called_a_secret_has_a_value_in_a_file() -> None:
+def test_no_secret_has_a_value_in_a_file() -> None:
     for name in SERVICES:
         for key, value in environment_of(name).items():
             if re.search(r"PASSWORD|SECRET|TOKEN|API_KEY|_KEY$|PRESHARED|ACCESS_KEY", key):
@@ -164,7 +168,7 @@ def test_nothing_that_is_called_a_secret_has_a_value_in_a_file() -> None:
             assert found is None, f"{file.name}: {found}"
 
 
-def test_each_secret_goes_only_where_it_is_needed() -> None:
+def test_each_secret_reaches_only_the_services_that_need_it() -> None:
     holders = {
         secret: {name for name in SERVICES if any(secret in text for text in strings_in(environment_of(name)))}
         for secret in SECRETS
@@ -175,17 +179,19 @@ def test_each_secret_goes_only_where_it_is_needed() -> None:
     assert holders["OPENFGA_DB_PASSWORD"] == {"postgres", "openfga", "openfga-migrate"}
     assert holders["PG_ENCRYPTION_KEY"] == {"serve", "migrate"}
     assert holders["POSTGRES_PASSWORD"] == {"postgres"}
-    assert holders["S3_SECRET_KEY"] == {"bucket"}, "the gateway gets it with the warehouse, over its API"
+    assert holders["S3_SECRET_KEY"] == {"bucket"}, (
+        "only the bucket service may have the key; the gateway gets it with the warehouse"
+    )
 
 
-def test_the_decision_engines_ask_for_a_key() -> None:
+def test_decision_engines_require_a_key() -> None:
     assert environment_of("openfga")["OPENFGA_AUTHN_METHOD"] == "preshared"
     assert environment_of("openfga")["OPENFGA_PLAYGROUND_ENABLED"] == "false"
     assert {"--authentication=token", "--authorization=basic"} <= set(SERVICES["opa"]["command"])
     assert (DEPLOY.parent / "policies" / "system" / "authz.rego").is_file()
 
 
-def test_the_object_store_is_closed_where_it_is_open_by_default() -> None:
+def test_insecure_defaults_of_the_object_store_are_disabled() -> None:
     arguments = set(SERVICES["object-store"]["command"])
     assert {"-disableHttp=true", "-ip.bind=127.0.0.1", "-s3.port.iceberg=0", "-s3.autoCreateBucket=false"} <= arguments
     iam = json.loads(REFERENCE.sub("x", COMPOSE["configs"]["store-iam"]["content"]))
@@ -202,14 +208,14 @@ def test_the_object_store_is_closed_where_it_is_open_by_default() -> None:
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate", "bucket", "openfga", "openfga-migrate", "opa"])
-def test_what_can_run_without_rights_does(name: str) -> None:
+def test_services_run_without_privileges_where_possible(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-def test_the_issuer_is_the_same_text_for_everybody() -> None:
+def test_gateway_and_keycloak_use_the_same_issuer() -> None:
     issuer = environment_of("serve")["LAKEGATE__OPENID_PROVIDER_URI"]
     realm = json.loads((DEPLOY / "keycloak" / "lakegate-realm.json").read_text())
     assert issuer == f"{environment_of('keycloak')['KC_HOSTNAME']}/realms/{realm['realm']}"
@@ -217,7 +223,7 @@ def test_the_issuer_is_the_same_text_for_everybody() -> None:
     assert environment_of("keycloak")["KC_HTTP_MANAGEMENT_PORT"] in str(SERVICES["keycloak"]["healthcheck"])
 
 
-def test_every_token_of_the_realm_is_meant_for_us() -> None:
+def test_every_realm_client_issues_tokens_for_the_gateways_audience() -> None:
     realm = json.loads((DEPLOY / "keycloak" / "lakegate-realm.json").read_text())
     assert {client["clientId"] for client in realm["clients"]} == {"spark-etl", "lakegate-cli"}
     audience = environment_of("serve")["LAKEGATE__OPENID_AUDIENCE"]
@@ -227,7 +233,7 @@ def test_every_token_of_the_realm_is_meant_for_us() -> None:
         assert mapper["config"]["access.token.claim"] == "true"
         assert mapper["config"]["id.token.claim"] == "false", "an ID token must not look like an access token"
         assert client["directAccessGrantsEnabled"] is client["implicitFlowEnabled"] is False
-    # Naming client scopes in an import makes Keycloak leave out its own, and with them the claim `sub`.
+    # An import with client scopes replaces Keycloak's built-in ones, which add the claim `sub`.
     assert "clientScopes" not in realm
 
 
@@ -240,7 +246,7 @@ def test_the_secrets_of_the_realm_come_from_keycloaks_environment() -> None:
     assert names <= environment_of("keycloak").keys()
 
 
-def test_make_env_writes_a_secret_of_its_own_for_each_purpose_and_replaces_none(tmp_path: Path) -> None:
+def test_make_env_writes_distinct_secrets_and_replaces_none(tmp_path: Path) -> None:
     for file in ("make-env", ".env.example"):
         (tmp_path / file).write_bytes((DEPLOY / file).read_bytes())
     assert os.access(DEPLOY / "make-env", os.X_OK)
@@ -261,7 +267,7 @@ def test_the_env_file_cannot_be_committed() -> None:
     assert ".env" in (DEPLOY / ".gitignore").read_text().splitlines()
 
 
-def test_the_databases_are_closed_to_each_other() -> None:
+def test_each_database_role_can_connect_to_its_own_database_only() -> None:
     sql = (DEPLOY / "postgres" / "roles.sql").read_text()
     variables = set(re.findall(r"^\\getenv \w+ (\w+)$", sql, re.MULTILINE))
     assert variables == {"LAKEGATE_DB_PASSWORD", "OPENFGA_DB_PASSWORD", "KEYCLOAK_DB_PASSWORD"}

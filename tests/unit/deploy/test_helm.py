@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, as far as it can be looked at without rendering it; `tests/e2e/test_helm.py` renders it."""
+"""Rules for the Helm chart, checked without rendering it; `tests/e2e/test_helm.py` renders it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text_of(name: str) -> str:
     return (CHART / "templates" / name).read_text()
 
 
-def test_the_default_values_are_what_the_schema_takes_and_it_knows_each_of_them() -> None:
+def test_default_values_satisfy_the_schema_that_lists_each_of_them() -> None:
     jsonschema_rs.validator_for(SCHEMA).validate(VALUES)
     assert set(VALUES) == set(SCHEMA["properties"]) - {"global"}
 
@@ -48,7 +48,7 @@ def test_misspelt_values_and_secrets_among_the_settings_are_refused(wrong: dict[
     assert not jsonschema_rs.validator_for(SCHEMA).is_valid(VALUES | wrong)
 
 
-def test_the_chart_is_of_the_package_version() -> None:
+def test_the_chart_has_the_package_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     (version,) = re.findall(r'^version = "(.+)"$', (CHART.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)
     assert (chart["apiVersion"], str(chart["appVersion"])) == ("v2", version)
@@ -78,7 +78,7 @@ def test_every_variable_is_a_setting_of_the_gateway() -> None:
     named = {name for each in TEMPLATES for name in re.findall(r"(LAKEGATE__[A-Z_]+[A-Z])\b", each.read_text())}
     named |= {f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA)_[A-Z_]+)"', text_of("_helpers.tpl"))}
     assert named
-    assert named <= VARIABLES, "a variable nobody knows ends every verb"
+    assert named <= VARIABLES, "an unknown variable makes every command fail"
 
 
 def test_secrets_come_from_a_secret_and_no_template_holds_one() -> None:
@@ -90,7 +90,7 @@ def test_secrets_come_from_a_secret_and_no_template_holds_one() -> None:
     assert not any("kind: Secret" in each.read_text() for each in TEMPLATES)
 
 
-def test_pods_run_as_nobody_with_nothing_and_write_nowhere() -> None:
+def test_pods_run_unprivileged_with_a_read_only_filesystem() -> None:
     helpers = text_of("_helpers.tpl")
     for line in (
         "runAsNonRoot: true",
@@ -112,7 +112,7 @@ def test_pods_run_as_nobody_with_nothing_and_write_nowhere() -> None:
         assert "automountServiceAccountToken: false" in text_of(name)
 
 
-def test_it_migrates_first_stays_up_and_is_closed_to_others() -> None:
+def test_the_chart_migrates_first_stays_available_and_restricts_the_network() -> None:
     kinds = {kind for each in TEMPLATES for kind in re.findall(r"^kind: (\w+)$", each.read_text(), re.MULTILINE)}
     assert kinds == {
         "ClusterRole",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Dockerfile, read as a list of instructions."""
+"""Rules for the Dockerfile, read as a list of instructions."""
 
 import re
 import tomllib
@@ -18,14 +18,14 @@ def values(instruction: str, where: list[tuple[str, ...]]) -> list[str]:
     return [line[1] for line in where if line[0] == instruction]
 
 
-def test_both_stages_start_from_the_one_base_image_that_can_be_pinned() -> None:
+def test_both_stages_use_one_pinnable_base_image() -> None:
     assert values("FROM", INSTRUCTIONS) == ["${PYTHON_IMAGE} AS build", "${PYTHON_IMAGE}"]
     assert values("ARG", INSTRUCTIONS) == ["PYTHON_IMAGE=python:3.11-slim"]
 
 
-def test_it_does_not_run_as_root() -> None:
+def test_the_image_does_not_run_as_root() -> None:
     (user,) = values("USER", FINAL)
-    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "a number, which Kubernetes can check"
+    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "expected a numeric user, which Kubernetes can check"
     assert [name for name, *_ in FINAL].index("USER") < [name for name, *_ in FINAL].index("ENTRYPOINT")
 
 
@@ -54,7 +54,7 @@ def test_the_build_backend_is_taken_from_its_lock_with_hashes() -> None:
     assert re.search(rf"^{backend}==[\d.]+ .*\n    --hash=sha256:", lock, re.MULTILINE)
 
 
-def test_it_serves_says_whether_it_is_well_and_stops_on_sigterm() -> None:
+def test_the_image_serves_has_a_health_check_and_stops_on_sigterm() -> None:
     assert values("ENTRYPOINT", FINAL) == ['["lakegate"]']
     assert values("CMD", FINAL) == ['["serve"]']
     assert values("STOPSIGNAL", FINAL) == ["SIGTERM"]
@@ -62,11 +62,11 @@ def test_it_serves_says_whether_it_is_well_and_stops_on_sigterm() -> None:
     assert values("EXPOSE", FINAL) == ["8181 9000"]
 
 
-def test_the_commands_it_runs_exist() -> None:
+def test_commands_of_the_image_exist() -> None:
     assert {"serve", "migrate", "healthcheck"} <= main.commands.keys()
 
 
-def test_only_what_is_needed_goes_to_the_builder() -> None:
+def test_the_build_context_contains_only_copied_files() -> None:
     ignored = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text().splitlines()
     rules = [line for line in ignored if line and not line.startswith("#")]
     assert rules[0] == "*"
@@ -76,6 +76,6 @@ def test_only_what_is_needed_goes_to_the_builder() -> None:
     assert all((ROOT / path).exists() for path in allowed)
 
 
-def test_no_secret_is_built_in() -> None:
+def test_the_image_sets_no_secret_variable() -> None:
     for value in values("ENV", INSTRUCTIONS) + values("ARG", INSTRUCTIONS):
         assert not re.search(r"PASSWORD|SECRET|TOKEN|_KEY", value)

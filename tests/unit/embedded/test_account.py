@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where PostgreSQL's own account can and cannot walk, and what is put elsewhere then."""
+"""Directories that PostgreSQL's account can reach, and the copies of those that it cannot."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def test_we_ourselves_reach_everything(tmp_path: Path) -> None:
+def test_the_own_account_reaches_every_directory(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     assert account.can_reach(tmp_path / "x", Account(None, None))
 
 
-def test_a_closed_directory_anywhere_above_stops_a_stranger(tmp_path: Path) -> None:
+def test_a_private_ancestor_directory_is_unreachable_for_another_account(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "inner").mkdir(parents=True)
     closed.chmod(0o700)
     assert not account.can_reach(closed / "inner" / "x", _STRANGER)
 
 
-def test_data_the_account_can_reach_stays_where_it_was_wanted(tmp_path: Path, shared: Path) -> None:
+def test_a_reachable_data_directory_is_used_as_requested(tmp_path: Path, shared: Path) -> None:
     directory = account.reachable_data(tmp_path / "postgres", Account(None, None))
     assert directory == tmp_path / "postgres" and directory.is_dir() and not directory.is_symlink()
 
 
-def test_data_it_cannot_reach_goes_elsewhere_and_is_found_again(tmp_path: Path, shared: Path) -> None:
+def test_an_unreachable_data_directory_becomes_a_symlink_that_is_found_again(tmp_path: Path, shared: Path) -> None:
     tmp_path.chmod(0o700)
     requested = tmp_path / "postgres"
     first = account.reachable_data(requested, _STRANGER)
@@ -50,7 +50,7 @@ def test_data_it_cannot_reach_goes_elsewhere_and_is_found_again(tmp_path: Path, 
     assert (again, (again / "PG_VERSION").read_text()) == (first, "18")
 
 
-def test_data_of_a_removed_directory_of_the_same_name_is_not_taken_up(tmp_path: Path, shared: Path) -> None:
+def test_data_of_a_removed_directory_of_the_same_name_is_not_reused(tmp_path: Path, shared: Path) -> None:
     tmp_path.chmod(0o700)
     first = account.reachable_data(tmp_path / "postgres", _STRANGER)
     (first / "PG_VERSION").write_text("18")
@@ -58,14 +58,14 @@ def test_data_of_a_removed_directory_of_the_same_name_is_not_taken_up(tmp_path: 
     assert list(account.reachable_data(tmp_path / "postgres", _STRANGER).iterdir()) == []
 
 
-def test_removing_data_removes_what_lies_elsewhere(tmp_path: Path, shared: Path) -> None:
+def test_removing_data_removes_the_target_of_the_symlink(tmp_path: Path, shared: Path) -> None:
     tmp_path.chmod(0o700)
     account.reachable_data(tmp_path / "postgres", _STRANGER)
     account.remove_data(tmp_path / "postgres")
     assert list(shared.iterdir()) == [] and not (tmp_path / "postgres").is_symlink()
 
 
-def test_programs_it_cannot_reach_are_copied_once_with_the_libraries_beside_them(tmp_path: Path, shared: Path) -> None:
+def test_unreachable_programs_are_copied_once_with_their_libraries(tmp_path: Path, shared: Path) -> None:
     site = tmp_path / "closed"
     programs = site / "package" / "pginstall"
     (programs / "bin").mkdir(parents=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lakegate up` prints: enough to connect, and no secret."""
+"""The output of `lakegate up`: settings for clients without secrets."""
 
 from __future__ import annotations
 
@@ -47,15 +47,13 @@ def _shown(described: Ready, data: Path) -> str:
     return output.getvalue()
 
 
-def test_no_secret_is_shown(described: Ready, tmp_path: Path) -> None:
+def test_the_guide_shows_no_secret(described: Ready, tmp_path: Path) -> None:
     assert "s3cret" not in _shown(described, tmp_path)
     parts = (described, described.s3, described.openfga, described.opa, described.users)
     assert "s3cret" not in "".join(map(repr, parts))
 
 
-def test_every_engine_gets_the_catalog_and_the_warehouse_in_lines_that_can_be_pasted(
-    described: Ready, tmp_path: Path
-) -> None:
+def test_the_guide_has_complete_settings_for_every_engine(described: Ready, tmp_path: Path) -> None:
     text = _shown(described, tmp_path)
     for line in (
         "spark.sql.catalog.lakegate.uri=http://127.0.0.1:1/catalog",
@@ -69,7 +67,7 @@ def test_every_engine_gets_the_catalog_and_the_warehouse_in_lines_that_can_be_pa
     assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text
 
 
-def test_a_users_secret_goes_into_a_file_of_its_own_for_curl(described: Ready, tmp_path: Path) -> None:
+def test_a_client_secret_is_stored_in_a_private_file_for_curl(described: Ready, tmp_path: Path) -> None:
     text = _shown(described, tmp_path)
     client = tmp_path / "clients" / "alice"
     assert f"-K {client}" in text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Java is taken for Spark, and what is said when there is none."""
+"""Selection of the Java installation for Spark, and the error if there is none."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def test_the_version_is_read_from_the_release_file(text: str, number: int, tmp_p
     assert jdk.version_of(_java(tmp_path / "j", text)) == number
 
 
-def test_java_home_wins_over_the_path(tmp_path: Path) -> None:
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
     named, on_path = _java(tmp_path / "named", "21.0.1"), _java(tmp_path / "path", "17.0.1")
     assert jdk.find(str(named), str(on_path / "bin")) == named
 
 
-def test_one_that_spark_does_not_run_on_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_version_unsupported_by_spark_is_skipped(tmp_path: Path) -> None:
     newer, older = _java(tmp_path / "newer", "25.0.3"), _java(tmp_path / "usual" / "java-17", "17.0.1")
     assert jdk.find(str(newer), "") == older
 
 
-def test_without_a_usable_one_the_message_tells_what_was_found_and_how_to_get_one(tmp_path: Path) -> None:
+def test_the_missing_java_error_names_found_versions_and_the_remedy(tmp_path: Path) -> None:
     newer = _java(tmp_path / "newer", "25.0.3")
     with pytest.raises(ToolMissing) as missing:
         jdk.find(None, str(newer / "bin"))
@@ -49,6 +49,6 @@ def test_without_a_usable_one_the_message_tells_what_was_found_and_how_to_get_on
     assert "apt-get install openjdk-17-jre-headless" in message and "JAVA_HOME" in message
 
 
-def test_a_directory_without_java_is_none(tmp_path: Path) -> None:
+def test_a_directory_without_java_has_no_version(tmp_path: Path) -> None:
     (tmp_path / "release").write_text('JAVA_VERSION="17"\n')
     assert jdk.version_of(tmp_path) is None

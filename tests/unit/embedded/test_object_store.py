@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's configuration: the three things that would open it, each shut."""
+"""The object store's configuration: role, policy and internal keys permit no further access."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_the_role_reaches_the_bucket_and_nothing_else(tmp_path: Path) -> None:
     assert sorted(resources) == ["arn:aws:s3:::lakegate", "arn:aws:s3:::lakegate/*"]
 
 
-def test_all_four_kinds_of_inner_tokens_have_a_key_of_their_own(tmp_path: Path) -> None:
+def test_all_four_internal_token_kinds_have_distinct_keys(tmp_path: Path) -> None:
     jwt = tomllib.loads((_written(tmp_path) / "security.toml").read_text())["jwt"]
     keys = [jwt["signing"]["key"], jwt["signing"]["read"]["key"]]
     keys += [jwt["filer_signing"]["key"], jwt["filer_signing"]["read"]["key"]]
     assert len(set(keys)) == 4 and min(map(len, keys)) >= 32
 
 
-def test_the_profile_of_a_warehouse_carries_no_secret(tmp_path: Path) -> None:
+def test_the_storage_profile_contains_no_secret(tmp_path: Path) -> None:
     profile = _store(tmp_path).profile()
     assert profile["sts-role-arn"] == object_store.VEND_ROLE
     assert not [name for name in profile if re.search("secret|key-id|password", name)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports: distinct, free, below what systems give to outgoing connections, and the same again after a restart."""
+"""Selection of ports: distinct, free, below the range of outgoing connections, and reused after a restart."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def all_free(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return taken
 
 
-def test_all_ports_differ_even_those_the_store_derives(all_free: set[int]) -> None:
+def test_all_ports_including_derived_store_ports_differ(all_free: set[int]) -> None:
     for _ in range(50):
         numbers = _numbers(ports.pick())
         assert len(set(numbers)) == len(numbers)
         assert max(numbers) < 32_768
 
 
-def test_the_ports_of_the_last_start_are_taken_again(all_free: set[int]) -> None:
+def test_ports_of_the_previous_start_are_reused(all_free: set[int]) -> None:
     first = ports.pick()
     assert ports.pick(first) == first
 
 
-def test_only_a_port_that_is_taken_is_replaced(all_free: set[int]) -> None:
+def test_only_a_port_in_use_is_replaced(all_free: set[int]) -> None:
     first = ports.pick()
     all_free.add(first.opa)
     second = ports.pick(first)
@@ -48,26 +48,26 @@ def test_only_a_port_that_is_taken_is_replaced(all_free: set[int]) -> None:
     assert msgspec.structs.replace(second, opa=first.opa) == first
 
 
-def test_a_store_port_whose_derived_port_is_taken_is_replaced(all_free: set[int]) -> None:
+def test_a_store_port_with_its_derived_port_in_use_is_replaced(all_free: set[int]) -> None:
     first = ports.pick()
     all_free.add(first.s3 + GRPC_OFFSET)
     assert ports.pick(first).s3 != first.s3
 
 
-def test_with_no_free_port_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_without_a_free_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "is_free", lambda port: False)
     with pytest.raises(StackError, match="no free loopback port"):
         ports.pick()
 
 
-def test_ports_are_read_as_they_were_written(tmp_path: Path, all_free: set[int]) -> None:
+def test_ports_round_trip_through_their_file(tmp_path: Path, all_free: set[int]) -> None:
     chosen = ports.pick()
     ports.save(tmp_path / "ports.json", chosen)
     assert ports.load(tmp_path / "ports.json") == chosen
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"postgres": "x"}'])
-def test_an_unusable_file_of_ports_counts_as_none(content: str, tmp_path: Path) -> None:
+def test_an_unreadable_port_file_is_ignored(content: str, tmp_path: Path) -> None:
     (tmp_path / "ports.json").write_text(content)
     assert ports.load(tmp_path / "ports.json") is None
     assert ports.load(tmp_path / "absent.json") is None

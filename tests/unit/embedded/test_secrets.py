@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated secrets: kept, private, and never guessed from one another."""
+"""Generated secrets: stored privately, distinct, and kept over restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _values(made: secrets.Secrets) -> list[str]:
     return [*plain, *made.store_jwt_keys, *made.clients.values()]
 
 
-def test_no_secret_serves_twice() -> None:
+def test_all_generated_secrets_differ() -> None:
     values = _values(secrets.generate()) + _values(secrets.generate())
     assert len(set(values)) == len(values)
     assert min(map(len, values)) >= 20
@@ -30,7 +30,7 @@ def test_the_second_start_uses_the_secrets_of_the_first(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_secrets_that_cannot_be_read_are_not_replaced(tmp_path: Path) -> None:
+def test_unreadable_secrets_are_an_error_and_are_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     path.write_text("{}")
     with pytest.raises(StackError, match="remove the whole directory"):
@@ -38,12 +38,12 @@ def test_secrets_that_cannot_be_read_are_not_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "{}"
 
 
-def test_secrets_are_not_shown() -> None:
+def test_representations_contain_no_secret() -> None:
     made = secrets.generate()
     assert not [value for value in _values(made) if value in f"{made} {made!r}"]
 
 
-def test_a_private_file_is_never_seen_half_written_or_open_to_others(tmp_path: Path) -> None:
+def test_a_private_file_is_replaced_atomically_with_owner_permissions(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o644)
@@ -52,7 +52,7 @@ def test_a_private_file_is_never_seen_half_written_or_open_to_others(tmp_path: P
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_every_password_fits_into_a_url_and_a_quoted_string_as_it_is() -> None:
+def test_database_passwords_need_no_escaping() -> None:
     allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
     made = secrets.generate()
     for value in (made.postgres_superuser, made.postgres_gateway, made.postgres_openfga):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives for Spark: only the pinned bytes are kept, wherever they came from."""
+"""Archives for Spark: only files with the pinned hash are stored."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ def _fetch(directory: Path) -> Path:
     return spark_jars.fetch(_ARCHIVE, directory, java_home=None, environment={})
 
 
-def test_the_second_way_is_tried_when_the_first_brings_something_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ivy_is_tried_if_maven_delivers_other_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_jars, "_with_maven", _bring(b"something else"))
     monkeypatch.setattr(spark_jars, "_with_ivy", _bring(_RIGHT))
     assert _fetch(tmp_path).read_bytes() == _RIGHT
     assert [path.name for path in tmp_path.iterdir()] == ["a-1.jar"]
 
 
-def test_wrong_bytes_from_both_are_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_with_a_wrong_hash_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_jars, "_with_maven", _bring(b"something else"))
     monkeypatch.setattr(spark_jars, "_with_ivy", _bring(None, "no route to host"))
     with pytest.raises(StackError, match="does not have the pinned SHA-256(.|\n)*no route to host"):
@@ -49,6 +47,6 @@ def test_wrong_bytes_from_both_are_kept_nowhere(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_archive_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_archive_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing, match="iceberg-spark-runtime-4.1_2.13-1.12.0.jar is missing .*make setup"):
         spark_jars.locate(tmp_path)

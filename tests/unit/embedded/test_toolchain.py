@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding programs: what is named is taken, what is missing is said, and nothing takes another's place."""
+"""Location of programs: configured ones come first, missing ones are an error that names the remedy."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def _settings(root: Path, **more: str) -> settings.Settings:
     return settings.load({f"LAKEGATE__EMBEDDED__{name}": value for name, value in variables.items()})
 
 
-def test_kept_programs_are_found(tmp_path: Path) -> None:
+def test_cached_programs_are_found(tmp_path: Path) -> None:
     kept = _cache_with_everything(tmp_path)
     assert toolchain.locate(_settings(tmp_path)).opa == kept.go_tool(OPA)
 
 
-def test_a_program_of_another_version_is_not_taken(tmp_path: Path) -> None:
+def test_a_cached_program_of_another_version_is_not_used(tmp_path: Path) -> None:
     kept = _cache_with_everything(tmp_path)
     kept.go_tool(OPA).parent.rename(tmp_path / "tools" / "opa-v1.0.0")
     with pytest.raises(ToolMissing, match="opa is missing .*make setup"):
         toolchain.locate(_settings(tmp_path))
 
 
-def test_a_named_program_wins_and_must_exist(tmp_path: Path) -> None:
+def test_a_configured_program_takes_precedence_and_must_exist(tmp_path: Path) -> None:
     _cache_with_everything(tmp_path)
     own = tmp_path / "own-opa"
     with pytest.raises(ToolMissing, match="LAKEGATE__EMBEDDED__OPA_BIN names .*, which is no file"):
@@ -48,7 +48,7 @@ def test_a_named_program_wins_and_must_exist(tmp_path: Path) -> None:
     assert toolchain.locate(_settings(tmp_path, OPA_BIN=str(own))).opa == own
 
 
-def test_another_lock_gets_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_lock_file_gives_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "shipped", lambda: tmp_path)
     lock = tmp_path / "requirements-idp.lock"
     lock.write_text("a==1")
@@ -61,7 +61,7 @@ def test_another_lock_gets_another_environment(tmp_path: Path, monkeypatch: pyte
     ("output", "version"),
     [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.9 x/y", (1, 9)), ("no", None)],
 )
-def test_the_version_of_go_is_compared_as_numbers(output: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
+def test_go_versions_are_compared_as_numbers(output: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
     program = tmp_path / "go"
     program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
@@ -75,9 +75,7 @@ _LOCKS = (
 )
 
 
-def test_what_is_shipped_is_found_in_a_checkout_and_in_an_installed_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bundled_files_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(__file__).parents[3]
     assert toolchain.shipped() == root
     included = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]

@@ -57,7 +57,7 @@ async def test_constant_large_checks_get_a_share_of_time_beside_other_users() ->
         await send(pacing, clock, "user:a", 1.0, batches=100, others="user:b")
         busy += 1.0
     assert busy <= BURST_SECONDS + (clock.at - began) * RATE * 1.1
-    assert busy >= (clock.at - began) * RATE * 0.9, "and not less"
+    assert busy >= (clock.at - began) * RATE * 0.9, "the user must get at least 90% of its rate"
 
 
 async def test_an_occasional_large_check_is_not_delayed() -> None:
@@ -100,7 +100,7 @@ async def test_the_delay_of_one_check_is_bounded() -> None:
     clock.at += BURST_SECONDS / RATE
     before = clock.slept
     await send(pacing, clock, "user:a", 1.0, batches=10, others="user:b")
-    assert clock.slept == before, "what was not delayed is not owed later"
+    assert clock.slept == before, "an undelayed check must cause no later delay"
 
 
 async def test_a_check_about_an_engine_is_not_delayed_or_charged_to_the_user() -> None:

@@ -167,7 +167,7 @@ async def test_many_checks_below_one_container_become_one_check_of_the_container
     assert {(check.relation, check.object) for check in probes["checks"]} == {
         ("selects", "namespace:n0"),
         ("selects", "namespace:n1"),
-    }, "of seven tables, and of a relation that does not come from the parent, each is asked about"
+    }, "small groups and relations without inheritance must be checked one by one"
     assert len(rest["checks"]) == 8 + 7 + 9
 
 

@@ -84,7 +84,7 @@ async def test_a_column_check_returns_all_some_or_none() -> None:
 @pytest.mark.parametrize(
     ("granted", "document"),
     [({}, DOCUMENT), ({1: {9}}, DOCUMENT), ({1: {4}}, DOCUMENT), ({1: {2}}, b"{}"), ({1: {1}}, DOCUMENT)],
-    ids=["a tuple nobody recorded", "no such column", "dropped", "no schema to be read", "OpenFGA says no"],
+    ids=["tuple without a row", "no such column", "dropped", "unreadable schemas", "denied by OpenFGA"],
 )
 async def test_an_unknown_column_set_is_none_and_never_all(granted: dict[int, set[int]], document: bytes) -> None:
     [id] = tables(1)
@@ -111,7 +111,7 @@ async def test_a_thousand_tables_need_as_many_calls_as_one() -> None:
         made = door_fixture(judge, ids, {id: frozenset({2}) for id in ids})
         assert await answers(made, ids) == [["c2"]] * count
         costs.append((len(judge.calls), len(made.rules.calls), len(made.resolver.looked_for_columns)))
-        assert judge.calls == [count] * 3, "all of them, then those read in part, then the columns granted on these"
+        assert judge.calls == [count] * 3, "expected three calls: tables, partly readable tables, granted columns"
     assert costs == [(3, 3, 1), (3, 3, 1)]
 
 

@@ -77,7 +77,7 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
         opened = [term for way, _ in ways for term in _ways(model, type.value, way.value)]
         for term in _ways(model, type.value, relation.value):
             wider = term | ({"describes above"} if term & implied else set())
-            assert any(each <= wider for each in opened), f"{relation} by {set(term)} opens nothing of {ways}"
+            assert any(each <= wider for each in opened), f"{relation} by {set(term)} implies none of {ways}"
 
 
 async def _run_checks(door_fixture: DoorFixture, checks: list[Check]) -> tuple[list[int], list[int], list[int]]:
@@ -109,7 +109,7 @@ async def test_absent_and_invisible_tables_get_the_same_calls(count: int) -> Non
     invisible = await _run_checks(_door_fixture(), [Check(world.TABLE, relation) for relation in relations])
     absent = await _run_checks(_door_fixture(), [Check(ABSENT, relation) for relation in relations])
     assert absent == invisible
-    assert invisible[0], "something was asked"
+    assert invisible[0], "expected at least one check"
 
 
 async def test_many_checks_on_an_invisible_table_become_one_visibility_check() -> None:

@@ -82,7 +82,7 @@ def test_a_creation_without_a_required_update_is_refused(commit: Any, w: Any, mi
         commit(None, *(u for u in creation(w) if u["action"] != missing), requirements=CREATE)
 
 
-def test_snapshots_must_follow_the_schema(commit: Any, w: Any) -> None:
+def test_a_snapshot_before_the_first_schema_is_refused(commit: Any, w: Any) -> None:
     with pytest.raises(InvalidTableUpdate, match="Attempting to add a snapshot before a schema is added"):
         commit(None, w.snapshot(1), *creation(w), requirements=CREATE)
 

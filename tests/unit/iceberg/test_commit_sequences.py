@@ -36,7 +36,7 @@ REFS = ["main", "dev", "audit", "release"]
 
 
 class Commits(RuleBasedStateMachine):
-    """A table under random commits; remembers the meaning of each id."""
+    """A table under random commits, with a record of the object that each id denotes."""
 
     metadata: TableMetadata
 

@@ -39,19 +39,19 @@ def test_an_array_is_the_same_before_and_after_parsing() -> None:
     assert parsed.append(log_entry(2, 6))[1].snapshot_id == 2
 
 
-def test_keeping_everything_keeps_the_array_itself() -> None:
+def test_a_filter_that_keeps_all_entries_returns_the_same_array() -> None:
     base = entries(b"[" + ONE + b"]")
     assert base.only(lambda entry: True) is base
     assert base.only(lambda entry: False).json == Raw(b"[]")
 
 
-def test_a_number_in_the_text_is_always_found() -> None:
+def test_an_id_in_the_stored_text_is_always_found() -> None:
     base = entries(b"[" + ONE + b"]").append(log_entry(12345, 6))
     assert base.may_mention(1) and base.may_mention(12345)
     assert not base.may_mention(777)
 
 
-def test_a_member_named_text_is_not_the_cached_text() -> None:
+def test_a_member_named_text_is_read_as_a_member() -> None:
     part = SnapshotLogEntry.read(b'{"snapshot-id":1,"timestamp-ms":5,"text":{"a":1}}')
     assert part.members()["text"] == {"a": 1}
 

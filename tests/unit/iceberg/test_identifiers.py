@@ -32,7 +32,7 @@ TRICKY = st.text(
 
 
 @given(st.one_of(st.text(), TRICKY))
-def test_folding_twice_is_folding_once(name: str) -> None:
+def test_folding_is_idempotent(name: str) -> None:
     assert fold(fold(name)) == fold(name)
 
 
@@ -65,22 +65,22 @@ def test_two_names_have_one_key_if_and_only_if_they_differ_in_letter_case_alone(
     assert (fold(one) == fold(other)) == _matches_canonically(one, other)
 
 
-def test_keys_are_composed() -> None:
+def test_keys_are_in_unicode_composed_form() -> None:
     assert fold("E\u0301") == "\u00e9"
 
 
-def test_composed_and_decomposed_spellings_agree_where_iota_is_written_below() -> None:
+def test_composed_and_decomposed_spellings_with_iota_subscript_agree() -> None:
     assert fold("\u1f80\u0301") == fold(unicodedata.normalize("NFD", "\u1f80\u0301"))
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Straße", "STRASSE"), ("ΑΙ\u0345", "αι\u03b9"), ("é", "E\u0301"), ("K", "\u212a")]
 )
-def test_known_pairs_fold_together(one: str, other: str) -> None:
+def test_known_spellings_of_one_name_have_one_key(one: str, other: str) -> None:
     assert fold(one) == fold(other)
 
 
-def test_different_names_keep_different_keys() -> None:
+def test_different_names_have_different_keys() -> None:
     assert len({fold(name) for name in ("orders", "order", "orders_", "ördérs")}) == 4
 
 
@@ -154,7 +154,7 @@ def test_an_empty_table_name_is_refused() -> None:
         (("ü" * 128,), InvalidNamespace),
     ],
 )
-def test_a_new_namespace_is_refused(levels: tuple[str, ...], error: type[CatalogError]) -> None:
+def test_an_invalid_new_namespace_is_refused(levels: tuple[str, ...], error: type[CatalogError]) -> None:
     with pytest.raises(error) as caught:
         validate_new_namespace(Namespace(levels), reserved=RESERVED)
     assert caught.value.code == 400
@@ -164,14 +164,14 @@ def test_a_new_namespace_is_refused(levels: tuple[str, ...], error: type[Catalog
 @pytest.mark.parametrize(
     "levels", [("a",), ("a", "b", "c", "d", "e"), ("a", "system"), ("Ünïcode 名",), ("a*b$c'",), ("ü" * 127,)]
 )
-def test_a_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
+def test_a_valid_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
     validate_new_namespace(Namespace(levels), reserved=RESERVED)
 
 
 @pytest.mark.parametrize(
     "name", ["a+b", ".", "..", "a/b", "a\\..\\b", "a%2F..%2Fb", "\t", "a\n", "x" * 256, "\ufeffa", "a\u2066"]
 )
-def test_a_new_table_name_is_refused(name: str) -> None:
+def test_an_invalid_new_table_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidTableName):
         validate_new_name(name)
 
@@ -182,7 +182,7 @@ def test_a_new_name_must_not_be_empty_and_the_message_names_the_noun() -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "v1.2", "...", "100%", "50%off", "a b", "x" * 255])
-def test_a_new_table_name_is_accepted(name: str) -> None:
+def test_a_valid_new_table_name_is_accepted(name: str) -> None:
     validate_new_name(name)
 
 

@@ -90,7 +90,7 @@ def test_unknown_members_are_preserved_everywhere(rich: dict[str, Any], commit: 
     assert {**after, "properties": future["properties"], "last-updated-ms": future["last-updated-ms"]} == future
 
 
-def test_an_early_version_1_document_gets_the_members_later_readers_need() -> None:
+def test_an_early_version_1_document_gets_the_members_that_readers_need() -> None:
     made = members(encode_table_metadata(decode_table_metadata(encoded(OLD_V1))))
     assert made["schemas"] == [{**OLD_V1["schema"], "schema-id": 0}]
     assert made["schema"] == made["schemas"][0]

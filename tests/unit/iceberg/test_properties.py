@@ -103,4 +103,4 @@ def test_invalid_properties_of_a_registered_file_get_the_safer_value() -> None:
     assert previous_versions_kept({PREVIOUS_VERSIONS_MAX: "0"}) == 1
     assert view_versions_kept({HISTORY_SIZE: "many"}) == view_versions_kept({HISTORY_SIZE: "0"}) == 10
     assert flag({}, GC_ENABLED, default=True)
-    assert not flag({GC_ENABLED: "flase"}, GC_ENABLED, default=True), "doubt deletes nothing"
+    assert not flag({GC_ENABLED: "flase"}, GC_ENABLED, default=True), "an invalid flag must give the safer value"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C15: the accepted forms of the Authorization header."""
+"""The accepted forms of the Authorization header (LG-AUT-12)."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from gateway.identity.errors import AuthenticationFailed, MissingAuthorizationHe
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
-def test_c15_the_authorization_scheme_is_case_insensitive(scheme: str) -> None:
+def test_the_authorization_scheme_is_case_insensitive(scheme: str) -> None:
     assert bearer_token([f"{scheme} abc.def-_~+/.x=="]) == "abc.def-_~+/.x=="
     assert bearer_token([f"{scheme}  a.b.c".encode()]) == "a.b.c"
 
 
-def test_c15_a_missing_authorization_header_has_its_own_error() -> None:
+def test_a_missing_authorization_header_has_its_own_error() -> None:
     with pytest.raises(MissingAuthorizationHeader) as caught:
         bearer_token([])
     assert (caught.value.type, caught.value.code) == ("MissingAuthorizationHeader", 401)
@@ -55,7 +55,7 @@ def test_c15_a_missing_authorization_header_has_its_own_error() -> None:
         ["bearer UNDEFINED"],
     ],
 )
-def test_c15_anything_but_one_bearer_token_is_refused(values: Sequence[str | bytes]) -> None:
+def test_anything_but_one_bearer_token_is_refused(values: Sequence[str | bytes]) -> None:
     with pytest.raises(AuthenticationFailed) as caught:
         bearer_token(values)
     assert (caught.value.type, caught.value.code) == ("AuthenticationFailed", 401)

@@ -68,13 +68,13 @@ def test_an_ambiguous_subject_is_refused(subject: str) -> None:
         ({"groups": [f"g{n:04}" for n in range(5000)]}, tuple(f"g{n:04}" for n in range(5000))),
     ],
 )
-def test_c14_groups_are_read_from_every_supported_form(claims: dict[str, Any], groups: tuple[str, ...]) -> None:
+def test_groups_are_read_from_every_supported_form(claims: dict[str, Any], groups: tuple[str, ...]) -> None:
     assert read.groups_of(claims, "groups") == groups
 
 
 @pytest.mark.threat("LG-AUT-10")
 @pytest.mark.parametrize("value", [7, {"a": 1}, ["a", 7], [["a"]], [None], True, ["a\n"], ["a\u200b"]])
-def test_c14_groups_that_are_not_text_are_refused(value: Any) -> None:
+def test_groups_that_are_not_text_are_refused(value: Any) -> None:
     with pytest.raises(AuthenticationFailed):
         read.groups_of({"groups": value}, "groups")
 
@@ -88,10 +88,10 @@ def test_c14_groups_that_are_not_text_are_refused(value: Any) -> None:
         {"hasgroups": True},
     ],
 )
-def test_c14_a_token_with_omitted_groups_is_refused(claims: dict[str, Any]) -> None:
+def test_a_token_with_omitted_groups_is_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(AuthenticationFailed, match="too many"):
         read.groups_of(claims, "groups")
-    assert read.groups_of(claims, None) == (), "who does not use groups is not bothered"
+    assert read.groups_of(claims, None) == (), "a configuration without groups must accept the token"
 
 
 def test_groups_are_found_in_nested_claims_and_names_with_dots() -> None:

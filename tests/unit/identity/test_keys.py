@@ -78,7 +78,7 @@ async def test_many_unknown_keys_cause_few_fetches(provider: Provider) -> None:
             *(ring.candidates(f"k-{second}-{n}", "RS256") for n in range(20)), return_exceptions=True
         )
         assert all(isinstance(answer, AuthenticationFailed) for answer in answers)
-    assert len(provider.documents.calls) == 2 * (1 + 6), "one load at the start and one for each ten seconds"
+    assert len(provider.documents.calls) == 2 * (1 + 6), "expected one load at the start and one every ten seconds"
 
 
 async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provider) -> None:
@@ -92,30 +92,30 @@ async def test_a_wrong_algorithm_for_a_known_key_causes_no_fetch(provider: Provi
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_c13_verification_without_any_key_is_unavailable_with_a_retry_time(provider: Provider) -> None:
+async def test_verification_without_any_key_is_unavailable_with_a_retry_time(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await ring.candidates("k1", "RS256")
     assert (caught.value.code, caught.value.retry_after_s) == (503, 10)
     assert "idp.example" in caught.value.reason
-    assert "idp.example" not in str(caught.value), "the client need not know where the provider is"
+    assert "idp.example" not in str(caught.value), "the error must not name the provider"
 
 
-async def test_c13_a_provider_that_starts_later_is_found(provider: Provider) -> None:
+async def test_a_provider_that_starts_later_is_found(provider: Provider) -> None:
     provider.documents.down = True
     ring = provider.ring(**TIMES)
     for _ in range(5):
         with pytest.raises(IdentityProviderUnavailable):
             await ring.candidates("k1", "RS256")
-    assert len(provider.documents.calls) == 1, "a provider that is down is asked once per ten seconds too"
+    assert len(provider.documents.calls) == 1, "an unavailable provider must be requested once in ten seconds"
     provider.documents.down = False
     provider.monotonic.at += 10
     assert await ring.candidates("k1", "RS256")
 
 
 @pytest.mark.threat("LG-AUT-09")
-async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provider: Provider) -> None:
+async def test_old_keys_work_through_an_outage_until_their_maximum_age(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.down = True
@@ -126,7 +126,7 @@ async def test_c13_old_keys_work_through_an_outage_until_their_maximum_age(provi
         await ring.candidates("k1", "RS256")
 
 
-async def test_c13_an_unknown_key_during_an_outage_is_unavailable_and_not_invalid(provider: Provider) -> None:
+async def test_an_unknown_key_during_an_outage_is_unavailable_and_not_invalid(provider: Provider) -> None:
     ring = provider.ring(**TIMES)
     await ring.candidates("k1", "RS256")
     provider.documents.down = True
@@ -169,7 +169,7 @@ async def test_a_discovery_document_of_another_issuer_provides_no_keys(provider:
     with pytest.raises(IdentityProviderUnavailable) as caught:
         await provider.ring().candidates("k1", "RS256")
     assert "another issuer" in caught.value.reason
-    assert provider.documents.calls == LOADS[:1], "its keys are not even asked for"
+    assert provider.documents.calls == LOADS[:1], "the keys of a foreign discovery document must not be requested"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ async def test_a_review_names_the_audiences_and_is_cached_until_the_token_expire
     assert server.calls == [{"token": token, "audiences": ["lake"]}]
     clock.at += 21
     await accounts.verify(token)
-    assert len(server.calls) == 2, "within the skew it is reviewed each time"
+    assert len(server.calls) == 2, "an expired token within the clock skew must be reviewed each time"
     clock.at += 60
     with pytest.raises(AuthenticationFailed, match="expired"):
         await accounts.verify(token)
@@ -119,12 +119,12 @@ async def test_tokens_with_unknown_keys_queue_separately_and_do_not_block_pods(
     assert server.most == 2
     pods = [asyncio.create_task(accounts.verify(_token(provider, jti=f"pod-{number}"))) for number in range(64)]
     await _until(lambda: server.most >= 10)
-    assert not any(pod.done() for pod in pods), "none is turned away"
+    assert not any(pod.done() for pod in pods), "no waiting pod may be refused"
     server.gate.set()
     assert {(await pod).user_id for pod in pods} == {"lab~9e1c"}
     ended = await asyncio.gather(*storm, return_exceptions=True)
     assert sum(isinstance(each, IdentityProviderUnavailable) for each in ended) == 84
-    assert len(provider.documents.calls) <= 4, "and the keys are not read again for each"
+    assert len(provider.documents.calls) <= 4, "the keys must not be loaded again for each token"
 
 
 async def test_a_key_that_the_cluster_has_not_published_yet_is_not_refused(provider: Provider, new_key: Any) -> None:

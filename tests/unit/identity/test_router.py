@@ -94,7 +94,7 @@ async def test_a_key_of_one_provider_is_invalid_for_another_with_the_same_key_id
 ) -> None:
     forged = one.token(key=other_key)
     assert "signature" in await _refused(router, forged)
-    assert other.documents.calls == [], "what its own provider refuses is offered to nobody else"
+    assert other.documents.calls == [], "a token must not be sent to another provider"
 
 
 async def test_a_token_of_an_unknown_issuer_is_refused_without_a_request(
@@ -164,7 +164,7 @@ async def test_many_unknown_keys_cause_one_request_to_their_provider_only(
     storm = [one.token(kid=f"made-up-{number}") for number in range(200)]
     refusals = await asyncio.gather(*(router.verify(token) for token in storm), return_exceptions=True)
     assert all(isinstance(each, AuthenticationFailed) for each in refusals)
-    assert len(one.documents.calls) == requested + 2, "the discovery document and the keys, once"
+    assert len(one.documents.calls) == requested + 2, "expected one load of the discovery document and of the keys"
     assert other.documents.calls == []
     assert (await router.verify(one.token(sub="bob"))).user_id == "one~bob"
 

@@ -53,8 +53,8 @@ async def test_provider_metadata_is_cached_five_minutes_and_through_an_outage() 
     assert [await sign_in() for _ in range(5)] == [first] * 5
     assert provider.calls == 1
     provider.now, provider.down = 301.0, True
-    assert [await sign_in() for _ in range(5)] == [first] * 5, "its addresses are no proof of anything"
-    assert provider.calls == 2, "and nobody is asked by every visitor of a page"
+    assert [await sign_in() for _ in range(5)] == [first] * 5, "an outage must return the cached addresses"
+    assert provider.calls == 2, "requests for the page must not each cause a provider request"
     provider.now, provider.down = 312.0, False
     assert await sign_in() == first
     assert provider.calls == 3

@@ -14,7 +14,9 @@ from gateway.opa.answers import WireAnswer, WireAnswers
 
 
 @pytest.mark.parametrize(("wire", "own"), [(WireAnswer, PolicyAnswer), (WireAnswers, PolicyAnswers)])
-def test_the_wire_form_has_the_same_fields(wire: type[msgspec.Struct], own: type[msgspec.Struct]) -> None:
+def test_the_wire_types_have_the_fields_of_the_gateways_own_types(
+    wire: type[msgspec.Struct], own: type[msgspec.Struct]
+) -> None:
     assert [each.name for each in msgspec.structs.fields(wire)] == [each.name for each in msgspec.structs.fields(own)]
 
 

@@ -56,7 +56,7 @@ def test_a_dash_reads_standard_input() -> None:
         {"credential": "id:secret-77", "token_endpoint": "http://idp/token"},
         {"token": None, "credential": "id:secret-77"},
     ],
-    ids=["nobody", "two identities", "credential without a place to use it"],
+    ids=["no identity", "two identities", "credential without a token endpoint"],
 )
 def test_exactly_one_identity_is_accepted(catalog: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as caught:

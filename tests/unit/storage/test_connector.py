@@ -57,7 +57,7 @@ def files(connector: Connector) -> Files:
 
 
 @pytest.mark.threat("LG-DEC-05")
-async def test_f06_an_object_stores_redirect_is_not_followed(connector: Connector) -> None:
+async def test_an_object_stores_redirect_is_not_followed(connector: Connector) -> None:
     with serving(body=b"secret") as inner, serving(307, {"location": f"{inner.url}/lake/base/x"}) as store:
         with pytest.raises(StorageUnavailable):
             await files(connector).read(profile(store.url), KEYS, "s3://lake/base/x", max_bytes=99)
@@ -66,7 +66,7 @@ async def test_f06_an_object_stores_redirect_is_not_followed(connector: Connecto
         assert store.seen and not inner.seen
 
 
-async def test_f06_a_redirect_to_the_endpoint_itself_is_not_followed_either(connector: Connector) -> None:
+async def test_a_redirect_to_the_endpoint_itself_is_not_followed_either(connector: Connector) -> None:
     with serving(302, {"location": "/lake/base/other"}) as store:
         with pytest.raises(StorageUnavailable):
             await files(connector).read(profile(store.url), KEYS, "s3://lake/base/x", max_bytes=99)
@@ -74,7 +74,7 @@ async def test_f06_a_redirect_to_the_endpoint_itself_is_not_followed_either(conn
 
 
 @pytest.mark.threat("LG-DEC-05")
-async def test_f06_an_sts_redirect_is_not_followed(connector: Connector) -> None:
+async def test_an_sts_redirect_is_not_followed(connector: Connector) -> None:
     sts = Sts(route=connector.route)
     with serving(body=b"secret") as inner, serving(307, {"location": f"{inner.url}/"}) as store:
         with pytest.raises(StorageAnswerMalformed):
@@ -95,7 +95,7 @@ async def test_f06_an_sts_redirect_is_not_followed(connector: Connector) -> None
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("status", [200, 400])
-async def test_f06_a_malformed_sts_response_is_one_clear_error(connector: Connector, body: bytes, status: int) -> None:
+async def test_a_malformed_sts_response_is_one_clear_error(connector: Connector, body: bytes, status: int) -> None:
     sts = Sts(route=connector.route)
     with serving(status, body=body) as store:
         with pytest.raises(ShortTermCredentialError) as failed:
@@ -107,7 +107,7 @@ async def test_f06_a_malformed_sts_response_is_one_clear_error(connector: Connec
 
 
 @pytest.mark.threat("LG-DEC-05")
-async def test_d08_the_checked_address_is_the_connected_address(
+async def test_the_checked_address_is_the_connected_address(
     connector: Connector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that resolves to an allowed address first and to another one later (DNS rebinding)."""
@@ -131,7 +131,7 @@ async def test_d08_the_checked_address_is_the_connected_address(
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("93.184.216.34", "127.0.0.1"), ("::ffff:127.0.0.1",)])
-async def test_d08_a_name_with_one_address_outside_allowed_networks_is_refused(
+async def test_a_name_with_one_address_outside_allowed_networks_is_refused(
     addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 1)) for address in addresses]

@@ -24,7 +24,7 @@ class Untouched:
     """A client that fails the test on any request to a store."""
 
     async def _unexpected_call(self, *_: Any) -> Any:
-        raise AssertionError("the store was asked")
+        raise AssertionError("the store must receive no request")
 
     put = get = delete = list = _unexpected_call
 
@@ -42,7 +42,7 @@ def silent() -> Files:
         "https://warehouse.s3.amazonaws.com/base/x", "/base/x", "base/x",
     ],
 )  # fmt: skip
-async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
+async def test_only_files_below_the_base_are_touched(text: str) -> None:
     profile = msgspec.structs.replace(PROFILE, endpoint="http://127.0.0.1:1")
     for attempt in (
         silent().read(profile, KEYS, text, max_bytes=1),
@@ -54,7 +54,7 @@ async def test_d08_a24_only_files_below_the_base_are_touched(text: str) -> None:
 
 
 @pytest.mark.threat("LG-LOC-25")
-async def test_d06_one_key_outside_of_the_location_refuses_the_whole_deletion() -> None:
+async def test_one_key_outside_of_the_location_fails_the_whole_deletion() -> None:
     table = Location(SCHEME, "warehouse", ("base", "t"))
     for foreign in ("base/t0/x", "base/t", "x"):
         with pytest.raises(InvalidLocation):

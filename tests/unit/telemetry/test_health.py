@@ -145,4 +145,4 @@ async def test_one_available_identity_provider_of_several_is_healthy() -> None:
     other.failure = OSError("down")
     assert not (await monitor.check_now()).healthy
     other.failure, database.failure = None, OSError("down")
-    assert not (await monitor.check_now()).healthy, "only what can stand in for another is an alternative"
+    assert not (await monitor.check_now()).healthy, "an unavailable component without an alternative must be unhealthy"

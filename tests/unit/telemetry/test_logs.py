@@ -116,7 +116,7 @@ def test_client_text_cannot_forge_a_log_line_or_control_a_terminal(log: Log, evi
     ours, library = log.lines
     assert (ours["event"], ours["level"], library["level"]) == ("table.created", "info", "warning")
     if "\ud800" not in evil:
-        assert ours["name"] == evil, "escaped, not lost"
+        assert ours["name"] == evil, "the name must be escaped and not removed"
 
 
 async def test_log_context_of_concurrent_requests_is_separate(log: Log) -> None:
@@ -178,4 +178,4 @@ def test_every_event_is_named_noun_then_past_tense() -> None:
             name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
             if not isinstance(name, str) or EVENT_NAME.fullmatch(name) is None:
                 wrong.append(f"{source.relative_to(package)}:{call.lineno}: {name!r}")
-    assert wrong == [], "log events are literals like 'table.committed'; what varies goes into fields"
+    assert wrong == [], "log events must be literals like 'table.committed'; variable parts belong in fields"

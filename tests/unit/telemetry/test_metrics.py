@@ -85,7 +85,9 @@ def test_metrics_are_summed_over_all_workers(tmp_path: Path) -> None:
     assert (
         found["lakegate_http_requests_total", (("method", "GET"), ("operation", "LoadTable"), ("status", "200"))] == 6
     )
-    assert found["lakegate_outbox_pending", ()] == 9, "the last reading counts, not the sum of all workers'"
+    assert found["lakegate_outbox_pending", ()] == 9, (
+        "a gauge must show the last reading and not the sum of all workers"
+    )
 
 
 def test_workers_without_shared_metrics_do_not_start(tmp_path: Path) -> None:

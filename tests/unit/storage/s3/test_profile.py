@@ -123,7 +123,7 @@ def test_an_invalid_profile_is_refused(data: bytes) -> None:
         "http://a..b", "http://127.1", "http://ⅰ.example",
     ],
 )  # fmt: skip
-def test_d08_metadata_service_and_malformed_endpoints_are_refused(endpoint: str) -> None:
+def test_metadata_service_and_malformed_endpoints_are_refused(endpoint: str) -> None:
     for field in ("endpoint", "sts_endpoint"):
         with pytest.raises(InvalidStorageProfile):
             profile(**{field: endpoint})
@@ -150,7 +150,7 @@ def _decoded(host: str, rules: StorageRules = STORED) -> S3Profile:
 
 @pytest.mark.threat("LG-DEC-05")
 @pytest.mark.parametrize("host", _INNER)
-def test_d08_loopback_and_private_addresses_need_an_allowed_network(host: str) -> None:
+def test_loopback_and_private_addresses_need_an_allowed_network(host: str) -> None:
     assert _decoded(host).endpoint == f"http://{host}:9000"  # a stored profile is checked at its use
     with pytest.raises(InvalidStorageProfile, match="LAKEGATE__STORAGE_ENDPOINT_NETWORKS"):
         decode_profile(_named(host), rules=STRICTEST)
@@ -185,7 +185,7 @@ def test_an_address_of_an_allowed_network_is_accepted(host: str, network: str) -
         "[64:ff9b:1:0:a9:fea9:fe00::]",
     ],
 )  # fmt: skip
-def test_d08_metadata_and_link_local_addresses_are_refused_in_allowed_networks(host: str) -> None:
+def test_metadata_and_link_local_addresses_are_refused_in_allowed_networks(host: str) -> None:
     with pytest.raises(InvalidStorageProfile, match="never allowed"):
         decode_profile(
             _named(host), rules=StorageRules(endpoints=parse_networks(["0.0.0.0/0", "::/0", "169.254.0.0/16"]))
@@ -258,14 +258,14 @@ def test_a_default_location_contains_the_uuid(layout: Any, path: str) -> None:
 @pytest.mark.parametrize(
     "name", ["*", "${aws:username}", "a/../b", "%2e%2e", "..", "{uuid}", "?", "a\\b", '"', "é", "%252f", "[a]"]
 )
-def test_a11_b01_no_name_breaks_out_of_its_segment(name: str) -> None:
+def test_no_name_breaks_out_of_its_segment(name: str) -> None:
     base = Location(SCHEME, "warehouse", ("b",))
     location = default_location(base, TabularOnlyLayout(tabular="{name}-{uuid}"), (), name, ID)
     assert len(location.segments) == 2 and location.segments[1].endswith(f"-{ID}")
 
 
 @pytest.mark.threat("LG-LOC-17")
-def test_a19_a_reused_table_name_gets_another_location() -> None:
+def test_a_reused_table_name_gets_another_location() -> None:
     base, layout = Location(SCHEME, "warehouse", ("b",)), TabularOnlyLayout(tabular="{name}-{uuid}")
     assert not default_location(base, layout, (), "t", ID).overlaps(default_location(base, layout, (), "t", NS))
 
@@ -302,14 +302,14 @@ def test_an_access_key_is_read_under_both_names() -> None:
         {"type": "s3cr3t"},
     ],
 )
-def test_c18_credential_errors_never_contain_a_value(fields: dict[str, Any]) -> None:
+def test_credential_errors_never_contain_a_value(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidStorageCredential) as refused:
         decode_credential(json.dumps({"type": "s3"} | fields).encode())
     assert "s3cr3t" not in str(refused.value) and refused.value.__cause__ is None
 
 
 @pytest.mark.threat("LG-AUT-15")
-def test_c18_secrets_are_absent_from_representations() -> None:
+def test_secrets_are_absent_from_representations() -> None:
     expiry = msgspec.json.decode(b'"2026-11-21T00:00:00Z"', type=S3TemporaryCredential.__annotations__["expires_at"])
     temporary = S3TemporaryCredential(
         access_key_id="AK", secret_access_key="s3cr3t", session_token="t0ken", expires_at=expiry

@@ -45,7 +45,7 @@ def test_properties_with_credentials_have_the_names_of_every_client() -> None:
 
 @pytest.mark.threat("LG-LOC-03")
 @pytest.mark.parametrize("profile", [AWS, OTHER])
-def test_a03_properties_without_credentials_contain_no_key(profile: S3Profile) -> None:
+def test_properties_without_credentials_contain_no_key(profile: S3Profile) -> None:
     found = profile.client_properties(None, refresh_endpoint="v1/refresh")
     allowed = {
         "s3.region", "client.region", "region", "s3.endpoint", "s3.path-style-access", "s3.force-virtual-addressing",

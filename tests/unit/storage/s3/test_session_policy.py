@@ -79,7 +79,7 @@ def test_of_ten_thousand_fuzzed_keys_the_policy_opens_only_table_keys(level: Acc
     others=st.lists(st.lists(SEGMENT, max_size=4), max_size=4),
     data=st.data(),
 )
-def test_b01_b02_b03_every_accepted_location_is_matched_literally(
+def test_every_accepted_location_is_matched_literally(
     segments: list[str], others: list[list[str]], data: st.DataObject
 ) -> None:
     try:
@@ -96,7 +96,7 @@ def test_b01_b02_b03_every_accepted_location_is_matched_literally(
 @pytest.mark.threat("LG-POL-01")
 @settings(max_examples=100, deadline=None)
 @given(segments=st.lists(SEGMENT, min_size=1, max_size=4))
-def test_b01_a_store_without_escapes_refuses_patterns_and_matches_literally(segments: list[str]) -> None:
+def test_a_store_without_escapes_refuses_patterns_and_matches_literally(segments: list[str]) -> None:
     try:
         location = Location(SCHEME, "warehouse", tuple(segments))
     except InvalidLocation:
@@ -113,7 +113,7 @@ def test_b01_a_store_without_escapes_refuses_patterns_and_matches_literally(segm
 
 
 @pytest.mark.threat("LG-LOC-15")
-def test_a16_on_a_case_insensitive_store_the_proof_finds_the_case_twin() -> None:
+def test_the_proof_detects_keys_that_differ_in_case_on_a_case_insensitive_store() -> None:
     twin = Location(SCHEME, "warehouse", ("base", "ns", "T1"))
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=False)
     violations = prove_scope(policy, TABLE, AccessLevel.READ, [twin.key_prefix + "f"], dialect=Dialect.CASE_BLIND)
@@ -142,7 +142,7 @@ def test_a16_on_a_case_insensitive_store_the_proof_finds_the_case_twin() -> None
         ),
     ],
 )
-def test_d10_each_access_level_lists_actions_without_patterns(level: AccessLevel, actions: set[str]) -> None:
+def test_each_access_level_lists_actions_without_patterns(level: AccessLevel, actions: set[str]) -> None:
     objects, listing = json.loads(build_session_policy(TABLE, level, escapes_known=True))["Statement"]
     assert set(objects["Action"]) == actions
     assert objects["Resource"] == "arn:aws:s3:::warehouse/base/ns/t1/*"
@@ -150,14 +150,14 @@ def test_d10_each_access_level_lists_actions_without_patterns(level: AccessLevel
 
 
 @pytest.mark.threat("LG-LOC-20")
-def test_a23_the_resource_pattern_is_anchored_at_the_bucket() -> None:
+def test_the_resource_pattern_is_anchored_at_the_bucket() -> None:
     policy = build_session_policy(TABLE, AccessLevel.READ, escapes_known=True)
     keys = ["1a2b/base/ns/t1/data/f", "0110/1010/base/ns/t1/f", "base/ns/t1x/base/ns/t1/f"]
     assert prove_scope(policy, TABLE, AccessLevel.READ, keys) == []
 
 
 @pytest.mark.threat("LG-POL-07")
-def test_b07_a_location_too_long_for_the_policy_is_refused_and_not_widened() -> None:
+def test_a_location_too_long_for_the_policy_is_refused_and_not_widened() -> None:
     # Every `$` becomes four characters, twice.
     long = Location(SCHEME, "warehouse", tuple("$" * 40 for _ in range(14)))
     with pytest.raises(PolicyTooLarge) as refused:
@@ -166,7 +166,7 @@ def test_b07_a_location_too_long_for_the_policy_is_refused_and_not_widened() -> 
 
 
 @pytest.mark.threat("LG-POL-07")
-def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
+def test_fourteen_namespaces_of_32_characters_fit() -> None:
     deep = Location(SCHEME, "warehouse", tuple(f"{level:032}" for level in range(14)))
     policy = build_session_policy(deep, AccessLevel.READ_WRITE_DELETE, escapes_known=True)
     assert len(policy) <= MAX_POLICY_CHARACTERS
@@ -174,13 +174,13 @@ def test_b07_fourteen_namespaces_of_32_characters_fit() -> None:
 
 
 @pytest.mark.threat("LG-POL-06")
-def test_b06_a_policy_needs_a_location() -> None:
+def test_a_policy_needs_a_location() -> None:
     with pytest.raises(InvalidLocation):
         build_session_policy(BaseLocation(SCHEME, "warehouse", ()).child(""), AccessLevel.READ, escapes_known=True)
 
 
 @pytest.mark.threat("LG-POL-02")
-def test_b02_every_special_character_is_escaped() -> None:
+def test_every_special_character_is_escaped() -> None:
     assert _literal("a*?$b${c}") == "a${*}${?}${$}b${$}{c}"
 
 

@@ -101,7 +101,7 @@ async def test_a_store_without_roles_gets_a_placeholder_role() -> None:
 
 @pytest.mark.threat("LG-POL-06")
 @pytest.mark.parametrize("policy", ["", " ", "\n"])
-async def test_b06_a_session_without_a_policy_is_never_requested(policy: str) -> None:
+async def test_a_session_without_a_policy_is_never_requested(policy: str) -> None:
     sts = Scripted(answer())
     with pytest.raises(ValueError, match="policy"):
         await assume(sts, policy=policy)
@@ -143,7 +143,7 @@ async def test_transient_sts_errors_are_tried_three_times_at_most(transient_erro
         (botocore.exceptions.NoCredentialsError(), "failed"),
     ],
 )
-async def test_b08_permanent_sts_errors_are_not_retried_or_sent_without_policy(lasting: Exception, reason: str) -> None:
+async def test_permanent_sts_errors_are_not_retried_or_sent_without_policy(lasting: Exception, reason: str) -> None:
     sts = Scripted(lasting)
     with pytest.raises(ShortTermCredentialError) as failed:
         await assume(sts)
@@ -152,13 +152,13 @@ async def test_b08_permanent_sts_errors_are_not_retried_or_sent_without_policy(l
 
 
 @pytest.mark.threat("LG-POL-07")
-async def test_b07_a_packed_policy_limit_error_is_reported_for_the_location() -> None:
+async def test_a_packed_policy_limit_error_is_reported_for_the_location() -> None:
     with pytest.raises(PolicyTooLarge):
         await assume(Scripted(refusal("PackedPolicyTooLarge", 400)))
 
 
 @pytest.mark.threat("LG-DIS-04")
-async def test_e04_errors_and_tracebacks_contain_no_part_of_the_store_response() -> None:
+async def test_errors_and_tracebacks_contain_no_part_of_the_store_response() -> None:
     import traceback
 
     for cause in (

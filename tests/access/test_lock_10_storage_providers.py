@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lock 10: a storage provider is one folder and one line of the registry; no other module names it.
+
+The import contracts (lock 7) keep modules from importing a provider. This test keeps provider names and terms out of
+their text, so that a new provider needs no change there and providers stay independent.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.scope.rules import STRICTEST
+from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.registry import PROVIDERS
+
+GATEWAY = Path(__file__).parents[2] / "gateway"
+STORAGE = GATEWAY / "storage"
+
+#: Terms that only the provider may use. Common words, such as "local", count only as JSON values.
+WORDS = {
+    "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[sS]ts|STS|[bB]oto(?:core|3)?|[bB]uckets?|[mM]inio|arn|ARN)(?![a-z0-9])",
+    "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
+}
+
+#: Modules that use a term, and why. An unnecessary line fails.
+ALLOWED = {
+    "access/shares.py": "token buckets of principals",
+    "access/token_buckets.py": "as above",
+    "fga/pacing.py": "as above",
+    "protocol/server.py": "a field of GET /info that clients know",
+    "api/openapi_examples.py": "examples in the published document",
+    "governance/servers.py": "a field of GET /info that clients know",
+    "iceberg/types.py": "the partition transform of the specification",
+    "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
+    "settings/__init__.py": "a setting tells which fields and profiles it is about",
+    "storage/registry.py": "the registry",
+    "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
+    "telemetry/redaction.py": "logs are redacted before any provider is opened, and whatever provider a secret is of",
+}
+
+#: The embedded stack has an object store, the demonstration attacks it, and migrations read stored profiles.
+ROOMS = ("embedded/", "db/migrations/")
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(GATEWAY.rglob("*.py")):
+        yield path.relative_to(GATEWAY).as_posix(), path
+
+
+def _folders() -> dict[str, Path]:
+    return {each.name: each for each in STORAGE.iterdir() if (each / "__init__.py").exists()}
+
+
+def test_each_folder_is_a_registered_provider_with_listed_terms() -> None:
+    assert set(_folders()) == {provider.tag for provider in PROVIDERS} == set(WORDS)
+    assert len({name for provider in PROVIDERS for name in provider.scheme.names}) == sum(
+        len(provider.scheme.names) for provider in PROVIDERS
+    )
+
+
+def test_no_module_outside_a_provider_names_it() -> None:
+    named: dict[str, set[str]] = {}
+    for name, path in _modules():
+        for provider, words in WORDS.items():
+            if name.startswith((f"storage/{provider}/", *ROOMS)):
+                continue
+            found = {each.group() for each in re.finditer(words, path.read_text())}
+            if found:
+                named.setdefault(name, set()).update(found)
+    assert {name: words for name, words in named.items() if name not in ALLOWED} == {}
+    assert set(ALLOWED) - set(named) == set(), "these entries of ALLOWED are unused"
+
+
+def test_providers_are_imported_by_the_registry_alone() -> None:
+    knowing: set[tuple[str, str]] = set()
+    for name, path in _modules():
+        for module in _imported(path):
+            provider = module.removeprefix("gateway.storage.").partition(".")[0]
+            if module.startswith("gateway.storage.") and provider in _folders():
+                knowing.add((name, provider))
+    outside = {(name, provider) for name, provider in knowing if not name.startswith(f"storage/{provider}/")}
+    assert outside == {("storage/registry.py", provider) for provider in _folders()}
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.tag)
+def test_a_provider_implements_the_storage_interface(provider: object) -> None:
+    each = next(known for known in PROVIDERS if known is provider)
+    assert each.profile.provider == each.tag
+    client = each.open(ClientOptions(rules=STRICTEST))
+    assert isinstance(client, StorageClient)
+    client.close()
