@@ -67,7 +67,9 @@ class ListPrincipalGrants(ReadOperation):
     """
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "about oneself; asking about others demands can_read_assignments")
+    open_to: ClassVar[OpenTo] = OpenTo(
+        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
+    )
     project: OfRequest
     principal: About = None
     page_token: PageToken = None

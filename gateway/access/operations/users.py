@@ -19,7 +19,7 @@ class WhoAmI(ReadOperation):
     """Return the caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RegisterSelf(ChangeOperation):
     returns: ClassVar[int] = 201
     for_every_token: ClassVar[bool] = True
     open_to: ClassVar[OpenTo] = OpenTo(
-        Audience.SELF, "a verified caller may be known by name; being known gives no right"
+        Audience.SELF, "a verified caller may register its own name; a registered user has no right"
     )
     by: str = "config-call-creation"
     display_name: str | None = None
@@ -73,7 +73,7 @@ class GetUser(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
     open_to: ClassVar[OpenTo] = OpenTo(
-        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+        Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
     user: InPath[UserRef]
 
@@ -87,7 +87,7 @@ class SearchUser(QuestionOperation):
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to: ClassVar[OpenTo] = OpenTo(
-        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+        Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
     # Changes nothing: it searches.
     text: Annotated[str, Body(SearchRequest, "search")]
@@ -122,7 +122,7 @@ class UpdateSelf(_ChangingUser, ChangeOperation):
     """Change the caller's own name and kind."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "what one is called is one's own; it gives no right")
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "a user may change its own display name; a name gives no right")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class DeleteSelf(_DeletingUser, ChangeOperation):
     """Delete the caller's own record with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "everybody may give up what they have")
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "a user may delete itself and thus give up its own rights")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class ListOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class ListAllOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
-    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[OpenTo] = OpenTo(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)
