@@ -19,8 +19,8 @@ class ToolMissing(StackError):
 class ChildFailed(StackError):
     """A child process failed.
 
-    ``log``: its log file. ``said``: the end of its output, for the message. ``port_taken``: a start with other ports
-    may succeed.
+    ``log``: its log file. ``said``: the end of its output, part of the message. ``port_taken``: a start with other
+    ports may succeed.
     """
 
     def __init__(self, name: str, how: str, log: Path, *, said: str = "", port_taken: bool = False) -> None:

@@ -237,7 +237,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
         return StorageRules(endpoints=networks, directories=directories)
 
     def sign_in_issuer(self) -> str | None:
-        """Return the issuer of the provider where people log in, in a browser or terminal; None if there is none."""
+        """Return the issuer for logins in a browser or terminal; None if there is none."""
         return self.ui.openid_provider_uri or self.openid_provider_uri
 
     def clusters(self) -> dict[str, KubernetesCluster]:

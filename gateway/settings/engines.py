@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the engines that are trusted with definer views, of the login of people, and of reading through views.
+"""Settings of the engines that are trusted with definer views, of logins, and of reading through views.
 
 `gateway/settings/__init__.py` reads them.
 """
@@ -66,7 +66,7 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
 
 
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
-    """Login of people: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
+    """Logins: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
 
     enabled: Annotated[
         bool, Meta(description="Serve the page `/ui`, where users log in and see their own identity and rights.")

@@ -70,7 +70,10 @@ class Opa(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit trail. Only records of reads and refusals are buffered. All others are durable before the response."""
+    """The audit trail.
+
+    Only records of reads and refusals are buffered. All other records are durable before the response.
+    """
 
     buffer_size: Annotated[
         Count,

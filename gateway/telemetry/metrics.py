@@ -194,7 +194,7 @@ class Metrics:
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
 
-        The library takes a lock and copies the labels for each look-up. Each request would pay for this ten times.
+        The library takes a lock and copies the labels for each look-up. Each request would do this ten times.
         """
         key = (metric, *labels)
         child = self._children.get(key)
