@@ -47,7 +47,7 @@ async def wanted(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[
 
 
 def _kind(key: TupleKey) -> str:
-    """Return the key of `_WANTED` whose part decides about this tuple key."""
+    """Return the key of `_WANTED` for the statement that computes this tuple key."""
     if key.relation in STRUCTURAL:
         return "edges"
     return _DERIVED.get(key.relation, "granted")

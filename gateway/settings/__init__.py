@@ -188,7 +188,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="Maximum number of staged tables, not created in time, that a worker process deletes "
+            description="Maximum number of expired staged tables that a worker process deletes "
             "concurrently. 0: it deletes none.",
         ),
     ] = 1
