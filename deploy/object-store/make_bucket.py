@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the bucket of compose.yaml if there is none. Endpoint, bucket and keys come from the environment."""
+"""Create the bucket of compose.yaml if it does not exist. The environment contains endpoint, bucket and keys."""
 
 import os
 
@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 
 def main() -> None:
-    """Raises what the store answers, so that the service fails and `serve` does not start."""
+    """Create the bucket. An error of the store ends the service, so that `serve` does not start."""
     store = boto3.client("s3", endpoint_url=os.environ["S3_ENDPOINT"])
     bucket = os.environ["S3_BUCKET"]
     try:

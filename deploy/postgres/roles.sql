@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Run once, when the volume is empty: one role and one database for each service, and none may look into another's.
--- The passwords come from the environment of this container, so that no process list shows them.
+-- Runs once, when the volume is empty. Creates a role and a database for each service; no role can connect to another
+-- service's database. Passwords are in the environment of the container, so that no process list shows them.
 \set ON_ERROR_STOP on
 \getenv lakegate_password LAKEGATE_DB_PASSWORD
 \getenv openfga_password OPENFGA_DB_PASSWORD

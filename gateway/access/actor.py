@@ -63,9 +63,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acting_as(self) -> str:
-        """The part of the identity beside `id`; empty for users as themselves.
+        """The part of the identity in addition to `id`; empty for users without an engine or role.
 
-        Two guises of one user never share an answer, a credential or a recorded success.
+        Two identities of one user never share an answer, a credential or a recorded success.
         """
         by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
@@ -129,7 +129,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             application=application,
             within=project,
             project_token=project is not None,
-            # An engine cannot administer in a user's name.
+            # An engine cannot use administrative rights of a user.
             instance_admin=instance_admin and engine is None,
             engine=engine,
             subject_proven=subject_proven,

@@ -242,7 +242,7 @@ def user_deactivated() -> UserDeactivated:
 def unavailable(catalog_mutation: bool) -> CatalogError:
     """Return the answer for a decision that cannot be made: 503, or 429 for catalog mutations.
 
-    Clients would take 503 there for "state unknown".
+    Clients would read 503 there as "state unknown".
     """
     message = "The authorization of this request cannot be decided right now. Nothing was changed; try again later."
     if catalog_mutation:
@@ -268,7 +268,7 @@ def not_kept_in_maintenance(reason: str) -> CatalogError:
 def in_maintenance(catalog_mutation: bool) -> CatalogError:
     """Return the answer of read-only maintenance: 503, or 429 for catalog mutations.
 
-    Clients would take 503 there for "state unknown".
+    Clients would read 503 there as "state unknown".
     """
     message = "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later."
     kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance

@@ -2,8 +2,8 @@
 """Resolve column-level access and check that the engine can enforce it.
 
 A caller that may read all of a table, or nothing of it, causes no calls here. The engine itself enforces restrictions,
-so it must be proven: a token of the gateway names it beside the user, and it must hold `enforcer` at this moment. A
-header, or a bearer token that an engine forwards, proves nothing.
+so it must be proven: a token of the gateway names both the user and the engine, and the engine must hold `enforcer` at
+this moment. A header, or a bearer token that an engine forwards, proves nothing.
 """
 
 from __future__ import annotations

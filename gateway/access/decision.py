@@ -56,7 +56,7 @@ class Failure(StrEnum):
 class DemandAnswer:
     """The answer to one demand.
 
-    `row` is None if the object is absent. `visible` is True if the caller may know that the object exists, and `holds`
+    `row` is None if the object is absent. `visible` is True if the caller may see that the object exists, and `holds`
     if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
     if an enforcer acts for the caller.
     """

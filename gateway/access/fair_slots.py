@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots for concurrent work, given to the waiting principals in turn (round-robin) instead of first come, first served.
+"""Slots for concurrent work, given to the waiting principals in turn (round-robin), not in the order of arrival.
 
-All state belongs to one event loop. Nothing here is safe between threads.
+All state belongs to one event loop; the classes are not thread-safe.
 """
 
 from __future__ import annotations

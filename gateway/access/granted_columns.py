@@ -33,7 +33,7 @@ class GrantedColumns:
     async def recorded(self, actor: Actor, rows: Mapping[Ref, ResolvedTable]) -> dict[Ref, frozenset[int]]:
         """Return the columns with grants in PostgreSQL, by one statement.
 
-        Without any table it queries an unused id, so that absent tables take as long.
+        If no table exists, it queries an unused id, so that requests for absent tables take the same time.
         """
         known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(UNUSED_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate hypothetical checks with both engines.
 
-The answer to "may Bob drop this table?" is the one that Bob would get. The relationship model judges Bob, and the
-policies receive Bob as the actor, in Bob's roles. Circumstances that do not exist (user agent, address) are sent as
-unknown.
+The answer to "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
+receive Bob as the actor, with Bob's roles. The user agent and the address are sent as unknown, because there is no
+request of Bob.
 """
 
 from __future__ import annotations

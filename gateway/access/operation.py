@@ -87,10 +87,10 @@ class Operation:
         return ()
 
     def parts(self) -> Sequence[Operation]:
-        """Return the parts of an operation that consists of several; empty for others.
+        """Return the parts of an operation that consists of several; empty for all other operations.
 
-        Each part is decided separately, with a question of its own to the policies. The operation is allowed if all
-        parts are. Their demands are its demands.
+        Each part is decided separately, with a separate question to the policies. The operation is allowed if all parts
+        are allowed. Its demands are those of its parts.
         """
         return ()
 
@@ -112,11 +112,11 @@ class Operation:
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:
-        """Return the facts that policies receive beside the operation's name and resource."""
+        """Return the facts that policies receive in addition to the operation's name and resource."""
         return {}
 
     def audit_details(self) -> Mapping[str, str]:
-        """Return the details that the audit records beside the resources: limited in size, and never secret."""
+        """Return the details that the audit records in addition to the resources: limited in size, and never secret."""
         return NO_DETAILS
 
     @classmethod
@@ -136,7 +136,7 @@ class Operation:
 
     @classmethod
     def changes(cls) -> bool:
-        """Return True if it changes anything beside the audit.
+        """Return True if it changes anything except the audit.
 
         `Database.change` accepts permits of such operations only.
         """

@@ -124,7 +124,7 @@ class Permit(Generic[OpCo]):
         """Decide the operation again for the same caller, and return the new resolution.
 
         Used if the revision changed since the decision, because rights may have been revoked. Raises the refusal.
-        Raises the error of an outage, so that clients retry, if less is allowed than this permit says. Raises
+        Raises the error of an outage, so that clients retry, if less is allowed than by this permit. Raises
         LookupError for a permit that was minted without this function.
         """
         if self._revalidate is None:

@@ -38,7 +38,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Part of the cache key of an answer about relationships: the state that the answer depends on beside the question.
+    """The state that an answer about relationships depends on: a part of its cache key, without the question.
 
     One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
     a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the

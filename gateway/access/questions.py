@@ -147,7 +147,7 @@ def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> Dem
     visible_by = VISIBLE_BY.get(key.type)
     holds = any(Question(relation, key) in yes for relation in demand.relations)
     # `manage_grants` allows managing the grants of an object that is otherwise invisible. A caller that holds the
-    # demanded relation may therefore know that the object exists.
+    # demanded relation may therefore see that the object exists.
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     row = resolution.get(demand.on)
     partly = not holds and demand.restricted is not None and Question(demand.restricted, key) in yes

@@ -57,7 +57,7 @@ class ShareLimits:
 
     `requests` and `bytes` are for one principal at a time. `questions_per_second` and `question_burst` are the rate of
     one principal. `total_requests` and `engine_requests` are the slots of the two lanes. A request waits at most `wait`
-    seconds, beside at most `waiting` other requests of the principal.
+    seconds, together with at most `waiting` other requests of the principal.
     """
 
     requests: int

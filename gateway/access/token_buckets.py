@@ -41,7 +41,7 @@ class TokenBuckets:
         """Take `tokens`. Return (True, seconds to wait before use), or (False, seconds until a retry can succeed).
 
         Nothing is taken if the wait would exceed `longest` seconds. More tokens than `burst` count as `burst`, because
-        a request that no bucket can hold would otherwise be refused for ever.
+        a request that no bucket can hold would otherwise always be refused.
         """
         tokens = min(tokens, self._burst)
         level = self.level(principal, now)

@@ -18,7 +18,7 @@ class PrincipalType(StrEnum):
     ROLE = "role"
 
 
-#: Principal id that stands for all principals of a type; no user or role has it. Only flags have such a subject.
+#: Principal id that represents all principals of a type; no user or role has it. Only flags have such a subject.
 ALL_USERS = "*"
 
 #: The relation of column grantees on their table. It is derived from live grants on columns, as `traverse` is from
@@ -31,7 +31,7 @@ MANAGED_ACCESS = "managed_access"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Principal:
-    """A user by `<idp>~<subject>`, or a role by its id. EVERYBODY stands for every user, in flags only."""
+    """A user by `<idp>~<subject>`, or a role by its id. EVERYBODY represents all users, and is used in flags only."""
 
     type: PrincipalType
     id: str

@@ -44,7 +44,7 @@ def _headers(etag: str) -> dict[str, str]:
 
 
 class EmptyResponse(Response[None]):
-    """Response with an empty body. Litestar alone sends the four bytes `null` with status 200."""
+    """Response with an empty body. By default Litestar sends the four bytes `null` with status 200."""
 
     def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
         """Return no bytes."""

@@ -55,7 +55,7 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of a handler beside the path. `query` maps names to JSON types of the OpenAPI document."""
+    """The inputs of a handler other than the path. `query` maps names to JSON types of the OpenAPI document."""
 
     body: Any = None
     form: Any = None
@@ -128,7 +128,7 @@ def _examine(operation: type[HttpOperation]) -> Binding:
 
 
 def _input(source: Source, kind: Any) -> Inputs:
-    """Return the inputs that a marker on a field of type `kind` reads beside the path."""
+    """Return the inputs that a marker on a field of type `kind` reads, other than the path."""
     match source:
         case Path():
             return Inputs()

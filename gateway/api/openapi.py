@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generate the OpenAPI document from the declarations of the handlers.
 
-Bodies, query parameters and headers are the handler's `Inputs` (`binding.py`); `Ctx` reads no others. The schema of
-the response is the handler's return annotation. Paths, names and statuses are attributes of the operation class.
+Bodies, query parameters and headers are the handler's `Inputs` (`binding.py`); `Ctx` reads no other inputs. The schema
+of the response is the handler's return annotation. Paths, names and statuses are attributes of the operation class.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Reads pages for the use cases. `reaches` returns by which grants the current model makes objects visible."""
+    """Reads pages for the use cases. `reaches` returns the grants that make an object visible in the current model."""
 
     database: Database
     door: Door

@@ -160,7 +160,7 @@ class Tables(TableCollection):
         """Return the answer for a table that the caller staged earlier, with the same location and UUID.
 
         `recorded_success` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
-        meanwhile, and NoSuchTableException if its staged row is gone.
+        meanwhile, and NoSuchTableException if its staged row was deleted.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)

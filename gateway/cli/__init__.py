@@ -63,7 +63,7 @@ def serve() -> None:
 
 @main.command()
 def healthcheck() -> None:
-    """Query the health of the gateway that these settings describe; exit 1 if it is unhealthy."""
+    """Query the health of the gateway at the address in the settings. Exit with 1 if it is unhealthy."""
     import httpx2
 
     settings = settings_for()
@@ -79,11 +79,21 @@ def healthcheck() -> None:
 
 
 @main.command()
-@click.option("--ready-file", type=click.Path(dir_okay=False, path_type=Path), help="Write addresses and keys there.")
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=_DEFAULT_DATA, show_default=True)
-@click.option("--empty", is_flag=True, help="Leave the server un-bootstrapped.")
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for addresses and keys, written when the stack is ready.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=_DEFAULT_DATA,
+    show_default=True,
+    help="Directory for the data of the stack.",
+)
+@click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
 def up(ready_file: Path | None, data: Path, empty: bool) -> None:
-    """Run the whole stack on this machine until Ctrl-C."""
+    """Run the gateway and all services that it needs on this machine, until Ctrl-C."""
     _require_extra()
     from gateway.embedded import up as embedded
 
@@ -92,7 +102,7 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
 
 @main.command()
 def demo() -> None:
-    """Run the pipeline on real data, then show which requests the door permits and denies."""
+    """Run the example pipeline on real data, then show requests that Lakegate allows and denies."""
     _require_extra()
     from gateway.embedded import demo as embedded
 
@@ -100,9 +110,9 @@ def demo() -> None:
 
 
 @main.command()
-@click.option("--with-spark", is_flag=True, help="Also fetch the archives that Spark needs (120 MB).")
+@click.option("--with-spark", is_flag=True, help="Also download the archives that Spark needs (120 MB).")
 def setup(with_spark: bool) -> None:
-    """Install the programs that `lakegate up` runs, once: the missing ones are fetched or built."""
+    """Install the programs that `lakegate up` needs. Only missing programs are downloaded or built."""
     _require_extra()
     from rich.console import Console
 
@@ -116,7 +126,7 @@ def setup(with_spark: bool) -> None:
 
 
 @main.command()
-@click.option("--catalog", is_flag=True, help="Only the Iceberg REST catalog's routes.")
+@click.option("--catalog", is_flag=True, help="Print only the routes of the Iceberg REST catalog.")
 def openapi(catalog: bool) -> None:
     """Print the OpenAPI document of the HTTP APIs."""
     import json

@@ -39,10 +39,12 @@ def migrate() -> None:
 
 
 @click.command("wait-for-db")
-@click.option("-r", "--retries", default=15, show_default=True, type=click.IntRange(min=0))
-@click.option("-b", "--backoff", default=2.0, show_default=True, help="Seconds between two tries.")
+@click.option("-r", "--retries", default=15, show_default=True, type=click.IntRange(min=0), help="Number of retries.")
+@click.option(
+    "-b", "--backoff", default=2.0, show_default=True, help="Seconds between two attempts, and timeout of each."
+)
 def wait_for_db(retries: int, backoff: float) -> None:
-    """Wait until the primary accepts connections; exit 1 if it does not."""
+    """Wait until the primary database accepts connections. Exit with 1 if it does not."""
     from urllib.parse import urlsplit
 
     from gateway.embedded.pg_ready import accepts_connections

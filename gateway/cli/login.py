@@ -31,8 +31,10 @@ _RENEWAL, _WAIT = 30.0, 45.0
 def _at_a_provider(command: Command) -> Command:
     """Add the two options that select the login: client and issuer."""
     for option in (
-        click.option("--client-id", help="Public client of the provider; default: the setting UI__OPENID_CLIENT_ID."),
-        click.option("--issuer", help="The provider; default: as for the page at /ui."),
+        click.option("--client-id", help="Public client at the provider. Default: the setting UI__OPENID_CLIENT_ID."),
+        click.option(
+            "--issuer", help="Issuer of the provider. Default: UI__OPENID_PROVIDER_URI, or else OPENID_PROVIDER_URI."
+        ),
     ):
         command = option(command)
     return command

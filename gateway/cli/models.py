@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 @click.group()
 def model() -> None:
-    """The relationship model: test it, record a version, activate it, roll back."""
+    """Test, record, activate and roll back the relationship model."""
 
 
 @model.command("test")
@@ -49,7 +49,7 @@ def model_status() -> None:
 
 
 @model.command("push")
-@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
+@click.option("--by", default=None, help="Author in the record. Default: the name of your account.")
 def model_push(by: str | None) -> None:
     """Write the model of this version to OpenFGA and record it, without activating it."""
 
@@ -61,10 +61,14 @@ def model_push(by: str | None) -> None:
 
 
 @model.command("migrate")
-@click.option("--to", "target", default=None, help="The id of a recorded model; the newest by default.")
-@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
-@click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
-@click.option("--newest", default=2000, type=click.IntRange(min=1), help="About so many grants. [2000]")
+@click.option("--to", "target", default=None, help="Id of a recorded model. Default: the newest.")
+@click.option("--by", default=None, help="Author in the record. Default: the name of your account.")
+@click.option(
+    "--dry-run", is_flag=True, help="Compare the decisions of both models for the newest grants; change nothing."
+)
+@click.option(
+    "--newest", default=2000, show_default=True, type=click.IntRange(min=1), help="Number of newest grants to compare."
+)
 def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
     """Write the tuples that a recorded model needs, then activate it. A repeated run continues an interrupted one."""
 
@@ -86,7 +90,7 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
 
 
 @model.command("rollback")
-@click.option("--by", default=None, help="Name for the record; the name of your account by default.")
+@click.option("--by", default=None, help="Author in the record. Default: the name of your account.")
 def model_rollback(by: str | None) -> None:
     """Activate the previous model. A second rollback undoes the first."""
 

@@ -11,14 +11,14 @@ import click
 
 @click.group()
 def policy() -> None:
-    """The policies: check them, test them, bundle the bridge to Trino."""
+    """Check and test the policies, and bundle the bridge to Trino."""
 
 
 @policy.command("check")
 @click.option(
     "--policies",
     type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
-    help="The folder of the policies. Without it, the policies that this version contains.",
+    help="Directory of the policies. Default: the policies that this version contains.",
 )
 def policy_check(policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
@@ -47,7 +47,7 @@ def policy_test() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("lakegate-trino.tar.gz"),
     show_default=True,
-    help="Where to write it.",
+    help="File to write.",
 )
 def policy_bundle(output: Path) -> None:
     """Write the bridge to Trino as a bundle for OPA. The same policies give the same file.

@@ -17,12 +17,12 @@ _MOST_DAYS = 730
 
 @click.group("scim-token")
 def scim_token() -> None:
-    """Tokens for provisioning (SCIM). They are valid for /scim/v2 only."""
+    """Issue, list and revoke tokens for provisioning (SCIM). They are valid for /scim/v2 only."""
 
 
 @scim_token.command()
-@click.option("--provider", required=True, help="Id of the identity provider whose directory comes with it.")
-@click.option("--project", required=True, help="Id of the project that the provider's groups become roles of.")
+@click.option("--provider", required=True, help="Id of the identity provider that will use the token.")
+@click.option("--project", required=True, help="Id of the project in which the provider's groups become roles.")
 @click.option(
     "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="Days until the token expires."
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def authz() -> None:
-    """Relationships: the tuples of OpenFGA and the rows of the database."""
+    """Compare and repair relationships: the tuples of OpenFGA and the rows of the database."""
 
 
 @authz.command()
@@ -29,7 +29,7 @@ def authz() -> None:
 @click.option(
     "--restored",
     type=click.Choice(["revoke", "give-back"]),
-    help="PostgreSQL was restored: grants that OpenFGA does not have (revoked since the backup) end, or hold again.",
+    help="After a restore of PostgreSQL: treatment of grants that OpenFGA does not contain (revoked since the backup).",
 )
 def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) -> None:
     """Compare all tuples in OpenFGA with the rows of the database, and repair the differences.
@@ -61,11 +61,11 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
 
 @click.group()
 def secrets() -> None:
-    """Storage credentials at rest, and tokens that the gateway issues."""
+    """Manage the encryption of stored credentials, and the tokens that the gateway issues."""
 
 
 @secrets.command("rotate")
-@click.option("--dry-run", is_flag=True, help="Change nothing, only count.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; count the credentials.")
 def rotate_secrets(dry_run: bool) -> None:
     """Encrypt every stored credential with PG_ENCRYPTION_KEY. PG_ENCRYPTION_KEY_OTHER decrypts those it encrypted.
 
@@ -93,7 +93,9 @@ def rotate_secrets(dry_run: bool) -> None:
 
 
 @secrets.command("withdraw-signing-keys")
-@click.option("--yes", is_flag=True, help="Do it: engines that act for users have to exchange their tokens again.")
+@click.option(
+    "--yes", is_flag=True, help="Confirm: engines that act for users must exchange their users' tokens again."
+)
 def withdraw_signing_keys(yes: bool) -> None:
     """Revoke the signing keys of the tokens that the gateway issued to engines. These tokens end within a second."""
     from gateway import app
@@ -114,8 +116,14 @@ secrets.add_command(scim_token)
 
 
 @click.command("reopen-bootstrap")
-@click.option("--for", "user_id", help="Full id of the only user that may bootstrap: `<provider>~<subject>`.")
-@click.option("--yes", is_flag=True, help="Confirm: the next user that bootstraps administers the server.")
+@click.option(
+    "--for",
+    "user_id",
+    help="Id `<provider>~<subject>` of the only user that may bootstrap the server. Default: any user.",
+)
+@click.option(
+    "--yes", is_flag=True, help="Confirm: the next user that bootstraps the server becomes its administrator."
+)
 def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     """Allow another bootstrap of a server that has lost its last administrator. Existing grants stay."""
     from gateway import app

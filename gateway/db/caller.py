@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions for what every resolution reads beside its rows: the time, the revisions, and the roles of the caller."""
+"""Expressions that every name resolution reads in addition to its rows: time, revisions, and roles of the caller."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
 
 
 def _by_group() -> ColumnElement[bool]:
-    """Match roles that a group in the token stands for: those with the group's provider and name as their source."""
+    """Match roles that correspond to a group in the token: those with the group's provider and name as their source."""
     groups = func.string_to_array(bindparam("groups", type_=Text), BETWEEN)
     return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
 

@@ -100,7 +100,7 @@ async def dispose_files(
     location_key: str,
     parent: UUID | None = None,
 ) -> None:
-    """Handle the files of a row that is deleted as `then` says (`gateway.catalog.drops.Files`, and `last_file`).
+    """Handle the files of a deleted row according to `then` (`gateway.catalog.drops.Files`, and `last_file`).
 
     `parent` is the task that deletes the row.
     """

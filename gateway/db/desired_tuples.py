@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the relationship tuples that the rows require. OpenFGA is made to follow them.
+"""Compute the relationship tuples that the rows require. Deliveries make OpenFGA equal to them.
 
 There are five kinds, each derived from rows without counters. Edges of the hierarchy and the flag of managed access
 come from the objects' own rows, privileges from live grants. `traverse` comes from live grants on something below,
@@ -47,7 +47,7 @@ async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) 
 
 
 def _kind(key: TupleKey) -> str:
-    """Return the key of `_STATEMENTS` whose part decides about this tuple key."""
+    """Return the key of `_STATEMENTS` for the statement that computes this tuple key."""
     if key.relation in STRUCTURAL:
         return "edges"
     return _DERIVED.get(key.relation, "granted")
@@ -75,7 +75,7 @@ _KEYS_OF_TYPES = """
          with ordinality as a(kind, subject_type, subject_id, relation, object_type, object_id, ord)
 """
 
-# Grants of a user whom the directory deactivated are kept and have no effect.
+# Grants of a user that the directory deactivated are kept and have no effect.
 _ACTIVE = """
     not (a.subject_type = 'user' and exists (
         select 1 from scim_users u where u.user_id = a.subject_id and not u.active))

@@ -192,7 +192,7 @@ _READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadat
     tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
 )
 
-#: PostgreSQL knows the length of a stored value without reading it.
+#: PostgreSQL returns the length of a stored value without reading the value.
 _SIZES = select(tables.c.id, func.octet_length(tables.c.metadata).label("size")).where(
     tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
 )

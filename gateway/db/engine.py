@@ -94,8 +94,8 @@ class Database:
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
         """Yield a connection on which each statement of the gateway's internal state commits by itself.
 
-        Raises DatabaseUnavailable, also if the outcome of a commit is unknown: the caller must not do what depends on
-        it.
+        Raises DatabaseUnavailable, also if the outcome of a commit is unknown. The caller must then not perform actions
+        that depend on the commit.
         """
         async with self.read() as connection:
             yield connection

@@ -235,7 +235,7 @@ async def on_object(
 async def held_of(
     connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Return those of `entries` that are held on the object, whoever granted them."""
+    """Return those of `entries` that are held on the object, by any grantor."""
     if not entries:
         return set()
     parameters = {

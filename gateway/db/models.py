@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on relationship models: the recorded ones, the one that serves, and the progress of the next one's tuples.
+"""Statements on relationship models: the recorded ones, the active one, and the progress of the tuples of the next one.
 
-PostgreSQL names the model that serves, not OpenFGA's order of models. So a new model is written beside the old one,
-serves only after the switch, and can be rolled back.
+A row of PostgreSQL selects the active model; the order of models in OpenFGA has no effect. So a new model is written
+without replacing the old one, is used only after the switch, and can be rolled back.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int
     """Record that a write for these rows is in flight. Return the earlier records of the rows that still exist.
 
     A missing row was delivered by another process. Hold the locks of the keys, and commit before the write, so that
-    other processes know of it if this one ends. The commit does not wait for the disk: the record need not survive a
-    power failure of the database's machine.
+    other processes find the record if this one ends. The commit does not wait for the disk: the record need not survive
+    a power failure of the database's machine.
     """
     return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
 

@@ -63,7 +63,7 @@ async def last_location(
 
 
 # A deleted user who returns has a newer row and owns nothing from before. The keys only serve the index: a location
-# that differs in letter case is another folder of the store, and its row says nothing about this one.
+# that differs in letter case is another folder of the store, and its row does not apply to this one.
 _LAST_PLACE = text(
     """
     select p.location, p.location_key, p.warehouse_id, p.files_remain, p.owners,

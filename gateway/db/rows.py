@@ -13,7 +13,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 
 def columns_of(table: Table, alias: str) -> str:
-    """Return the columns of a table that this version knows, for a statement as text.
+    """Return the columns of a table in this version's schema, for a statement as text.
 
     Never use `*`: the next version's migration adds columns while this version serves. PostgreSQL refuses a prepared
     statement whose result columns changed.

@@ -38,7 +38,7 @@ class Sealer:
     rotation.
 
     The keys are passphrases of at least 16 characters. scrypt (RFC 7914) derives the encryption keys from them, with a
-    salt that is stored beside each secret. Secrets of earlier versions, whose keys HKDF-SHA256 derived, can still be
+    salt that is stored with each secret. Secrets of earlier versions, whose keys HKDF-SHA256 derived, can still be
     decrypted. A derivation takes a fraction of a second and 32 MiB. So call `prepare`, and every function that
     decrypts, outside of the event loop.
     """
@@ -119,7 +119,7 @@ async def sealer_for(connection: AsyncConnection, passphrases: Sequence[str]) ->
     """Return the sealer for the secrets of this database, with derived keys.
 
     New secrets share the salt of the newest one. They get the form of earlier versions as long as all secrets have it:
-    gateways of an earlier version may serve beside this one, until `lakegate secrets rotate` changes the form. Raises
+    gateways of an earlier version may serve at the same time, until `lakegate secrets rotate` changes the form. Raises
     ValueError for passphrases that are too short.
     """
     found = await newest(connection, limit=100)

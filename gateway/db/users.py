@@ -67,7 +67,10 @@ async def verify_address(connection: AsyncConnection, id: str, email: str) -> No
 
 
 def _columns(address: Address) -> dict[str, Any]:
-    """Return the values of both columns. An unverified address keeps the verified one only if both are the same."""
+    """Return the values of both columns.
+
+    With an unverified address, the verified one is kept only if both are equal.
+    """
     if address.verified:
         return {"email": address.email, "verified_email": address.email}
     same = case((users.c.verified_email == address.email, users.c.verified_email), else_=None)

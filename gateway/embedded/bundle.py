@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bridge to Trino as an OPA bundle: one file with all policies for an OPA beside Trino.
+"""The bridge to Trino as an OPA bundle: one file with all policies for Trino's own OPA.
 
 The same policies give the same bytes, so that bundles can be compared and signed.
 """

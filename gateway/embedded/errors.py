@@ -19,8 +19,8 @@ class ToolMissing(StackError):
 class ChildFailed(StackError):
     """A child process failed.
 
-    ``log``: its log file. ``output``: the end of its output, for the message. ``port_taken``: a start with other ports
-    may succeed.
+    ``log``: its log file. ``output``: the end of its output, part of the message. ``port_taken``: a start with other
+    ports may succeed.
     """
 
     def __init__(self, name: str, reason: str, log: Path, *, output: str = "", port_taken: bool = False) -> None:

@@ -68,7 +68,7 @@ def _endpoint_lines(ready: Ready, data: Path) -> Table:
     rows = {
         "catalog": ready.catalog_uri,
         "management": ready.management_uri,
-        "page to sign in on": f"{ready.catalog_uri.removesuffix('/catalog')}/ui",
+        "login page": f"{ready.catalog_uri.removesuffix('/catalog')}/ui",
         "warehouse": ready.warehouse or "none: the server waits for its bootstrap",
         "identity provider": ready.issuer,
         "object store": f"{ready.s3.endpoint}, bucket {ready.s3.bucket}",

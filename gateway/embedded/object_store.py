@@ -50,9 +50,9 @@ def program(setting: str | None) -> Path:
 
 
 def sockets_left_behind(ports: Ports) -> list[Path]:
-    """Return the sockets that the store creates beside its gRPC ports.
+    """Return the Unix sockets that the store creates in addition to its gRPC ports.
 
-    No option moves them, and it does not remove all.
+    Their path is not configurable, and the store does not remove all of them.
     """
     by_part = {
         "s3": ports.s3,

@@ -32,7 +32,10 @@ def own_principal(caller: Actor) -> Principal:
 
 
 def other_principal(principal: Principal | None, caller: Actor) -> Principal | None:
-    """Return None if the principal is the caller, because checks about oneself need no right. Else return it."""
+    """Return None if the principal is the caller, because a caller may check its own rights.
+
+    Otherwise return the principal.
+    """
     return None if principal == own_principal(caller) else principal
 
 

@@ -9,43 +9,71 @@ from gateway.protocol.grants import PrivilegeInfo
 
 #: (display name, description, category). The categories are metadata, read, write, create, security and administration.
 _TEXTS: dict[Privilege, tuple[str, str, str]] = {
-    Privilege.ADMIN: ("Admin", "Runs the server and hands out projects; no right on data.", "administration"),
-    Privilege.OPERATOR: ("Operator", "Administers every project.", "administration"),
-    Privilege.PROVISIONER: (
-        "Provisioner",
-        "Keeps users and synchronised roles as one identity provider says; no right on anything else.",
+    Privilege.ADMIN: (
+        "Admin",
+        "Administers the server and grants rights on projects; no access to data.",
         "administration",
     ),
-    Privilege.PROJECT_ADMIN: ("Project admin", "Everything in the project.", "administration"),
-    Privilege.SECURITY_ADMIN: ("Security admin", "Hands out rights and manages roles; no right on data.", "security"),
-    Privilege.DATA_ADMIN: ("Data admin", "All data of the project; hands out nothing.", "administration"),
+    Privilege.OPERATOR: ("Operator", "Administers every project of the server.", "administration"),
+    Privilege.PROVISIONER: (
+        "Provisioner",
+        "Creates and changes the users and synchronised roles of one identity provider (SCIM); no other right.",
+        "administration",
+    ),
+    Privilege.PROJECT_ADMIN: ("Project admin", "All rights in the project.", "administration"),
+    Privilege.SECURITY_ADMIN: (
+        "Security admin",
+        "Grants rights and manages roles in the project; no access to data.",
+        "security",
+    ),
+    Privilege.DATA_ADMIN: (
+        "Data admin",
+        "Reads and changes all data of the project; cannot grant rights.",
+        "administration",
+    ),
     Privilege.ROLE_CREATOR: ("Role creator", "Creates roles in the project.", "create"),
     Privilege.TAG_CREATOR: ("Tag creator", "Creates tags in the project.", "create"),
     Privilege.DELEGATE: (
         "Delegate",
-        "Asks and acts here in the name of any user, with that user's rights; none of its own.",
+        "For engines: checks the rights of any user here and acts with them; gives no right of its own.",
         "security",
     ),
     Privilege.ENFORCER: (
         "Enforcer",
-        "Is trusted to hold back of a table what the user it acts for may not read; no right of its own.",
+        "For engines: trusted to hide columns that its user may not read; gives no right of its own.",
         "security",
     ),
-    Privilege.INSPECTOR: ("Inspector", "Is told what any user may do here, and cannot act as them.", "security"),
-    Privilege.OWNERSHIP: ("Owner", "Everything on this and below, and hands out rights on it.", "administration"),
-    Privilege.PASS_GRANTS: ("Pass on", "Passes on the rights one holds, on this object only.", "security"),
-    Privilege.MANAGE_GRANTS: ("Manage grants", "Hands out every right on this and below.", "security"),
+    Privilege.INSPECTOR: ("Inspector", "Checks the rights of any user here, and cannot act for them.", "security"),
+    Privilege.OWNERSHIP: (
+        "Owner",
+        "All rights on this object and the objects below it, and the right to grant them.",
+        "administration",
+    ),
+    Privilege.PASS_GRANTS: ("Pass grants", "Grants rights that the holder has, on this object only.", "security"),
+    Privilege.MANAGE_GRANTS: (
+        "Manage grants",
+        "Grants every right on this object and the objects below it.",
+        "security",
+    ),
     Privilege.MANAGE_STORAGE: (
         "Manage storage",
         "Changes the storage profile, the endpoints and the credential of this warehouse.",
         "administration",
     ),
-    Privilege.MANAGE_TAGS: ("Manage tags", "Attaches tags to this and to what lies below.", "metadata"),
-    Privilege.DESCRIBE: ("Describe", "Sees this and what lies below, without its data.", "metadata"),
-    Privilege.SELECT: ("Select", "Reads the data of this and of what lies below.", "read"),
-    Privilege.CREATE: ("Create", "Creates things in this and below, and owns them.", "create"),
-    Privilege.MODIFY: ("Modify", "Reads and writes data, renames and drops, here and below.", "write"),
-    Privilege.ASSIGNEE: ("Member", "Has whatever the role is given.", "security"),
+    Privilege.MANAGE_TAGS: ("Manage tags", "Attaches tags to this object and the objects below it.", "metadata"),
+    Privilege.DESCRIBE: (
+        "Describe",
+        "Reads the metadata of this object and the objects below it, but no data.",
+        "metadata",
+    ),
+    Privilege.SELECT: ("Select", "Reads the data of this object and the objects below it.", "read"),
+    Privilege.CREATE: ("Create", "Creates objects in this object and below it, and owns them.", "create"),
+    Privilege.MODIFY: (
+        "Modify",
+        "Reads and writes data, renames and drops, on this object and the objects below it.",
+        "write",
+    ),
+    Privilege.ASSIGNEE: ("Member", "Has all rights that are granted to the role.", "security"),
 }
 
 

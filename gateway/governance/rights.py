@@ -26,7 +26,7 @@ _OF_USERS: dict[str, Can | None] = {
     "update": Can.UPDATE_USERS,
 }
 
-#: Actions that clients of the reference system do not know: actions of this server only, and one that the reference
+#: Actions that do not exist in the reference system: actions of this server only, and one that the reference
 #: system uses only in its relationship model. A client that parses names into a closed set would fail on them.
 _OWN = frozenset(
     {
@@ -99,7 +99,7 @@ class Rights:
 
 
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
-    """Return the actions of this type that clients of the reference system know."""
+    """Return the actions of this type that exist in the reference system too."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
     return frozenset(
         each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own

@@ -155,7 +155,7 @@ class Users:
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """Delete the record and every grant to the user. Return when all those rights are revoked everywhere.
 
-        A user who returns with the same id has no rights. A retry after an outage completes the deletion. Raise
+        A user that returns with the same id has no rights. A retry after an outage completes the deletion. Raise
         UserNotFound if there is neither a record nor a pending cleanup. Raise LastServerAdmin for the last server
         administrator. Raise UserSynchronized for a user that SCIM manages: without the record the gateway would forget
         a deactivation, and later SCIM requests would not find the user. Raise RevocationPending if the deletion is

@@ -2,7 +2,7 @@
 """Extract the part of a metadata document that decisions read. Pure.
 
 A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
-view. This part is stored beside the document, so that no decision reads the document.
+view. This part is stored in columns of its own, so that no decision reads the document.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=Tru
 
 
 class GenericTableDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The stored part of a generic table beside its row.
+    """The stored fields of a generic table that have no column of their own.
 
     `adopted` is true if the location contained files when the table was created. The table does not own these files.
     """

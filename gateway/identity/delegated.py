@@ -41,8 +41,8 @@ class _Header(msgspec.Struct, frozen=True):
     """The protected header of a delegated token.
 
     `sub_proven` is True if a token of the user was verified, and False if the engine asserted the user. It is a header
-    parameter and not a claim, because earlier versions reject unknown claims and may run beside this one. The signature
-    covers the header too. Tokens of earlier versions lack the parameter, so it is False for them.
+    parameter and not a claim, because earlier versions reject unknown claims and may run at the same time. The
+    signature covers the header too. Tokens of earlier versions lack the parameter, so it is False for them.
     """
 
     typ: str

@@ -39,7 +39,9 @@ def is_loopback(url: str) -> bool:
 
 
 def check_endpoint(url: str, setting: str) -> None:
-    """Raise `ValueError` unless `url` is https, or plain http to a loopback address. `setting` names it in the message.
+    """Raise `ValueError` unless `url` is https, or plain http to a loopback address.
+
+    `setting` is the name of the URL in error messages.
 
     A user, a password, a fragment, blanks, control characters, backslashes and characters outside of ASCII are rejected
     too. An attacker on the network could replace keys that are fetched over plain http, and impersonate every user.

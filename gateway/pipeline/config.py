@@ -43,7 +43,7 @@ class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_fie
 class DirectoryCatalog(
     msgspec.Struct, frozen=True, kw_only=True, tag="directory", tag_field="type", forbid_unknown_fields=True
 ):
-    """Tables in a local directory, without catalog service and access control, to develop transformations."""
+    """Tables in a local directory, without catalog and access control, for the development of transformations."""
 
     path: str
 

@@ -21,12 +21,14 @@ from gateway.pipeline.statements import serve
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gateway.pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    run_verb = verbs.add_parser("run", help="run the medallion once; answers its account as one line of JSON")
-    run_verb.add_argument("--config", required=True, metavar="FILE", help="JSON, mode 0600; - is standard input")
-    run_verb.add_argument("--report", metavar="FILE", help="write the account there instead of to standard output")
+    run_verb = verbs.add_parser("run", help="run the medallion pipeline once and print its report as one line of JSON")
+    run_verb.add_argument(
+        "--config", required=True, metavar="FILE", help="JSON configuration, file mode 0600; - reads standard input"
+    )
+    run_verb.add_argument("--report", metavar="FILE", help="write the report to this file instead of standard output")
     verbs.add_parser(
         "statements",
-        help="answer SQL statements: standard input is the configuration in one line, then a question a line",
+        help="execute SQL statements from standard input: first a line of configuration, then one statement per line",
     )
     return parser
 

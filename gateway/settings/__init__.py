@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import quote
 
 from msgspec import Meta
 
@@ -28,8 +27,8 @@ from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, o
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
-from gateway.settings.identity import IdentitySettings, KubernetesCluster
-from gateway.settings.postgres_url import is_local, require_no_tls
+from gateway.settings.identity import KubernetesCluster
+from gateway.settings.postgres import PostgresSettings
 from gateway.settings.sections import (
     Audit,
     Count,
@@ -45,149 +44,165 @@ from gateway.settings.sections import (
     Shares,
 )
 
-SslMode = typing.Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
 
-
-class Settings(IdentitySettings, frozen=True, kw_only=True):
+class Settings(PostgresSettings, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
     base_uri: Annotated[
-        str | None, Meta(description="Address clients use, without `/catalog`; told to them only when set.")
+        str | None,
+        Meta(
+            description="Address that clients use, without `/catalog`. If it is not set, the gateway sends clients no "
+            "address."
+        ),
     ] = None
     bind_ip: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     listen_port: Annotated[Port, Meta(description="Port of the catalog and management APIs.")] = 8181
-    workers: Annotated[Count, Meta(description="Worker processes.")] = 2
+    workers: Annotated[Count, Meta(description="Number of worker processes.")] = 2
     log_level: Annotated[
-        typing.Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")
+        typing.Literal["debug", "info", "warning", "error"],
+        Meta(description="Minimum severity of log events. Events below it are not written."),
     ] = "info"
     server_id: Annotated[
-        uuid.UUID | None, Meta(description="Identity of this server; default: made by `migrate` and kept.")
+        uuid.UUID | None,
+        Meta(description="Id of this server. By default `migrate` creates one and stores it in the database."),
     ] = None
 
-    enable_default_project: Annotated[bool, Meta(description="Make and use a default project.")] = True
+    enable_default_project: Annotated[
+        bool, Meta(description="Create a default project, and use it for requests that name no project.")
+    ] = True
     default_project_id: Annotated[str, Meta(min_length=1, description="Id of the default project.")] = (
         "00000000-0000-0000-0000-000000000000"
     )
     instance_admins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[a-z0-9-]+~.+$")], ...],
         Meta(
-            description="Users `oidc~<subject>` who alone may change warehouses that are managed by `instance-admin`; "
-            "it gives no other right."
+            description="Users `oidc~<subject>`. Only they can change warehouses that are managed by `instance-admin`; "
+            "the setting gives no other right."
         ),
     ] = ()
     reserved_namespaces: Annotated[
-        tuple[str, ...], Meta(description="Top-level namespace names nobody may create.")
+        tuple[str, ...], Meta(description="Names of top-level namespaces that no principal can create.")
     ] = ("system", "examples", "information_schema")
-    max_request_body_size: Annotated[Count, Meta(description="Largest request body in bytes.")] = 33_554_432
+    max_request_body_size: Annotated[
+        Count, Meta(description="Maximum size of a request body in bytes. Larger bodies get 413.")
+    ] = 33_554_432
     max_request_time: Annotated[
         float,
         Meta(
             gt=0,
-            description="Longest time of a request; when it is over and nothing was committed: 429 or 503.",
+            description="Timeout in seconds of a request. After it, a request that has committed nothing gets 429 "
+            "(changes of the catalog) or 503 (all others).",
             extra=SECONDS,
         ),
     ] = 30.0
     max_request_silence: Annotated[
-        float, Meta(gt=0, description="How long a client may send nothing of a body it announced: 408.", extra=SECONDS)
+        float,
+        Meta(
+            gt=0,
+            description="Timeout in seconds without any byte of an announced request body. After it, the request gets "
+            "408 and the connection is closed.",
+            extra=SECONDS,
+        ),
     ] = 10.0
     max_header_time: Annotated[
-        float, Meta(gt=0, description="How long the headers of a request may take to arrive.", extra=SECONDS)
+        float,
+        Meta(
+            gt=0,
+            description="Timeout in seconds for the headers of a request. After it, the connection is closed.",
+            extra=SECONDS,
+        ),
     ] = 15.0
     maintenance_mode: Annotated[
         typing.Literal["off", "read-only"],
-        Meta(description="`read-only`: what would change anything is answered with 429 or 503, reading goes on."),
+        Meta(description="`read-only` rejects changes with 429 (catalog) or 503 (all others) and still serves reads."),
     ] = "off"
     serve_swagger_ui: Annotated[
-        bool, Meta(description="Serve the OpenAPI documents and a page to try them at `/swagger-ui/`, without a token.")
+        bool, Meta(description="Serve the OpenAPI documents and the page `/swagger-ui/`, which needs no token.")
     ] = True
-    pagination_size_default: Annotated[Count, Meta(description="Items on a page when none are asked for.")] = 100
-    pagination_size_max: Annotated[Count, Meta(description="Most items on a page.")] = 1000
+    pagination_size_default: Annotated[
+        Count, Meta(description="Number of items on a page if the request states none.")
+    ] = 100
+    pagination_size_max: Annotated[
+        Count, Meta(description="Maximum number of items on a page. Larger requested sizes are reduced to it.")
+    ] = 1000
     skip_storage_validation: Annotated[
-        bool, Meta(description="Accept a warehouse without trying its storage. Not for production.")
+        bool, Meta(description="Accept a warehouse without a test of its storage. Not for production.")
     ] = False
     storage_endpoint_networks: Annotated[
         tuple[str, ...],
         Meta(
-            description="Networks (CIDR) beyond public addresses that storage profiles may name as `endpoint` and "
-            "`sts-endpoint`: loopback and private ones are refused unless listed; link-local, site-local and metadata "
-            "ones always."
+            description="Networks (CIDR) that storage profiles may name as `endpoint` and `sts-endpoint`, in addition "
+            "to public addresses. Loopback and private networks are refused unless listed. Link-local, site-local and "
+            "metadata addresses are always refused."
         ),
     ] = ()
     storage_local_directories: Annotated[
         tuple[str, ...],
         Meta(
-            description="Absolute paths on the gateway's machine below which warehouses of type `local` may lie. For "
-            "development: their clients open the files themselves, without credentials. Empty: no such warehouse."
+            description="Absolute paths on the gateway's machine that may contain warehouses of type `local`. Only for "
+            "development: clients open the files directly, without credentials. Empty: no such warehouses."
         ),
     ] = ()
     metadata_cleanup_window: Annotated[
         float,
         Meta(
             ge=1,
-            description="How long a metadata file that nothing names is kept; a change that takes longer fails.",
+            description="Time in seconds after which a metadata file without any reference is deleted. A change that "
+            "takes longer fails.",
             extra=SECONDS,
         ),
     ] = 3600.0
     task_poll_interval: Annotated[
-        float, Meta(gt=0, description="Mean time between two looks for background tasks that are due.", extra=SECONDS)
+        float,
+        Meta(
+            gt=0,
+            description="Mean interval in seconds between two queries for background tasks that are due.",
+            extra=SECONDS,
+        ),
     ] = 2.0
     task_soft_deletion_workers: Annotated[
-        int, Meta(ge=0, description="Most dropped tables and views a worker process ends at a time; 0: none of them.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of dropped tables and views that a worker process deletes concurrently when "
+            "their soft deletion expires. 0: it deletes none.",
+        ),
     ] = 2
     task_tabular_purge_workers: Annotated[
-        int, Meta(ge=0, description="Most tables and views whose files a worker process deletes at a time.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of tables and views whose files a worker process deletes concurrently. 0: it "
+            "deletes none.",
+        ),
     ] = 2
     task_log_cleanup_workers: Annotated[
-        int, Meta(ge=0, description="Most projects whose ended tasks a worker process forgets at a time.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of projects whose ended tasks a worker process deletes concurrently. 0: it "
+            "deletes none.",
+        ),
     ] = 2
     task_expire_staged_table_workers: Annotated[
-        int, Meta(ge=0, description="Most tables that were never made a worker process forgets at a time.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of expired staged tables that a worker process deletes "
+            "concurrently. 0: it deletes none.",
+        ),
     ] = 1
     health_check_frequency_seconds: Annotated[
-        float, Meta(gt=0, description="Time between two checks of each dependency, in seconds.")
+        float, Meta(gt=0, description="Interval in seconds between two health checks of each dependency.")
     ] = 10.0
-
-    pg_database_url_write: Annotated[Secret | None, Meta(description="URL of the primary.")] = None
-    pg_database_url_read: Annotated[
-        Secret | None,
-        Meta(description="URL of a replica for searches, statistics and lists for people. Default: the primary."),
-    ] = None
-    pg_host_w: Annotated[str | None, Meta(description="Host of the primary, when no URL is given.")] = None
-    pg_host_r: Annotated[str | None, Meta(description="Host of the replica, when no URL is given.")] = None
-    pg_port: Annotated[Port, Meta(description="PostgreSQL's port.")] = 5432
-    pg_user: Annotated[str | None, Meta(description="PostgreSQL's role.")] = None
-    pg_password: Annotated[Secret | None, Meta(description="The role's password.")] = None
-    pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
-    pg_ssl_mode: Annotated[
-        SslMode | None,
-        Meta(
-            description="TLS towards PostgreSQL, as libpq's `sslmode`; only `verify-full` proves which server answers. "
-            "Default: `verify-full`; `prefer` when every host is a loopback address or a socket."
-        ),
-    ] = None
-    pg_ssl_root_cert: Annotated[
-        str | None,
-        Meta(description="File of certificates to trust for PostgreSQL alone, for the two `verify` modes."),
-    ] = None
-    pg_encryption_key: Annotated[
-        Secret | None, Meta(description="Key that encrypts storage credentials at rest; needed by `serve`.")
-    ] = None
-    pg_encryption_key_other: Annotated[
-        Secret | None,
-        Meta(description="A second key that only opens what it sealed: the next or the former one while keys change."),
-    ] = None
-    pg_read_pool_connections: Annotated[
-        Count, Meta(description="Most connections of a worker to the replica; none without a replica.")
-    ] = 10
-    pg_write_pool_connections: Annotated[
-        Count, Meta(description="Half of the most connections of a worker, which opens and keeps as many as it needs.")
-    ] = 5
-    pg_acquire_timeout: Annotated[float, Meta(gt=0, description="Longest wait for a connection.", extra=SECONDS)] = 5.0
 
     endpoint_stat_flush_interval: Annotated[
         float,
         Meta(
-            gt=0, description="How often counts of calls are written down; a killed process loses them.", extra=SECONDS
+            gt=0,
+            description="Interval in seconds between two writes of the call counts to the database. A process that is "
+            "killed loses the counts since the last write.",
+            extra=SECONDS,
         ),
     ] = 30.0
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
@@ -221,65 +236,8 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
         return StorageRules(endpoints=networks, directories=directories)
 
-    def write_url(self) -> Secret:
-        """Return the connection URL of the primary, as set or composed of its parts.
-
-        Raises:
-            SettingsError: neither the URL nor every part is set, or the URL has a TLS parameter.
-        """
-        if self.pg_database_url_write is not None:
-            require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
-            return self.pg_database_url_write
-        return self._url_from(self.pg_host_w, "PG_HOST_W", "PG_DATABASE_URL_WRITE")
-
-    def postgres_tls_mode(self, url: Secret | None = None) -> SslMode:
-        """Return libpq's `sslmode` for the database at `url`, by default the primary.
-
-        Without the setting it is `prefer` if all hosts of the URL are local, else `verify-full`.
-
-        Raises:
-            SettingsError: the setting and `url` are missing, and no valid URL of the primary is set.
-        """
-        if self.pg_ssl_mode is not None:
-            return self.pg_ssl_mode
-        return "prefer" if is_local(url or self.write_url()) else "verify-full"
-
-    def read_url(self) -> Secret | None:
-        """Return the connection URL of the replica, as set or composed of its parts; None without a replica.
-
-        Raises:
-            SettingsError: a part is missing, or the URL has a TLS parameter.
-        """
-        if self.pg_database_url_read is not None:
-            require_no_tls(self.pg_database_url_read, "PG_DATABASE_URL_READ")
-            return self.pg_database_url_read
-        return self._url_from(self.pg_host_r, "PG_HOST_R", "PG_DATABASE_URL_READ") if self.pg_host_r else None
-
-    def encryption_keys(self) -> list[str]:
-        """Return the keys for stored credentials: first the one that encrypts, then the one that only decrypts."""
-        return [key.reveal() for key in (self.pg_encryption_key, self.pg_encryption_key_other) if key]
-
-    def require_encryption_key(self) -> None:
-        """Require the encryption key of stored credentials and the URL of the primary.
-
-        Raises:
-            SettingsError: names the missing variable.
-        """
-        if not self.pg_encryption_key:
-            raise SettingsError(f"{PREFIX}PG_ENCRYPTION_KEY must be set")
-        self.write_url()
-
-    def _url_from(self, host: str | None, host_name: str, url_name: str) -> Secret:
-        parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}
-        missing = [f"{PREFIX}{name}" for name, value in parts.items() if not value]
-        if missing or host is None:
-            raise SettingsError(f"set {PREFIX}{url_name}, or else {', '.join(missing)}")
-        password = f":{quote(self.pg_password.reveal(), safe='')}" if self.pg_password else ""
-        user = quote(self.pg_user or "", safe="")
-        return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
-
     def sign_in_issuer(self) -> str | None:
-        """Return the issuer of the provider where people log in, in a browser or terminal; None if there is none."""
+        """Return the issuer for logins in a browser or terminal; None if there is none."""
         return self.ui.openid_provider_uri or self.openid_provider_uri
 
     def clusters(self) -> dict[str, KubernetesCluster]:
@@ -337,10 +295,11 @@ def table() -> str:
         "# Settings",
         "",
         "Generated from `gateway/settings/` by `lakegate settings-table`. Durations are written `500ms`, `30s`, `5m`",
-        "or `1h`; lists are separated by commas. A variable with our prefix that is not in this table is refused.",
+        "or `1h`; a number without a unit means seconds. Lists are separated by commas. Every command refuses a",
+        "variable that begins with `LAKEGATE__` and is not in this table.",
         "",
-        "Two variables without our prefix are heeded: `SSL_CERT_FILE` and `SSL_CERT_DIR` name certificates (PEM) to",
-        "trust instead of the system's, for every outgoing connection (object stores: beside the system's).",
+        "Lakegate also reads two standard variables. `SSL_CERT_FILE` and `SSL_CERT_DIR` name the CA certificates (PEM)",
+        "for every outgoing connection. They replace the system's; for object stores they are added to the system's.",
         "",
         "| Variable | Meaning | Default |",
         "| --- | --- | --- |",

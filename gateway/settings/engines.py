@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the engines that are trusted with definer views, of the login of people, and of reading through views.
+"""Settings of the engines that are trusted with definer views, of logins, and of reading through views.
 
 `gateway/settings/__init__.py` reads them.
 """
@@ -17,16 +17,21 @@ from msgspec import Meta
 class EngineIdentities(msgspec.Struct, frozen=True, kw_only=True):
     """The identities of an engine at one provider."""
 
-    subjects: Annotated[tuple[str, ...], Meta(description="Subjects of this provider that the engine is itself.")] = ()
+    subjects: Annotated[
+        tuple[str, ...], Meta(description="Subjects at this provider that identify the engine itself.")
+    ] = ()
 
 
 class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
     """An engine that reads views for its users with the rights of the views' owners."""
 
-    type: Annotated[Literal["trino"], Meta(description="Kind of a trusted engine.")] = "trino"
+    type: Annotated[Literal["trino"], Meta(description="Type of the trusted engine.")] = "trino"
     owner_property: Annotated[
         str,
-        Meta(min_length=1, description="View property in which the engine keeps the owner; nobody else may change it."),
+        Meta(
+            min_length=1,
+            description="View property in which the engine stores the owner. Only the engine can change it.",
+        ),
     ] = "trino.run-as-owner"
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
 
@@ -61,24 +66,31 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
 
 
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
-    """Login of people: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
+    """Logins: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
 
     enabled: Annotated[
-        bool, Meta(description="Serve the page at `/ui`, on which people sign in and see who they are here.")
+        bool, Meta(description="Serve the page `/ui`, where users log in and see their own identity and rights.")
     ] = True
     openid_provider_uri: Annotated[
         str | None,
-        Meta(description="Provider of such a login, one of those configured; default: `OPENID_PROVIDER_URI`."),
+        Meta(description="Provider of these logins: one of the configured issuers. Default: `OPENID_PROVIDER_URI`."),
     ] = None
     openid_client_id: Annotated[
-        str | None, Meta(description="Public client of the provider for the pages and for `lakegate login`; no secret.")
+        str | None,
+        Meta(description="Public client (no secret) at the provider for `/ui`, `/swagger-ui/` and `lakegate login`."),
     ] = None
-    openid_scope: Annotated[str, Meta(description="What such a login asks for.")] = "openid profile email"
+    openid_scope: Annotated[str, Meta(description="Scopes that these logins request.")] = "openid profile email"
 
 
 class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on reading through views."""
 
     max_nesting_depth: Annotated[
-        int, Meta(ge=1, le=100, description="Most views that a trusted engine may read something through.")
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="Maximum number of views in a chain through which a trusted engine reads an object. Longer "
+            "chains are refused.",
+        ),
     ] = 10

@@ -32,33 +32,47 @@ RESERVED_IDS = frozenset({FIRST_PROVIDER, FIRST_CLUSTER, "lakekeeper", "lakegate
 
 _Projects = tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...]
 _OtherIssuers = Annotated[
-    tuple[str, ...], Meta(description="Other spellings of the issuer that are accepted in tokens.")
+    tuple[str, ...], Meta(description="Further values of the `iss` claim that are accepted for this provider.")
 ]
-_Scope = Annotated[str | None, Meta(description="Scope a token must have.")]
+_Scope = Annotated[str | None, Meta(description="Scope that every token must contain.")]
 _SubjectClaims = Annotated[
-    tuple[str, ...], Meta(min_length=1, description="Claims tried in this order for the user's id.")
+    tuple[str, ...],
+    Meta(min_length=1, description="Claims that can contain the user's id. The first one in the token is used."),
 ]
-_NameTemplate = Annotated[str | None, Meta(description="Name of a user whose token has none, `{claim}` replaced.")]
+_NameTemplate = Annotated[
+    str | None,
+    Meta(description="Template of the display name for tokens without a name; `{claim}` is replaced by the claim."),
+]
 _ScimSubject = typing.Literal["externalId", "userName"] | None
 _KeysRefresh = Annotated[
-    float, Meta(ge=10, description="Age at which the provider's keys are read again.", extra=SECONDS)
+    float, Meta(ge=10, description="Age in seconds at which the provider's keys are fetched again.", extra=SECONDS)
 ]
 _KeysMaxAge = Annotated[
     float,
-    Meta(ge=10, description="Age at which its keys count no more: an outage is 503 from then on.", extra=SECONDS),
+    Meta(
+        ge=10,
+        description="Maximum age in seconds of the provider's keys. If newer ones cannot be fetched, requests with its "
+        "tokens get 503.",
+        extra=SECONDS,
+    ),
 ]
 _ClusterIssuers = Annotated[
     tuple[str, ...],
-    Meta(description="Issuers that the cluster's tokens name; default: the one of the gateway's own token."),
+    Meta(description="Issuers of the cluster's tokens. Default: the issuer of the gateway's own token."),
 ]
 _SubjectSource = Annotated[
     typing.Literal["uid", "username"],
-    Meta(description="What names a service account: its uid, or `system:serviceaccount:<namespace>:<name>`."),
+    Meta(description="Id of a service account: its uid, or its name `system:serviceaccount:<namespace>:<name>`."),
 ]
-_AcceptLegacy = Annotated[bool, Meta(description="Accept tokens that have no end and no audience, too.")]
+_AcceptLegacy = Annotated[bool, Meta(description="Also accept tokens without an expiry and without an audience.")]
 _ReviewLifetime = Annotated[
     float,
-    Meta(ge=0, description="How long a token counts as reviewed; a deleted pod's works so long.", extra=SECONDS),
+    Meta(
+        ge=0,
+        description="Time in seconds for which the result of a token review is cached. The token of a deleted pod is "
+        "accepted for this time.",
+        extra=SECONDS,
+    ),
 ]
 
 #: The order of Lakekeeper. Entra ID's `oid` of a person is the same in all applications, while its `sub` differs. Other
@@ -70,25 +84,33 @@ _REFRESH, _MAX_AGE, _LIFETIME = 300.0, 3600.0, 60.0
 class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A further OpenID provider. Its users are `<id>~<subject>`."""
 
-    uri: Annotated[str, Meta(description="Issuer of the tokens of one more provider, whose users are `<id>~…`.")]
-    audience: Annotated[tuple[str, ...], Meta(min_length=1, description="Audiences a token of this provider may name.")]
-    project_audiences: Annotated[_Projects, Meta(description="As `OPENID_PROJECT_AUDIENCES`, for this provider.")] = ()
+    uri: Annotated[str, Meta(description="Issuer of a further provider. Its users are `<id>~…`.")]
+    audience: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Accepted audiences of tokens of this provider.")
+    ]
+    project_audiences: Annotated[
+        _Projects, Meta(description="Like `OPENID_PROJECT_AUDIENCES`, for this provider.")
+    ] = ()
     additional_issuers: _OtherIssuers = ()
     scope: _Scope = None
     subject_claims: _SubjectClaims = _SUBJECT_CLAIMS
     roles_claim: Annotated[
-        str | None, Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of this provider.")
+        str | None,
+        Meta(
+            description="Claim with the user's groups, which are roles of this provider. `a.b` is the member `b` of "
+            "the object `a`."
+        ),
     ] = None
     display_name_template: _NameTemplate = None
     scim_subject: Annotated[
         _ScimSubject,
         Meta(
-            description="SCIM attribute that names this provider's users: what is their subject in tokens. Without it "
-            "the provider keeps nobody here."
+            description="SCIM attribute that contains the subject of this provider's tokens. Without it the provider "
+            "cannot manage users by SCIM."
         ),
     ] = None
     require_connected_on_startup: Annotated[
-        bool, Meta(description="Do not start while the provider's keys cannot be had.")
+        bool, Meta(description="Refuse to start while the provider's keys cannot be fetched.")
     ] = False
     keys_refresh: _KeysRefresh = _REFRESH
     keys_max_age: _KeysMaxAge = _MAX_AGE
@@ -110,16 +132,24 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
 class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
     """A further Kubernetes cluster. Its service accounts are `<id>~<subject>`."""
 
-    url: Annotated[str, Meta(description="Address of the API server (https) that reviews the cluster's tokens.")]
+    url: Annotated[str, Meta(description="Address (https) of the API server that reviews the cluster's tokens.")]
     audience: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Audiences a token of a service account may be for.")
+        tuple[str, ...], Meta(min_length=1, description="Accepted audiences of service account tokens.")
     ]
     issuers: _ClusterIssuers = ()
     ca_file: Annotated[
-        str | None, Meta(description="Certificates (PEM) to trust for the API server; default: as everywhere.")
+        str | None,
+        Meta(
+            description="File of CA certificates (PEM) for the API server. Default: the certificates for all outgoing "
+            "connections."
+        ),
     ] = None
     token_file: Annotated[
-        str, Meta(description="File with the gateway's own token there, which may review tokens.")
+        str,
+        Meta(
+            description="File with the gateway's own token for this cluster. The token needs the right to create token "
+            "reviews."
+        ),
     ] = ACCOUNT_DIRECTORY + "/token"
     subject_source: _SubjectSource = "uid"
     accept_legacy_serviceaccount: _AcceptLegacy = False
@@ -133,12 +163,15 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     mappings by id are for further ones.
     """
 
-    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; needed by `serve`.")] = None
-    openid_audience: Annotated[tuple[str, ...], Meta(description="Audiences a token may name; needed by `serve`.")] = ()
+    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; required by `serve`.")] = None
+    openid_audience: Annotated[
+        tuple[str, ...], Meta(description="Accepted audiences of tokens; required by `serve`.")
+    ] = ()
     openid_project_audiences: Annotated[
         _Projects,
         Meta(
-            description="Audiences of one project each, `audience=project-id`: a token that names one is for it alone."
+            description="Audiences that are limited to one project, as `audience=project-id`. A token with such an "
+            "audience is valid for that project only."
         ),
     ] = ()
     openid_additional_issuers: _OtherIssuers = ()
@@ -146,24 +179,28 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     openid_subject_claim: _SubjectClaims = _SUBJECT_CLAIMS
     openid_roles_claim: Annotated[
         str | None,
-        Meta(description="Claim (`a.b` walks into objects) whose groups count as roles of the provider `oidc`."),
+        Meta(
+            description="Claim with the user's groups, which are roles of the provider `oidc`. `a.b` is the member `b` "
+            "of the object `a`."
+        ),
     ] = None
     openid_display_name_template: _NameTemplate = None
     openid_scim_subject: Annotated[
         _ScimSubject,
         Meta(
-            description="SCIM attribute that names the users of the provider `oidc`: what is their subject in tokens. "
-            "Without it the provider keeps nobody here."
+            description="SCIM attribute that contains the subject of tokens of the provider `oidc`. Without it the "
+            "provider cannot manage users by SCIM."
         ),
     ] = None
     openid_keys_refresh: _KeysRefresh = _REFRESH
     openid_keys_max_age: _KeysMaxAge = _MAX_AGE
     openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
     enable_kubernetes_authentication: Annotated[
-        bool, Meta(description="Take tokens of service accounts of the cluster this gateway runs in.")
+        bool, Meta(description="Accept tokens of service accounts of the cluster in which the gateway runs.")
     ] = False
     kubernetes_authentication_audience: Annotated[
-        tuple[str, ...], Meta(description="Audiences a token of a service account may be for; needed with it.")
+        tuple[str, ...],
+        Meta(description="Accepted audiences of service account tokens; required with the setting above."),
     ] = ()
     kubernetes_authentication_issuers: _ClusterIssuers = ()
     kubernetes_authentication_subject_source: _SubjectSource = "uid"

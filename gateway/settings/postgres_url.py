@@ -40,7 +40,7 @@ def _is_local_host(host: str) -> bool:
 def require_no_tls(url: Secret, variable: str) -> None:
     """Raise SettingsError if the URL has `sslmode` or another TLS parameter. The message names its `variable`.
 
-    Only the setting PG_SSL_MODE has an effect. Administrators might rely on a `verify-full` in the URL that has none.
+    Only the setting PG_SSL_MODE has an effect. A `verify-full` in the URL would have no effect.
     """
     names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
     if ssl_names := sorted(name for name in names if name.lower().startswith("ssl")):

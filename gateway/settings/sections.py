@@ -25,16 +25,30 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
     """OpenFGA, which decides by relationships."""
 
     endpoint: Annotated[str, Meta(description="Address of OpenFGA's HTTP API.")] = "http://127.0.0.1:8080"
-    store_name: Annotated[str, Meta(min_length=3, description="Name of the store; `migrate` makes it.")] = "lakegate"
+    store_name: Annotated[str, Meta(min_length=3, description="Name of the store, which `migrate` creates.")] = (
+        "lakegate"
+    )
     api_key: Annotated[Secret | None, Meta(description="Preshared key sent to OpenFGA.")] = None
     max_batch_check_size: Annotated[
-        Count, Meta(description="Most checks in one batch; at most what the server allows.")
+        Count,
+        Meta(
+            description="Maximum number of checks in one batch, at most OpenFGA's own limit. Longer lists are sent as "
+            "several batches."
+        ),
     ] = 50
-    timeout: Annotated[float, Meta(description="Longest time for one call.", extra=SECONDS)] = 3.0
+    timeout: Annotated[
+        float,
+        Meta(
+            description="Timeout in seconds of one call to OpenFGA. After it, the request gets 503, or 429 for a "
+            "change of the catalog.",
+            extra=SECONDS,
+        ),
+    ] = 3.0
     server_timeout: Annotated[
         float,
         Meta(
-            description="OpenFGA's own `--request-timeout`: how long it may go on with a request nobody waits for.",
+            description="Value in seconds of OpenFGA's `--request-timeout`: the maximum time for which OpenFGA "
+            "continues a call after the gateway's timeout.",
             extra=SECONDS,
         ),
     ] = 3.0
@@ -45,85 +59,164 @@ class Opa(msgspec.Struct, frozen=True, kw_only=True):
 
     url: Annotated[str, Meta(description="Address of OPA.")] = "http://127.0.0.1:8182"
     token: Annotated[Secret | None, Meta(description="Bearer token sent to OPA.")] = None
-    timeout: Annotated[float, Meta(description="Longest time for one decision.", extra=SECONDS)] = 2.0
+    timeout: Annotated[
+        float,
+        Meta(
+            description="Timeout in seconds of one decision by OPA. After it, the request gets 503, or 429 for a "
+            "change of the catalog.",
+            extra=SECONDS,
+        ),
+    ] = 2.0
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit trail. Only records of reads and refusals are buffered. All others are durable before the response."""
+    """The audit trail.
+
+    Only records of reads and refusals are buffered. All other records are durable before the response.
+    """
 
     buffer_size: Annotated[
-        Count, Meta(description="Most records of reads and refusals waiting to be written; when full, requests fail.")
+        Count,
+        Meta(
+            description="Maximum number of records of reads and refusals that wait to be written. When the buffer is "
+            "full, requests fail with 503."
+        ),
     ] = 10_000
     principal_share: Annotated[
         Count,
-        Meta(description="Most such records of one principal, never above a quarter of them all; more get 429."),
+        Meta(
+            description="Maximum number of such records of one principal, at most a quarter of `BUFFER_SIZE`. Further "
+            "requests of the principal get 429."
+        ),
     ] = 2_500
-    flush_interval: Annotated[float, Meta(description="Longest time such a record waits.", extra=SECONDS)] = 0.2
+    flush_interval: Annotated[
+        float, Meta(description="Interval in seconds between two writes of these records.", extra=SECONDS)
+    ] = 0.2
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on the use of a worker process by one principal. Above a limit, requests wait and then get 429."""
 
-    requests: Annotated[Count, Meta(description="Most concurrent requests of one principal in a worker process.")] = 32
+    requests: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of concurrent requests of one principal in a worker process. Further requests "
+            "wait."
+        ),
+    ] = 32
     waiting: Annotated[
-        int, Meta(ge=0, description="Most requests of one principal that wait for its other requests; more get 429.")
+        int, Meta(ge=0, description="Maximum number of requests of one principal that wait. Further requests get 429.")
     ] = 256
     wait: Annotated[
-        float, Meta(ge=0, description="Longest time that a request waits for its share before 429.", extra=SECONDS)
+        float,
+        Meta(
+            ge=0,
+            description="Timeout in seconds of waiting for the share. After it, the request gets 429.",
+            extra=SECONDS,
+        ),
     ] = 5.0
     total_requests: Annotated[
-        Count, Meta(description="Most concurrent requests of all users in a worker process; users take turns.")
+        Count,
+        Meta(
+            description="Maximum number of concurrent requests of all users in a worker process. Further requests "
+            "wait, and principals take turns."
+        ),
     ] = 128
     engine_requests: Annotated[
         Count,
         Meta(
-            description="Concurrent requests reserved, beside those, for engines that hold `inspector` or `delegate`; "
-            "one of them has a quarter at most."
+            description="Number of additional concurrent requests for engines that hold `inspector` or `delegate`. One "
+            "engine gets at most a quarter of them."
         ),
     ] = 64
     questions_per_second: Annotated[
-        float, Meta(gt=0, description="Authorization questions a second of one principal in a worker process.")
+        float,
+        Meta(
+            gt=0,
+            description="Maximum number of authorization checks per second of one principal in a worker process. "
+            "Further requests wait.",
+        ),
     ] = 1000.0
     question_burst: Annotated[
-        float, Meta(gt=0, description="Authorization questions that a principal may ask at once after a pause.")
+        float,
+        Meta(
+            gt=0, description="Maximum number of authorization checks that a principal can make at once after a pause."
+        ),
     ] = 5000.0
     bytes: Annotated[
-        Count, Meta(description="Most bytes of request bodies of one principal in progress in a worker process.")
+        Count,
+        Meta(
+            description="Maximum number of bytes in the request bodies that one principal has in progress in a worker "
+            "process. Further requests get 429."
+        ),
     ] = 67_108_864
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     """Idempotency keys: a catalog change with an `Idempotency-Key` is made once, however often the request is sent."""
 
-    enabled: Annotated[bool, Meta(description="Heed `Idempotency-Key` and advertise it to clients.")] = True
+    enabled: Annotated[bool, Meta(description="Process the header `Idempotency-Key` and advertise it to clients.")] = (
+        True
+    )
     lifetime: Annotated[
-        float, Meta(ge=60, description="How long a success is remembered; advertised to clients.", extra=SECONDS)
+        float,
+        Meta(
+            ge=60,
+            description="Time in seconds for which the response to a key is stored. It is advertised to clients.",
+            extra=SECONDS,
+        ),
     ] = 1800.0
     grace_period: Annotated[
-        float, Meta(ge=0, description="How much longer it is really remembered.", extra=SECONDS)
+        float,
+        Meta(
+            ge=0,
+            description="Time in seconds for which the response is stored beyond `LIFETIME`, for late retries.",
+            extra=SECONDS,
+        ),
     ] = 300.0
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Caches of a worker process. An entry is not used longer than the data that it depends on is valid."""
 
-    allows: Annotated[Count, Meta(description="Most allows of OpenFGA; half a kilobyte each.")] = 20_000
+    allows: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of cached allows of OpenFGA, about 500 bytes each. The least recently used are "
+            "dropped first."
+        ),
+    ] = 20_000
     allow_seconds: Annotated[
-        float, Meta(ge=0, description="Longest life of an allow; 0 asks OpenFGA each time.", extra=SECONDS)
+        float,
+        Meta(ge=0, description="Maximum time in seconds for which an allow is cached. 0: no cache.", extra=SECONDS),
     ] = 60.0
     policy_answers: Annotated[
-        Count, Meta(description="Most answers of OPA that the policies say last (`valid_until`).")
+        Count, Meta(description="Maximum number of cached answers of OPA. An answer is cached until its `valid_until`.")
     ] = 10_000
-    tokens: Annotated[Count, Meta(description="Most verified tokens.")] = 10_000
+    tokens: Annotated[Count, Meta(description="Maximum number of cached results of token verification.")] = 10_000
     token_seconds: Annotated[
-        float, Meta(ge=0, description="Longest time a token counts as verified; 0 verifies each time.", extra=SECONDS)
+        float,
+        Meta(
+            ge=0,
+            description="Maximum time in seconds for which a verified token is cached. 0: no cache.",
+            extra=SECONDS,
+        ),
     ] = 300.0
     credentials: Annotated[
-        int, Meta(ge=0, description="Most vended credentials, kept for half their life; 0 mints each time.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of cached storage credentials. They are used for half of their lifetime. 0: no "
+            "cache.",
+        ),
     ] = 10_000
     documents: Annotated[
         int,
-        Meta(ge=0, description="Most bytes of metadata documents; larger ones than a quarter of it are not kept."),
+        Meta(
+            ge=0,
+            description="Maximum size in bytes of the cache of metadata documents. Documents larger than a quarter of "
+            "it are not cached. 0: no cache.",
+        ),
     ] = 67_108_864
 
 
@@ -137,19 +230,26 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(
             gt=0,
-            description="Time between two looks at OpenFGA's changes; with it the bound of one second holds.",
+            description="Interval in seconds between two reads of OpenFGA's change feed. A larger value delays the "
+            "effect of tuples that are deleted in OpenFGA directly.",
             extra=SECONDS,
         ),
     ] = 0.5
     overlap: Annotated[
         float,
         Meta(
-            gt=0, description="How far back each look begins; more than OpenFGA's own request timeout.", extra=SECONDS
+            gt=0,
+            description="Time in seconds before the newest known change at which each read begins. It must exceed "
+            "OpenFGA's request timeout.",
+            extra=SECONDS,
         ),
     ] = 5.0
     external_grants: Annotated[
         typing.Literal["remove", "adopt", "report"],
-        Meta(description="What becomes of a grant that somebody wrote into OpenFGA directly."),
+        Meta(
+            description="Treatment of grants that were written into OpenFGA directly: remove them, adopt them as "
+            "grants, or only report them."
+        ),
     ] = "remove"
 
 
@@ -157,44 +257,75 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum sizes of request bodies and of tables and views. Larger ones are refused with 400 or 413."""
 
     request_values: Annotated[
-        Count, Meta(description="Most JSON values in a request body: reading more would keep other requests waiting.")
+        Count, Meta(description="Maximum number of JSON values in a request body. Larger bodies get 413.")
     ] = 200_000
     metadata_file_size: Annotated[
         Count,
-        Meta(description="Largest metadata file that is read to be registered, as it lies in the store, in bytes."),
+        Meta(
+            description="Maximum size in bytes of a metadata file that is registered, as stored (possibly compressed). "
+            "Larger files are refused."
+        ),
     ] = 67_108_864
     metadata_size: Annotated[
-        Count, Meta(description="Largest metadata document, unpacked, registered or made by commits, in bytes.")
+        Count,
+        Meta(
+            description="Maximum size in bytes of an uncompressed metadata document. Registrations and commits beyond "
+            "it are refused."
+        ),
     ] = 67_108_864
     transaction_size: Annotated[
-        Count, Meta(description="Most bytes of metadata documents that the tables of one transaction have in all.")
+        Count,
+        Meta(
+            description="Maximum total size in bytes of the stored metadata documents of the tables in one "
+            "transaction. Larger transactions get 413."
+        ),
     ] = 134_217_728
     metadata_values: Annotated[
-        Count, Meta(description="Most JSON values in a metadata document that is registered.")
+        Count,
+        Meta(
+            description="Maximum number of JSON values in a metadata document that is registered. Larger documents are "
+            "refused."
+        ),
     ] = 4_000_000
     snapshots: Annotated[
-        Count, Meta(description="Most snapshots of a table, and entries in each list that grows with them.")
+        Count,
+        Meta(
+            description="Maximum number of snapshots of a table, and of entries in each list that grows with them. "
+            "Commits beyond it are refused."
+        ),
     ] = 100_000
     structures: Annotated[
         Count,
-        Meta(description="Most schemas, partition specs, sort orders, refs or keys of a table, versions of a view."),
+        Meta(
+            description="Maximum number of schemas, of partition specs, of sort orders, of refs and of encryption keys "
+            "of a table, and of versions of a view. Commits beyond it are refused."
+        ),
     ] = 10_000
-    properties: Annotated[Count, Meta(description="Most properties of a table, view or namespace.")] = 10_000
+    properties: Annotated[
+        Count,
+        Meta(description="Maximum number of properties of a table, view or namespace. Changes beyond it are refused."),
+    ] = 10_000
 
 
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     """The stack of `lakegate up` and `lakegate demo`; `serve` uses none of these."""
 
-    opa_bin: Annotated[str | None, Meta(description="An `opa` program to use instead of building one.")] = None
-    openfga_bin: Annotated[str | None, Meta(description="An `openfga` program to use instead of building one.")] = None
-    weed_bin: Annotated[str | None, Meta(description="A SeaweedFS program instead of the installed one.")] = None
+    opa_bin: Annotated[str | None, Meta(description="Path of an `opa` program to use instead of building one.")] = None
+    openfga_bin: Annotated[
+        str | None, Meta(description="Path of an `openfga` program to use instead of building one.")
+    ] = None
+    weed_bin: Annotated[
+        str | None, Meta(description="Path of a SeaweedFS program to use instead of the installed one.")
+    ] = None
     nanoidp_bin: Annotated[
-        str | None, Meta(description="The identity provider's program instead of the installed one.")
+        str | None, Meta(description="Path of the identity provider's program to use instead of the installed one.")
     ] = None
     postgres_dir: Annotated[
-        str | None, Meta(description="A PostgreSQL 18 directory with `bin/` instead of the installed one.")
+        str | None, Meta(description="PostgreSQL 18 directory with `bin/` to use instead of the installed one.")
     ] = None
     cache_dir: Annotated[
-        str | None, Meta(description="Where built tools and Spark's archives are kept; default `~/.cache/lakegate`.")
+        str | None, Meta(description="Directory for built tools and Spark's archives. Default: `~/.cache/lakegate`.")
     ] = None
-    fast: Annotated[bool, Meta(description="Do not wait for the disk: for tests, loses data at a power cut.")] = False
+    fast: Annotated[
+        bool, Meta(description="Do not wait for writes to the disk. Only for tests: a power failure loses data.")
+    ] = False

@@ -53,7 +53,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Examined(Struct, frozen=True, kw_only=True, tag_field="answer", tag="examined"):
-    """A document that may be registered, as it will be stored, and the values that the catalog stores beside it."""
+    """A valid document in its stored form, and the values that the catalog stores with it."""
 
     document: bytes
     location: str

@@ -39,7 +39,7 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
         return bool(super().eof_received())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Set the event when the connection is gone."""
+        """Set the event when the connection is closed."""
         self._disconnected.set()
         super().connection_lost(exc)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change the relationship model of a running system: `lakegate model push | migrate | rollback`.
 
-A new model is written beside the active one. The tuples that it needs are written while the old model stays active.
-Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every process
-reads that row at least every `NOTICED_WITHIN` seconds (`gateway.tasks.models`).
+A new model is written without replacing the active one. The tuples that it needs are written while the old model stays
+active. Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every
+process reads that row at least every `NOTICED_WITHIN` seconds (`gateway.tasks.models`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PAGE: Final = 90
 
 
 class NoSuchModel(Exception):
-    """No such model is recorded, or none was active before; the message tells which."""
+    """No such model is recorded, or none was active before; the message states which."""
 
 
 class TuplesNotWritten(Exception):

@@ -59,20 +59,20 @@ class Metrics:
     def _define_requests(self) -> None:
         self._requests = Counter(
             "lakegate_http_requests",
-            "Requests answered, by operation ('unmatched' where no route fits).",
+            "Number of responses, by method, operation and status; operation 'unmatched': no route matches.",
             ("method", "operation", "status"),
             registry=self._registry,
         )
         self._request_seconds = Histogram(
             "lakegate_http_request_duration_seconds",
-            "From the first byte of the request to the last of the answer.",
+            "Seconds from the first byte of a request to the last byte of its response.",
             ("operation",),
             buckets=_REQUEST_BUCKETS,
             registry=self._registry,
         )
         self._sts_seconds = Histogram(
             "lakegate_sts_duration_seconds",
-            "Calls that mint storage credentials.",
+            "Seconds of one call to the token service (STS) that mints storage credentials.",
             ("outcome",),
             buckets=_REQUEST_BUCKETS,
             registry=self._registry,
@@ -81,13 +81,13 @@ class Metrics:
     def _define_decisions(self) -> None:
         self._decisions = Counter(
             "lakegate_decisions",
-            "Decisions of the door, by what came out and which engine made it so.",
+            "Number of decisions of the door, by operation, outcome, and the engine that determined it.",
             ("operation", "outcome", "determined_by"),
             registry=self._registry,
         )
         self._decision_seconds = Histogram(
             "lakegate_decision_duration_seconds",
-            "Time an engine took for a decision; 'total' is the door's own, both engines together.",
+            "Seconds of one decision, by engine; 'total' is the whole decision with both engines.",
             ("engine",),
             buckets=_DECISION_BUCKETS,
             registry=self._registry,
@@ -95,14 +95,14 @@ class Metrics:
 
         self._cache_lookups = Counter(
             "lakegate_memory_lookups",
-            "Questions that a worker could answer from memory, and that it could not.",
+            "Number of look-ups in the caches of the worker processes, by cache and outcome (hit, miss).",
             ("memory", "outcome"),
             registry=self._registry,
         )
 
         self._document_bytes = Gauge(
             "lakegate_document_cache_bytes",
-            "Bytes of metadata documents that the workers keep.",
+            "Bytes of cached metadata documents in all worker processes.",
             multiprocess_mode="livesum",
             registry=self._registry,
         )
@@ -110,19 +110,19 @@ class Metrics:
     def _define_audit_and_tuples(self) -> None:
         self._audit_records = Counter(
             "lakegate_audit_records",
-            "Audit records, by how they were made durable.",
+            "Number of audit records, by the way in which they were written.",
             ("durability",),
             registry=self._registry,
         )
         self._outbox_pending = Gauge(
             "lakegate_outbox_pending",
-            "Tuple keys that PostgreSQL knows and OpenFGA may not yet.",
+            "Number of tuple keys in the outbox that are not yet delivered to OpenFGA.",
             multiprocess_mode="mostrecent",
             registry=self._registry,
         )
         self._tuple_seconds = Histogram(
             "lakegate_tuple_delivery_duration_seconds",
-            "From the commit of an outbox row to OpenFGA's confirmation.",
+            "Seconds from the commit of an outbox row to OpenFGA's confirmation.",
             buckets=_REQUEST_BUCKETS,
             registry=self._registry,
         )
@@ -130,19 +130,19 @@ class Metrics:
     def _define_drift(self) -> None:
         self._drift_found = Counter(
             "lakegate_drift_found",
-            "Tuples in OpenFGA that were not as the rows want them, by what was wrong.",
+            "Number of differences found between OpenFGA's tuples and the rows of PostgreSQL, by kind.",
             ("kind",),
             registry=self._registry,
         )
         self._drift_repaired = Counter(
             "lakegate_drift_repaired",
-            "Such tuples by what was done about them.",
+            "Number of handled differences between OpenFGA's tuples and PostgreSQL, by action.",
             ("action",),
             registry=self._registry,
         )
         self._drift_checked = Gauge(
             "lakegate_drift_last_checked_timestamp_seconds",
-            "When this gateway last read OpenFGA's change feed to its end; one gateway at a time does.",
+            "Unix time at which this gateway last read OpenFGA's change feed to its end; one gateway at a time reads.",
             multiprocess_mode="mostrecent",
             registry=self._registry,
         )
@@ -150,20 +150,20 @@ class Metrics:
     def _define_shares(self) -> None:
         self._shares_used = Gauge(
             "lakegate_share_in_use",
-            "Slots of concurrent requests in use, by lane (users, engines), all workers together.",
+            "Request slots in use in all worker processes, by share and lane (users, engines).",
             ("share", "lane"),
             multiprocess_mode="livesum",
             registry=self._registry,
         )
         self._shares_waited = Counter(
             "lakegate_share_waits",
-            "Requests that waited because their principal, or all of them together, used the share.",
+            "Number of requests that waited because the principal or all principals together used the share.",
             ("share", "lane"),
             registry=self._registry,
         )
         self._shares_refused = Counter(
             "lakegate_share_refusals",
-            "Requests answered with 429 because their principal used its share.",
+            "Number of requests that got 429 because their principal used its share.",
             ("share", "lane"),
             registry=self._registry,
         )
@@ -171,20 +171,20 @@ class Metrics:
     def _define_tasks(self) -> None:
         self._tasks = Gauge(
             "lakegate_tasks",
-            "Background tasks that have not ended, as last counted; 'scheduled' may be for much later.",
+            "Number of background tasks that have not ended, as last counted; 'scheduled' includes future tasks.",
             ("queue", "status"),
             multiprocess_mode="mostrecent",
             registry=self._registry,
         )
         self._task_attempts = Counter(
             "lakegate_task_attempts",
-            "Attempts at background tasks, by how they ended.",
+            "Number of runs of background tasks, by queue and outcome.",
             ("queue", "outcome"),
             registry=self._registry,
         )
         self._task_seconds = Histogram(
             "lakegate_task_duration_seconds",
-            "From taking a task to the end of the attempt.",
+            "Seconds of one run of a background task.",
             ("queue",),
             buckets=_TASK_BUCKETS,
             registry=self._registry,
@@ -194,7 +194,7 @@ class Metrics:
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
 
-        The library takes a lock and copies the labels for each look-up. Each request would pay for this ten times.
+        The library takes a lock and copies the labels for each look-up. Each request would do this ten times.
         """
         key = (metric, *labels)
         child = self._children.get(key)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Session names: the store's logs contain the principal of a vended credential.
 
-A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor who
-knows a principal can compute the name to search for.
+A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor can
+compute the name of a known principal and search for it.
 """
 
 import hashlib

@@ -3,11 +3,11 @@
 # METADATA
 # title: The policy decision of the gateway
 # description: |
-#   OpenFGA decides who is related to what. The policies decide under which circumstances: they may deny, shorten
-#   credentials or add obligations, and can never allow what OpenFGA refuses. Every question is allowed unless a
-#   guardrail denies it. A guardrail is a package below gateway.guardrails; it needs no registration. Its public rules
-#   are denials[index], obligations[index] and steady. Everything else in it denies, so that a misspelt rule or
-#   obligation is never dropped.
+#   OpenFGA decides by relationships. The policies decide by circumstances: they can deny, shorten credentials or add
+#   obligations, and can never allow what OpenFGA refuses. Every question is allowed unless a guardrail denies it. A
+#   guardrail is a package below gateway.guardrails and needs no registration. Its public rules are denials[index],
+#   obligations[index] and steady. Any other public rule is a fault that denies, so that a misspelt rule or obligation
+#   is never ignored.
 # schemas:
 #   - input: schema.input
 package gateway
@@ -17,8 +17,8 @@ import data.gateway.output
 # METADATA
 # title: The entry point
 # description: |
-#   One answer per question, in the order of the questions, and how long they hold if that can be promised. Without a
-#   list of questions this is undefined, which the gateway takes for a refusal.
+#   One answer per question, in the order of the questions, and the time until which the answers may be cached. Without
+#   a list of questions the result is undefined, which the gateway treats as a refusal.
 # entrypoint: true
 decisions := object.union({"decisions": answers}, _lasting) if {
 	is_array(input.questions)
@@ -26,7 +26,7 @@ decisions := object.union({"decisions": answers}, _lasting) if {
 }
 
 # METADATA
-# description: The answer to the question at this index. A question that no guardrail names is not looked at further.
+# description: The answer to the question at this index. A question without denials and obligations is allowed at once.
 _answer(index) := {"allow": true, "reasons": [], "obligations": {}} if {
 	count(_faults) == 0
 	not index in _named_questions
@@ -39,15 +39,15 @@ _answer(index) := {"allow": true, "reasons": [], "obligations": {}} if {
 _guardrails := data.gateway.guardrails
 
 # METADATA
-# description: The questions that some guardrail denies or adds obligations to.
+# description: The indexes of the questions that a guardrail denies or adds obligations to.
 _named_questions contains index if some index, _ in _guardrails[_].denials
 
 # METADATA
-# description: Obligations name a question, too.
+# description: The same for obligations.
 _named_questions contains index if some index, _ in _guardrails[_].obligations
 
 # METADATA
-# description: Why the question is denied; one denial is enough. An invalid denial counts as an invalid guardrail.
+# description: The reasons of the denial; one is enough. An invalid denial counts as an invalid guardrail.
 _reasons(index) := union({_faults, _denials(index), _faults_at(index)})
 
 # METADATA
@@ -69,14 +69,14 @@ _entry[kind] := output.schema.properties[kind].patternProperties["^[0-9]+$"].ite
 _indexes := {index | some index, _ in input.questions}
 
 # METADATA
-# description: Faults that concern every question. A guardrail has rules.
+# description: Faults that deny every question. A guardrail must be a package with rules.
 _faults contains _fault(name, "it is not a package of rules") if {
 	some name, rules in _guardrails
 	not is_object(rules)
 }
 
 # METADATA
-# description: Its public rules are those of the schema. A package below a guardrail is read as a rule.
+# description: The public rules of a guardrail are those of the schema. OPA reads a package below a guardrail as a rule.
 _faults contains _fault(name, sprintf("unknown rule %v (helpers begin with _)", [rule])) if {
 	some name, rules in _guardrails
 	some rule, _ in rules
@@ -85,7 +85,7 @@ _faults contains _fault(name, sprintf("unknown rule %v (helpers begin with _)", 
 }
 
 # METADATA
-# description: A package below a guardrail is read as a helper if its name begins with _. Its rules would be dropped.
+# description: A package below a guardrail whose name begins with _ counts as a helper. Its rules would be ignored.
 _faults contains _fault(name, sprintf("%s has the rule %s, which a helper cannot have", [helper, rule])) if {
 	some name, rules in _guardrails
 	some helper, value in rules
@@ -96,7 +96,7 @@ _faults contains _fault(name, sprintf("%s has the rule %s, which a helper cannot
 }
 
 # METADATA
-# description: It has one of the two rules for every input, so that an undefined rule is no permission.
+# description: A guardrail has denials or obligations for every input, so that an undefined rule does not allow.
 _faults contains _fault(name, "neither denials nor obligations is defined") if {
 	some name, rules in _guardrails
 	not rules.denials
@@ -112,7 +112,7 @@ _faults contains _fault(name, sprintf("the type of %s is not %s", [rule, propert
 }
 
 # METADATA
-# description: Denials and obligations are given for indexes of questions.
+# description: The keys of denials and obligations are indexes of questions.
 _faults contains _fault(name, sprintf("%s[%v] is about no question", [kind, index])) if {
 	some kind in ["denials", "obligations"]
 	some name, rules in _guardrails
@@ -121,7 +121,7 @@ _faults contains _fault(name, sprintf("%s[%v] is about no question", [kind, inde
 }
 
 # METADATA
-# description: The faults in what guardrails give for the question at this index.
+# description: The faults in the denials and obligations for the question at this index.
 _faults_at(index) := {_fault(name, misfit) |
 	some name, rules in _guardrails
 	some kind in {"denials", "obligations"}
@@ -137,7 +137,7 @@ _fault(name, misfit) := {
 }
 
 # METADATA
-# description: What is wrong with the denials or obligations for one question.
+# description: The faults in the denials or obligations for one question.
 _entry_misfits(kind, given) := {sprintf("%s for a question is not a set", [kind])} if {
 	not is_set(given)
 } else := {sprintf("%s in %s", [misfit, kind]) |
@@ -146,7 +146,7 @@ _entry_misfits(kind, given) := {sprintf("%s for a question is not a set", [kind]
 }
 
 # METADATA
-# description: What is wrong with one denial or one set of obligations.
+# description: The faults in one denial or one set of obligations.
 _misfits(schema, entry) := {"an entry that is not an object"} if {
 	not is_object(entry)
 } else := union({
@@ -160,7 +160,7 @@ _misfits(schema, entry) := {"an entry that is not an object"} if {
 })
 
 # METADATA
-# description: A whole number that is not too small.
+# description: The value is an integer and not below the minimum.
 _fits(property, value) if {
 	property.type == "integer"
 	is_number(value)
@@ -169,14 +169,14 @@ _fits(property, value) if {
 }
 
 # METADATA
-# description: A boolean or a text.
+# description: The value is a boolean or a string.
 _fits(property, value) if {
 	property.type in {"boolean", "string"}
 	type_name(value) == property.type
 }
 
 # METADATA
-# description: A list of texts; a set is one as well.
+# description: The value is a list or a set of strings.
 _fits(property, value) if {
 	property.type == "array"
 	property.items.type == "string"
@@ -187,7 +187,8 @@ _fits(property, value) if {
 }
 
 # METADATA
-# description: The obligations of all guardrails together, the strictest of each kind; an absent kind is left out.
+# description: |
+#   The obligations of all guardrails for this question, combined by kind to the strictest; absent kinds are omitted.
 _obligations(index) := {name: strictest |
 	some name, property in _entry.obligations.properties
 	asked := {obligations[name] | some obligations in _asked(index)}
@@ -196,29 +197,29 @@ _obligations(index) := {name: strictest |
 }
 
 # METADATA
-# description: The smallest bound of all. The gateway reads 900 and refuses 900.0, so it is rounded.
+# description: The smallest limit. It is rounded, because the gateway reads 900 and refuses 900.0.
 _strictest("integer", asked) := round(min(asked))
 
 # METADATA
-# description: A switch is on if any guardrail turns it on.
+# description: True if any guardrail sets it to true.
 _strictest("boolean", asked) if true in asked
 
 # METADATA
-# description: What any guardrail names counts.
+# description: The names of all guardrails.
 _strictest("array", asked) := [name | some name in names] if {
 	names := {name | some some_names in asked; some name in some_names}
 	count(names) > 0
 }
 
 # METADATA
-# description: The obligations of the guardrails for this question, one by one.
+# description: The obligations of each guardrail for this question.
 _asked(index) := {asked | some rules in _guardrails; some asked in rules.obligations[index]}
 
 # METADATA
 # description: |
-#   Until when the same input has the same answers: for as many seconds as the policy data says, if every guardrail
-#   says that it is steady, which is that its answers to this input do not change with the time. As shipped the seconds
-#   are none: nothing is cached, and a change of the policy data counts from the next request on.
+#   The time until which the gateway may cache the answers to this input. The policy data sets the number of seconds.
+#   Every guardrail must state that it is steady: that the time does not change its answers to this input. As shipped,
+#   the number is 0: nothing is cached, and a change of the policy data takes effect with the next request.
 _lasting := object.union({"valid_until": until}, _revision) if {
 	seconds := data.policy_data.memory.answers_last_seconds
 	is_number(seconds)
@@ -228,11 +229,11 @@ _lasting := object.union({"valid_until": until}, _revision) if {
 } else := {}
 
 # METADATA
-# description: The revision of the rules and data behind the promise. Without it the gateway caches nothing.
+# description: The revision of the rules and data. Without it the gateway caches nothing.
 _revision := {"revision": current | current := data.system.revision.current}
 
 # METADATA
-# description: The guardrails whose answers to this input may change with the time, or that do not say.
+# description: The guardrails whose answers may change with the time, or that do not define `steady`.
 _unsteady contains name if {
 	some name, rules in _guardrails
 	not rules.steady == true

@@ -5,7 +5,7 @@ import data.gateway
 import data.gateway.output
 
 # METADATA
-# description: A question that no guardrail minds.
+# description: A question that no guardrail denies.
 question(operation) := {
 	"operation": operation,
 	"resource": {"type": "table", "name": "orders", "namespace": ["sales"], "warehouse": "main"},
@@ -21,7 +21,7 @@ request(questions) := {
 }
 
 # METADATA
-# description: A guardrail that asks for what it is told to ask.
+# description: A guardrail that returns the obligations in its parameter.
 guardrail(denials, obligations) := {"denials": denials, "obligations": obligations}
 
 # METADATA
@@ -85,7 +85,7 @@ test_a_life_of_no_seconds_is_a_life if {
 }
 
 test_a_life_leaves_opa_as_a_whole_number if {
-	# No two of them are equal: OPA would answer for the second what it answered for the first.
+	# All of them differ, because OPA would return the cached result of an equal call.
 	every number, seconds in {"900": 600 * 1.5, "901": 901.0, "902": 9.02e2, "903": json.unmarshal("903.00")} {
 		answer := judged(obliging({"max_credential_seconds": seconds}))
 		json.marshal(answer.obligations) == sprintf(`{"max_credential_seconds":%s}`, [number])
@@ -144,7 +144,7 @@ test_every_shipped_guardrail_is_asked if {
 }
 
 # METADATA
-# description: Answers last for this many seconds at most.
+# description: Policy data that limits the caching of answers to this number of seconds.
 lasting(seconds) := {"memory": {"answers_last_seconds": seconds}, "contractors": {"users": ["oidc~c"], "roles": []}}
 
 test_as_shipped_no_answer_lasts if {
@@ -201,7 +201,7 @@ judged(rules) := answer.decisions[0] if {
 }
 
 # METADATA
-# description: The one fault that is named in the only reason.
+# description: The fault in the only reason.
 fault(rules) := trim_suffix(trim_prefix(reason.message, "The package gateway.guardrails.one is invalid: "), ".") if {
 	answer := judged(rules)
 	answer.allow == false
@@ -211,7 +211,7 @@ fault(rules) := trim_suffix(trim_prefix(reason.message, "The package gateway.gua
 }
 
 # METADATA
-# description: A guardrail that gives these obligations for the first question.
+# description: A guardrail that returns these obligations for the first question.
 obliging(obligation) := guardrail({}, {0: {obligation}})
 
 test_a_guardrail_with_an_unknown_rule_denies if {

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Who may talk to OPA
+# title: Clients that may call OPA
 # description: |
-#   OPA runs with --authentication=token --authorization=basic and asks this package about every request. There are two
-#   callers, each known by a token from OPA's environment. The gateway asks for decisions. The operator replaces policy
-#   data. Nobody can put in, change or remove a policy module, and nobody without a token is told anything.
+#   OPA runs with --authentication=token --authorization=basic and queries this package for every request. There are two
+#   clients, each identified by a token in OPA's environment. The gateway queries decisions. The operator replaces
+#   policy data. No client can create, change or remove a policy module, and requests without a token get no
+#   information.
 package system.authz
 
 # METADATA
-# description: Everything that is not allowed below is refused.
+# description: Requests that no rule below allows are refused.
 default allow := false
 
 # METADATA
 # description: |
-#   The gateway asks for decisions. No parameter but the one that makes an error of a built-in function an error of the
-#   request, so that no trace or metric of a policy leaves OPA. Without it an erroneous rule would deny nothing.
+#   The gateway queries decisions. The only permitted parameter turns an error of a built-in function into an error of
+#   the request. Without it, an erroneous rule would deny nothing. Other parameters could return traces or metrics of a
+#   policy.
 allow if {
 	_is(_gateway_token)
 	input.method == "POST"
@@ -24,7 +26,7 @@ allow if {
 }
 
 # METADATA
-# description: The gateway asks which policies these are.
+# description: The gateway queries the revision of the policies.
 allow if {
 	_is(_gateway_token)
 	input.method == "POST"
@@ -33,7 +35,7 @@ allow if {
 }
 
 # METADATA
-# description: The gateway looks whether OPA is there.
+# description: The gateway queries the health of OPA.
 allow if {
 	_is(_gateway_token)
 	input.method == "GET"
@@ -42,8 +44,8 @@ allow if {
 
 # METADATA
 # description: |
-#   The operator reads and replaces policy data. The two tokens must differ: a gateway that could change the data its
-#   questions are judged by would not be judged.
+#   The operator reads and replaces policy data. The two tokens must differ: the gateway must not be able to change the
+#   data that decides about its requests.
 allow if {
 	_is(_operator_token)
 	_operator_token != _gateway_token
@@ -53,7 +55,7 @@ allow if {
 }
 
 # METADATA
-# description: The operator looks whether OPA is there.
+# description: The operator queries the health of OPA.
 allow if {
 	_is(_operator_token)
 	input.method == "GET"
@@ -61,21 +63,20 @@ allow if {
 }
 
 # METADATA
-# description: The token of the gateway; none if it is not set.
+# description: The token of the gateway; empty if it is not configured.
 default _gateway_token := ""
 
 _gateway_token := opa.runtime().env.LAKEGATE_OPA_GATEWAY_TOKEN
 
 # METADATA
-# description: The token of the operator; none if it is not set.
+# description: The token of the operator; empty if it is not configured.
 default _operator_token := ""
 
 _operator_token := opa.runtime().env.LAKEGATE_OPA_OPERATOR_TOKEN
 
 # METADATA
 # description: |
-#   The caller showed this token. An empty token is nobody's. Digests are compared, so that the time it takes tells
-#   nothing of the token.
+#   The client sent this token. An empty token identifies no client. Digests are compared to prevent a timing attack.
 _is(token) if {
 	token != ""
 	crypto.sha256(input.identity) == crypto.sha256(token)

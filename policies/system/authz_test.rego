@@ -8,18 +8,18 @@ import data.system.authz
 both := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "token-of-the-gateway", "LAKEGATE_OPA_OPERATOR_TOKEN": "token-of-the-operator"}}
 
 # METADATA
-# description: Whether this token may do that, under this environment.
+# description: True if a client with this token may send the request, under this environment.
 may(token, method, path, environment) if {
 	authz.allow with input as {"identity": token, "method": method, "path": path, "params": {}}
 		with opa.runtime as environment
 }
 
 # METADATA
-# description: The path of the one question.
+# description: The path of the decisions.
 decisions := ["v1", "data", "gateway", "decisions"]
 
 # METADATA
-# description: The path of a piece of policy data.
+# description: The path of one document of policy data.
 contractors := ["v1", "data", "policy_data", "contractors"]
 
 # METADATA
@@ -66,7 +66,7 @@ test_the_gateway_may_do_nothing_else if {
 }
 
 # METADATA
-# description: Whether the gateway may ask at this path with these parameters.
+# description: True if the gateway may query this path with these parameters.
 may_with(path, params) if {
 	authz.allow with input as {"identity": "token-of-the-gateway", "method": "POST", "path": path, "params": params}
 		with opa.runtime as both

@@ -4,7 +4,7 @@ package system.revision_test
 import data.system.revision
 
 # METADATA
-# description: A start of OPA without bundles, with this name for its rules.
+# description: OPA without bundles, with this revision in its environment.
 started(named) := {"env": {"LAKEGATE_OPA_REVISION": named}}
 
 # METADATA

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Who may ask the bridge
+# title: Clients that may call the bridge
 # description: |
-#   Trino sends OPA no token, and whoever asks the bridge learns what everybody may do. So the engine shows a certificate
-#   (OPA runs with --authentication=tls), or a secret in the addresses it was given (`…/v1/data/trino/allow?key=…`), or
-#   both when both are set. Only the entry points can be asked: what lies behind them holds the bridge's token. OPA runs
-#   with --authorization=basic and --set=default_authorization_decision=/trino/authz/allow.
+#   Trino sends no token to OPA, and the answers of the bridge reveal the rights of every user. The engine therefore
+#   authenticates by a certificate (OPA runs with --authentication=tls), by a secret in the configured addresses
+#   (`…/v1/data/trino/allow?key=…`), or by both if both are set. Clients can query the entry points only, because the
+#   packages behind them hold the bridge's token. OPA runs with --authorization=basic and
+#   --set=default_authorization_decision=/trino/authz/allow.
 package trino.authz
 
 # METADATA
-# description: Everything that is not allowed below is refused.
+# description: Requests that no rule below allows are refused.
 default allow := false
 
 # METADATA
-# description: An engine asks at one of the entry points.
+# description: The engine queries one of the entry points.
 allow if {
 	input.method == "POST"
 	["v1", "data", "trino", entry] = input.path
@@ -24,18 +25,19 @@ allow if {
 }
 
 # METADATA
-# description: Somebody looks whether OPA is there, and learns nothing else.
+# description: Any client queries the health of OPA. The response contains nothing else.
 allow if {
 	input.method == "GET"
 	input.path == ["health"]
 }
 
 # METADATA
-# description: Without a parameter but the key, so that no trace, metric or explanation of a decision leaves OPA.
+# description: |
+#   The request has no parameter except the key, so that OPA returns no trace, metric or explanation of a decision.
 _only_the_key if object.keys(object.get(input, "params", {})) - {"key"} == set()
 
 # METADATA
-# description: Whatever was set up to know the engine by says that it is the engine, and something was.
+# description: The engine passes every configured check, and at least one check is configured.
 _is_engine if {
 	count({_subject, _key} - {""}) > 0
 	_certified
@@ -43,7 +45,7 @@ _is_engine if {
 }
 
 # METADATA
-# description: The request came over TLS with the certificate that was named, if one was.
+# description: The request came over TLS with the configured certificate, if one is configured.
 _certified if {
 	_subject == ""
 } else if {
@@ -52,7 +54,7 @@ _certified if {
 }
 
 # METADATA
-# description: The request has the key, if there is one. Digests are compared, so that the time it takes tells nothing.
+# description: The request contains the key, if one is configured. Digests are compared to prevent a timing attack.
 _knows_the_key if {
 	_key == ""
 } else if {
@@ -61,13 +63,13 @@ _knows_the_key if {
 }
 
 # METADATA
-# description: The subject of the engine's certificate, as OPA writes it; none if it is not set.
+# description: The subject of the engine's certificate in OPA's notation; empty if it is not configured.
 default _subject := ""
 
 _subject := opa.runtime().env.LAKEGATE_BRIDGE_ENGINE_SUBJECT
 
 # METADATA
-# description: The secret in the engine's addresses; none if it is not set.
+# description: The secret in the engine's addresses; empty if it is not configured.
 default _key := ""
 
 _key := opa.runtime().env.LAKEGATE_BRIDGE_ENGINE_KEY

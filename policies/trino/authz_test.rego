@@ -4,7 +4,7 @@ package trino.authz_test
 import data.trino.authz
 
 # METADATA
-# description: The two ways to know the engine, set up.
+# description: An environment with both ways to authenticate the engine.
 by_key := {"LAKEGATE_BRIDGE_ENGINE_KEY": "key-of-the-engine"}
 
 by_certificate := {"LAKEGATE_BRIDGE_ENGINE_SUBJECT": "CN=trino,O=example"}
@@ -14,13 +14,13 @@ by_certificate := {"LAKEGATE_BRIDGE_ENGINE_SUBJECT": "CN=trino,O=example"}
 asking(more) := object.union({"method": "POST", "path": ["v1", "data", "trino", "allow"], "params": {}}, more)
 
 # METADATA
-# description: The request shows the key, or a certificate.
+# description: The request with the key, or with a certificate.
 with_key := {"params": {"key": ["key-of-the-engine"]}}
 
 with_certificate := {"identity": "CN=trino,O=example", "client_certificates": [{}]}
 
 # METADATA
-# description: Whether it may, under this environment.
+# description: True if the request is allowed under this environment.
 may(request, env) if authz.allow with input as request with opa.runtime as {"env": env}
 
 test_the_engine_asks_at_the_entry_points_and_nowhere_else if {

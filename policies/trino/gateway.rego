@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Asking the gateway
+# title: Queries to the gateway
 # description: |
-#   The one place from which anything is asked. The gateway answers by relationships and guardrails, as it would answer
-#   the user's own request; the bridge asks as itself and needs `inspector` on the warehouses. No answer is kept. What is
-#   no complete, well-formed answer allows nothing.
+#   The only package that queries the gateway. The gateway answers by relationships and guardrails, as for a request of
+#   the user. The bridge authenticates as itself and needs `inspector` on the warehouses. Answers are not cached. An
+#   incomplete or malformed answer allows nothing.
 package trino.gateway
 
 import data.trino.settings
 
 # METADATA
-# description: The most checks that the gateway takes in one request.
+# description: The maximum number of checks in one request to the gateway.
 _most := 1000
 
 # METADATA
 # description: |
-#   Those of the checks (a set) that hold for this user, and how far: `"all"`, or the names of columns (a set) as Trino
-#   writes them when no more than those may be read.
+#   Returns the checks (a set) that the gateway allows for this user, with their extent: `"all"`, or the set of readable
+#   columns if only those may be read. Column names are in Trino's notation.
 holding(user, checks) := {check: extent |
 	count(checks) > 0
 	asked := [check | some check in checks]
@@ -27,8 +27,8 @@ holding(user, checks) := {check: extent |
 
 # METADATA
 # description: |
-#   Those of at most a thousand checks (a list) that the gateway allows; none of them unless each has its answer under its
-#   own number, and every answer is a clear one.
+#   Returns the allowed checks of a list of at most `_most` checks. The result is empty unless every check has a valid
+#   answer under its own index.
 _allowed(user, checks) := {checks[index]: extent |
 	some index, result in answer.body.results
 	result.allowed
@@ -46,11 +46,11 @@ _allowed(user, checks) := {checks[index]: extent |
 } else := {}
 
 # METADATA
-# description: Without a list of columns the answer is about all of it.
+# description: An answer without a list of columns is about the whole object.
 _is_clear(_, result) if not "columns" in object.keys(result)
 
 # METADATA
-# description: Columns are told where columns were asked about, and are a list of names.
+# description: Only the answer to a check about columns contains columns, as a list of names.
 _is_clear(check, result) if {
 	check.table.action.action == "read_columns"
 	is_array(result.columns)
@@ -59,20 +59,20 @@ _is_clear(check, result) if {
 
 # METADATA
 # description: |
-#   How far the answer goes. Trino writes the names of columns in small letters. The two letters that Java and OPA do not
-#   make small alike could make another column's name of a granted one, so a column with such a letter is nobody's.
+#   The extent of an answer. Trino writes column names in lower case. Java and OPA convert two letters to lower case
+#   differently, so that such a name could match another column. A column with one of these letters is not readable.
 _extent(result) := {lower(name) | some name in result.columns; not regex.match(`[\x{130}\x{3a3}]`, name)} if {
 	"columns" in object.keys(result)
 } else := "all"
 
 # METADATA
-# description: The request, which names the user in each check.
+# description: The request to the gateway. Each check names the user.
 _request(user, checks) := object.union(settings.transport, {
 	"method": "POST",
 	"url": concat("", [settings.url, "/management/v1/action/batch-check"]),
 	"headers": {
 		"Authorization": concat(" ", ["Bearer", settings.token]),
-		# By this id the decision log of OPA and the audit of the gateway are joined.
+		# The id connects OPA's decision log with the gateway's audit.
 		"X-Request-ID": uuid.rfc4122("trino"),
 	},
 	"body": {"delegated": true, "checks": [asked |
@@ -83,8 +83,8 @@ _request(user, checks) := object.union(settings.transport, {
 
 # METADATA
 # description: |
-#   Who a user of Trino is at the gateway. With one provider everybody is of that one, whatever the name looks like; with
-#   several a name says which: `<provider>~<name>`.
+#   The user id at the gateway of a Trino user. With one provider, every user belongs to that provider. With several
+#   providers, the name must contain the provider: `<provider>~<name>`.
 principal(user) := concat("~", [settings.providers[0], user]) if {
 	count(settings.providers) == 1
 	trim_space(user) != ""

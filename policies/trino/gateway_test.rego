@@ -6,13 +6,13 @@ import data.trino.gateway
 import data.trino.world_test as world
 
 # METADATA
-# description: Checks as the bridge makes them.
+# description: Checks in the bridge's notation.
 checks(count_) := {{"table": {"warehouse-id": "w", "namespace": ["sales"], "table": format_int(n, 10), "action": {"action": "drop"}}} |
 	some n in numbers.range(1, count_)
 }
 
 # METADATA
-# description: An answer that allows everything, from which one answers otherwise.
+# description: An answer that allows everything. Tests change parts of it.
 yes(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": true} | some each in request.body.checks]}}
 
 refusing(request) := object.union(yes(request), {"status_code": 403})
@@ -36,7 +36,7 @@ unclear(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "a
 null_(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "allowed": null} | some each in request.body.checks]}}
 
 # METADATA
-# description: What holds when all of it holds as a whole.
+# description: The result if every check is allowed for the whole object.
 whole(asked) := {check: "all" | some check in asked}
 
 test_a_whole_answer_allows_what_it_allows if {
@@ -58,11 +58,11 @@ test_no_answer_and_an_odd_answer_allow_nothing if {
 }
 
 # METADATA
-# description: Checks of which the first is about the columns of a table.
+# description: Checks; the first is about the columns of a table.
 of_columns := {{"table": {"warehouse-id": "w", "namespace": ["sales"], "table": "0", "action": {"action": "read_columns"}}}}
 
 # METADATA
-# description: An answer that allows everything, with `data.told` beside each answer.
+# description: An answer that allows everything, with `data.told` added to each result.
 beside(request) := object.union(yes(request), {"body": {"results": [object.union(each, data.told) |
 	some each in yes(request).body.results
 ]}})
@@ -96,14 +96,14 @@ test_odd_columns_allow_nothing_of_the_whole_answer if {
 			with opa.runtime as world.opa
 	}
 
-	# Nobody asked about columns there.
+	# That check is not about columns.
 	gateway.holding("alice", checks(1)) == {} with http.send as beside
 		with data.told as {"columns": ["a"]}
 		with opa.runtime as world.opa
 }
 
 # METADATA
-# description: A gateway that takes only requests of so many checks as `data.takes` names.
+# description: A gateway that accepts only requests with `data.takes` checks.
 counting(request) := yes(request) if count(request.body.checks) in data.takes
 
 test_a_thousand_checks_are_one_request_and_more_are_few if {
@@ -155,7 +155,7 @@ test_each_request_says_who_asks_and_can_be_found_again if {
 }
 
 # METADATA
-# description: Who the user is, with these providers.
+# description: The id of the user at the gateway, with these providers.
 named(user, providers) := id if {
 	id := gateway.principal(user) with opa.runtime as world.opa_with({"LAKEGATE_BRIDGE_PROVIDERS": providers})
 }

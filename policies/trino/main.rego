@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: What Trino asks
+# title: Entry points for Trino
 # description: |
-#   The entry points of Trino's access control (`opa.policy.*` of its configuration). Each question of Trino becomes at
-#   most one request to the gateway for every thousand things, and what the gateway does not clearly allow is denied.
+#   The entry points of Trino's access control (`opa.policy.*` in its configuration). Each query of Trino causes at most
+#   one request to the gateway per thousand checks. The bridge denies everything that the gateway does not clearly
+#   allow.
 package trino
 
 import data.trino.gateway
 import data.trino.operations
 
 # METADATA
-# description: Everything that is not allowed below is denied.
+# description: Requests that no rule below allows are denied.
 default allow := false
 
 # METADATA
-# description: Whether the user may do it (`opa.policy.uri`).
+# description: True if the user may do the operation (`opa.policy.uri`).
 # entrypoint: true
 allow if {
 	not startswith(_operation, "Filter")
@@ -23,7 +24,7 @@ allow if {
 }
 
 # METADATA
-# description: Which of many things the user may see (`opa.policy.batched-uri`), by their places in the list.
+# description: The indexes of the objects that the user may see (`opa.policy.batched-uri`).
 # entrypoint: true
 default batch := []
 
@@ -33,7 +34,8 @@ batch := [index | some index, _ in input.action.filterResources; index in _allow
 }
 
 # METADATA
-# description: Of columns the places are those in the list of columns, and the thing is their one table.
+# description: |
+#   For columns: the indexes in the list of columns of the only table.
 batch := [index | some index, name in input.action.filterResources[0].table.columns; _within(name, extent)] if {
 	_operation == "FilterColumns"
 	count(input.action.filterResources) == 1
@@ -41,7 +43,8 @@ batch := [index | some index, name in input.action.filterResources[0].table.colu
 }
 
 # METADATA
-# description: Which rows the user may see (`opa.policy.row-filters-uri`), which are all or none.
+# description: |
+#   The row filters of a table (`opa.policy.row-filters-uri`): no filter, or one that hides all rows.
 # entrypoint: true
 default row_filters := [{"expression": "false"}]
 
@@ -51,7 +54,8 @@ row_filters := [] if {
 }
 
 # METADATA
-# description: What stands in place of a column (`opa.policy.column-masking-uri`); null for what may not be read.
+# description: |
+#   The mask of a column (`opa.policy.column-masking-uri`): NULL if the user may not read the column.
 # entrypoint: true
 default column_mask := {"expression": "NULL"}
 
@@ -60,7 +64,7 @@ column_mask := {} if {
 } else := _null(input.action.resource)
 
 # METADATA
-# description: The same for all columns of a table at once (`opa.policy.batch-column-masking-uri`).
+# description: The masks of all columns of a table (`opa.policy.batch-column-masking-uri`).
 # entrypoint: true
 batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
 	some index, thing in input.action.filterResources
@@ -68,7 +72,7 @@ batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
 ]
 
 # METADATA
-# description: The tables of the columns that are asked about, and how far they may be read.
+# description: The tables of the requested columns, with the extent that the user may read.
 _readable[tables[place]] := extent if {
 	_operation == "GetColumnMask"
 	single := object.get(input.action, "resource", {})
@@ -78,34 +82,35 @@ _readable[tables[place]] := extent if {
 }
 
 # METADATA
-# description: Whether the column is of such a table, and one that may be read.
+# description: True if the column belongs to one of these tables and is readable.
 _is_readable(thing) if _within(thing.column.columnName, _readable[_table_of(thing)])
 
 # METADATA
-# description: The table that a column is in.
+# description: The table of a column.
 _table_of(thing) := {"table": object.remove(thing.column, ["columnName", "columnType"])}
 
 # METADATA
-# description: A null of the column's type.
+# description: A NULL expression of the column's type.
 _null(thing) := {"expression": sprintf("CAST(NULL AS %s)", [thing.column.columnType])} if {
 	is_string(thing.column.columnType)
 } else := {"expression": "NULL"}
 
 # METADATA
-# description: What Trino is about to do.
+# description: The operation that Trino checks.
 _operation := input.action.operation
 
 # METADATA
 # description: |
-#   The places of those things that the user may have, with every column that is named. Where some columns may be read a
-#   list without any (`count(*)`) tells how many rows there are, and where none may be it tells nothing.
+#   The indexes of the objects that the user may access, with all requested columns. If only some columns are readable,
+#   a query without columns (`count(*)`) is allowed: it reveals the number of rows. If no column is readable, it is
+#   denied.
 _allowed(things) := {place |
 	some place, extent in _extents(things)
 	every name in object.get(things[place], ["table", "columns"], []) { _within(name, extent) }
 }
 
 # METADATA
-# description: How far the user may have each of the things, by its place; what the user may not have is not in it.
+# description: The extent that the user may access, by the index of the object. Objects without access are absent.
 _extents(things) := {place: extent | some place, verdict in verdicts; extent := _extent(verdict, holding)} if {
 	trim_space(input.context.identity.user) != ""
 	verdicts := {place: verdict |
@@ -117,7 +122,7 @@ _extents(things) := {place: extent | some place, verdict in verdicts; extent := 
 } else := {}
 
 # METADATA
-# description: Whether the column is among those.
+# description: True if the extent contains the column.
 _within(name, extent) if {
 	extent == "all"
 } else if {
@@ -125,7 +130,8 @@ _within(name, extent) if {
 }
 
 # METADATA
-# description: All of it when all that is needed is there; some columns when one thing is needed that is there for those.
+# description: |
+#   `"all"` if every need is met completely; a set of columns if the only need is met for those columns.
 _extent(verdict, holding) := "all" if {
 	verdict.free
 } else := "all" if {

@@ -7,7 +7,8 @@ import data.trino.world_test as world
 
 # METADATA
 # description: |
-#   What each recorded operation takes: of each list one. `statement` tells apart requests of one operation.
+#   The checks that each recorded operation needs; one of each inner list is enough. `statement` distinguishes requests
+#   of one operation.
 takes := {
 	"AccessCatalog": [["warehouse get_config"]],
 	"AddColumn": [["table sales.t1 commit"]],
@@ -61,13 +62,15 @@ takes := {
 }
 
 # METADATA
-# description: What this request takes; what tells about a table takes the right to read all of it.
+# description: The checks that this request needs. Metadata tables need the right to read the whole table.
 needed_by(request) := [["table sales.orders read_data"]] if {
 	contains(object.get(request.input.action, ["resource", "table", "tableName"], ""), "$")
 } else := takes[request.input.action.operation]
 
 # METADATA
-# description: What each recorded operation takes that nothing is asked about; a list of things is in `lists`.
+# description: |
+#   The checks that each recorded operation needs; one of each inner list is enough. `statement` distinguishes requests
+#   of one operation.
 by_name := {
 	"CreateCatalog": {"otto"},
 	"DropCatalog": {"otto"},
@@ -81,7 +84,7 @@ by_name := {
 }
 
 # METADATA
-# description: Recorded operations in catalogs that the gateway knows nothing of, or on several things.
+# description: Recorded operations in open catalogs, or on several objects.
 elsewhere := {
 	"CreateViewWithExecuteFunction",
 	"DropFunction",
@@ -94,7 +97,7 @@ elsewhere := {
 }
 
 # METADATA
-# description: What the entry point of this request answers to the user.
+# description: The answer of the entry point of this request to the user.
 answer(request) := trino.allow if {
 	request.endpoint == "allow"
 } else := trino.batch if {
@@ -106,7 +109,7 @@ answer(request) := trino.allow if {
 }
 
 # METADATA
-# description: The recorded request, asked by this user, under these rights of alice.
+# description: The answer to the recorded request for this user, while alice has these rights.
 asked(request, user, holds) := result if {
 	result := answer(request) with input as as_user(request, user)
 		with data.holds as holds
@@ -119,7 +122,7 @@ asked(request, user, holds) := result if {
 as_user(request, user) := object.union(request.input, {"context": {"identity": {"user": user, "groups": []}}})
 
 # METADATA
-# description: The answer that refuses nothing.
+# description: The answer that allows everything.
 all_of(request) if {
 	request.endpoint == "allow"
 } else := numbers.range(0, count(request.input.action.filterResources[0].table.columns) - 1) if {
@@ -129,7 +132,7 @@ all_of(request) if {
 } else := []
 
 # METADATA
-# description: The answer that gives nothing.
+# description: The answer that denies everything.
 none_of(request) := false if {
 	request.endpoint == "allow"
 } else := [] if {
@@ -141,11 +144,11 @@ none_of(request) := false if {
 ]
 
 # METADATA
-# description: Whether the request names a place of its own for what it creates.
+# description: True if the request names a location for the object that it creates.
 places(request) if request.input.action.resource[_].properties.location
 
 # METADATA
-# description: The recorded requests that ask about one thing in the warehouse.
+# description: The recorded requests about one object in the warehouse.
 governed contains request if {
 	some request in recording.requests
 	takes[request.input.action.operation]
@@ -191,7 +194,7 @@ test_recorded_operations_that_nothing_is_asked_about_are_for_those_named if {
 }
 
 # METADATA
-# description: Whether the answer is the one for this user.
+# description: True if the answer is the expected one for this user.
 asked_of_nobody(_, _, null)
 
 asked_of_nobody(request, user, for_whom) if {
@@ -221,14 +224,14 @@ test_what_is_in_a_catalog_without_warehouse_is_denied_unless_it_is_open if {
 	}
 }
 
-# ---- one operation at a time ----------------------------------------------------------------------------------------
+# ---- single operations ----------------------------------------------------------------------------------------------
 
 # METADATA
-# description: A thing in the catalog of the warehouse.
+# description: An object in the catalog of the warehouse.
 table(schema, name) := {"table": {"catalogName": "ice", "schemaName": schema, "tableName": name}}
 
 # METADATA
-# description: The same with columns.
+# description: An object with columns.
 columns(schema, name, names) := object.union(table(schema, name), {"table": {"columns": names}})
 
 # METADATA
@@ -236,7 +239,7 @@ columns(schema, name, names) := object.union(table(schema, name), {"table": {"co
 called(catalog, schema, name) := {"function": {"catalogName": catalog, "schemaName": schema, "functionName": name}}
 
 # METADATA
-# description: Whether the user may, under these rights of alice.
+# description: True if the operation is allowed while alice has these rights.
 may(user, operation, resource, holds) := result if {
 	result := trino.allow with input as world.input_of(user, {"operation": operation, "resource": resource})
 		with data.holds as holds
@@ -245,7 +248,7 @@ may(user, operation, resource, holds) := result if {
 }
 
 # METADATA
-# description: Where something goes.
+# description: The target of a move.
 moved(operation, resource, target, holds) := result if {
 	action := {"operation": operation, "resource": resource, "targetResource": target}
 	result := trino.allow with input as world.input_of("alice", action)
@@ -255,7 +258,7 @@ moved(operation, resource, target, holds) := result if {
 }
 
 # METADATA
-# description: Which of the things alice sees, under these rights.
+# description: The objects that alice sees while she has these rights.
 sees(operation, things, holds) := result if {
 	result := trino.batch with input as world.input_of("alice", {"operation": operation, "filterResources": things})
 		with data.holds as holds
@@ -321,7 +324,7 @@ test_changes_of_a_table_are_read_by_who_reads_the_table if {
 	may("alice", "SelectFromColumns", changed, {"table sales.orders read_columns"})
 	not may("alice", "SelectFromColumns", changed, {"warehouse get_config"})
 
-	# Trino asks about all columns of the table and of the function, whatever the query takes.
+	# Trino checks all columns of the table and of the function, regardless of the query.
 	not restricted("allow", {"operation": "SelectFromColumns", "resource": changed}, ["id", "region"])
 }
 
@@ -379,7 +382,7 @@ test_properties_without_names_are_refused if {
 }
 
 # METADATA
-# description: Whether anything is given for this request by any entry point, with everything held at the gateway.
+# description: True if any entry point allows anything for this request while the user holds every right.
 given(request) if {
 	trino.allow with input as request
 		with opa.runtime as world.opa
@@ -387,12 +390,12 @@ given(request) if {
 }
 
 # METADATA
-# description: A gateway that says yes to all.
+# description: A gateway that allows everything.
 everything(request) := {"status_code": 200, "body": {"results": [{"id": check.id, "allowed": true} |
 	some check in request.body.checks
 ]}}
 
-# Trino asks without strict errors: an error of a built-in function makes a rule undefined, which has to be a no.
+# Trino queries OPA without strict errors. An error of a built-in function makes a rule undefined, which must deny.
 test_a_value_of_another_type_is_a_no if {
 	every operation, action in {
 		"SelectFromColumns": object.union(table("sales", "t"), {"table": {"columns": []}}),
@@ -607,7 +610,7 @@ test_groups_of_trino_give_nothing_and_take_nothing if {
 }
 
 # METADATA
-# description: The answer to somebody in these groups of Trino.
+# description: The answer to a user in these groups of Trino.
 in_groups(request, user, holds, groups) := result if {
 	result := answer(request) with input as object.union(as_user(request, user), {"context": {"identity": {"groups": groups}}})
 		with data.holds as holds
@@ -615,10 +618,10 @@ in_groups(request, user, holds, groups) := result if {
 		with http.send as world.gateway
 }
 
-# ---- who may read some columns ------------------------------------------------------------------------------------
+# ---- access to some columns ---------------------------------------------------------------------------------------
 
 # METADATA
-# description: The answer to alice, who may read these columns of `sales.orders` and nothing else.
+# description: The answer to alice, who may read only these columns of `sales.orders`.
 restricted(entry, action, names) := result if {
 	result := data.trino[entry] with input as world.input_of("alice", action)
 		with data.holds as {"table sales.orders read_columns"}
@@ -628,7 +631,7 @@ restricted(entry, action, names) := result if {
 }
 
 # METADATA
-# description: Whether alice may select these columns when she may read those.
+# description: True if alice may select these columns while she may read those.
 selects(asked_for, names) if {
 	restricted("allow", {"operation": "SelectFromColumns", "resource": columns("sales", "orders", asked_for)}, names)
 }
@@ -654,10 +657,10 @@ test_names_of_columns_are_compared_as_trino_writes_them if {
 	selects(["region"], ["ReGion"])
 	selects(["straße", "größe"], ["Straße", "GRÖSSE", "GRÖßE"])
 
-	# Java makes two letters of this one, OPA the small i.
+	# In lower case, Java writes this letter as two, OPA as one.
 	not selects(["id"], ["\u0130d"])
 
-	# At the end of a word Java makes another sigma of it.
+	# At the end of a word, Java uses another lower-case sigma.
 	not selects(["\u03b1\u03c3"], ["\u0391\u03a3"])
 	selects(["id"], ["id", "\u0130d"])
 }
@@ -746,10 +749,10 @@ test_columns_of_a_view_are_read_by_who_may_select_from_it if {
 	not may("alice", "SelectFromColumns", columns("sales", "v", ["id"]), {"table sales.v read_data"})
 }
 
-# ---- what guardrails are told ----------------------------------------------------------------------------------------
+# ---- facts for guardrails --------------------------------------------------------------------------------------------
 
 # METADATA
-# description: A gateway that allows what tells exactly `data.told`.
+# description: A gateway that allows checks with exactly the facts in `data.told`.
 telling(request) := {"status_code": 200, "body": {"results": [{"id": check.id, "allowed": allowed} |
 	some check in request.body.checks
 	some on in check.operation
@@ -757,7 +760,7 @@ telling(request) := {"status_code": 200, "body": {"results": [{"id": check.id, "
 ]}}
 
 # METADATA
-# description: Whether these are the actions that the gateway is asked about.
+# description: True if the bridge checks exactly these actions.
 tells(action, told) := result if {
 	result := trino.allow with input as world.input_of("alice", action)
 		with data.told as told

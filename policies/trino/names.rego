@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: What Trino's names mean
+# title: Mapping of Trino's names
 # description: |
-#   From catalogs, schemas and tables of Trino to warehouses, namespaces, tables and views. A blank or missing name means
-#   nothing, and nothing is allowed on it.
+#   Maps catalogs, schemas and tables of Trino to warehouses, namespaces, tables and views. A blank or missing name is
+#   undefined, and undefined names allow nothing.
 package trino.names
 
 import data.trino.settings
 
 # METADATA
-# description: The tables of Trino that tell about the data of a table and are read with the right to read that.
+# description: |
+#   Metadata tables of Trino that reveal data of a table. Reading them needs the right to read all data of the table.
 _about_tables := {
 	"all_entries",
 	"all_manifests",
@@ -27,8 +28,8 @@ _about_tables := {
 
 # METADATA
 # description: |
-#   The catalog that something is in, whatever the thing is. The function of a table's procedure names none, so the table
-#   comes first.
+#   The catalog of an object of any type. The function of a table procedure names no catalog, so the table is read
+#   first.
 catalog_of(thing) := thing.catalog.name if {
 	thing.catalog
 } else := thing.schema.catalogName if {
@@ -40,7 +41,7 @@ catalog_of(thing) := thing.catalog.name if {
 } else := thing.catalogSessionProperty.catalogName
 
 # METADATA
-# description: The schema that something is or lies in, as Trino writes it.
+# description: The schema of an object, or the schema itself, in Trino's notation.
 schema_of(thing) := thing.schema.schemaName if {
 	thing.schema
 } else := thing.table.schemaName if {
@@ -48,18 +49,19 @@ schema_of(thing) := thing.schema.schemaName if {
 } else := thing.function.schemaName
 
 # METADATA
-# description: The warehouse that it lies in; undefined for what the gateway knows nothing of.
+# description: The warehouse of the object; undefined for a catalog without a warehouse.
 warehouse(thing) := {"warehouse-id": settings.warehouse_of[catalog_of(thing)]}
 
 # METADATA
-# description: The namespace that it is or lies in; the levels of a schema's name are separated by dots.
+# description: The namespace of the object, or the schema's own. Dots separate the levels in the name of a schema.
 namespace(thing) := object.union(warehouse(thing), {"namespace": levels}) if {
 	levels := split(schema_of(thing), ".")
 	every level in levels { trim_space(level) != "" }
 }
 
 # METADATA
-# description: What a new schema is created in, the namespace above it or the warehouse.
+# description: |
+#   The parent of a new schema: the namespace above it, or the warehouse.
 above(thing) := {"kind": "warehouse", "on": warehouse(thing)} if {
 	count(namespace(thing).namespace) == 1
 } else := {"kind": "namespace", "on": object.union(warehouse(thing), {"namespace": parent})} if {
@@ -69,20 +71,22 @@ above(thing) := {"kind": "warehouse", "on": warehouse(thing)} if {
 }
 
 # METADATA
-# description: The table or view by its own name, which has no dollar in it.
+# description: The table or view with this name, which must not contain a dollar sign.
 plain(thing) := object.union(namespace(thing), {"name": thing.table.tableName}) if {
 	trim_space(thing.table.tableName) != ""
 	not contains(thing.table.tableName, "$")
 }
 
 # METADATA
-# description: The table or view that is read, which is `orders` for `orders$files`.
+# description: |
+#   The table or view that a query reads: `orders` for `orders$files`.
 read(thing) := plain(thing) if {
 	plain(thing)
 } else := about(thing)
 
 # METADATA
-# description: The table that another one tells about, `orders` for `orders$files`.
+# description: |
+#   The table of a metadata table: `orders` for `orders$files`.
 about(thing) := object.union(namespace(thing), {"name": base}) if {
 	[base, about_it] := split(thing.table.tableName, "$")
 	trim_space(base) != ""

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: What each operation of Trino takes
+# title: Requirements of Trino's operations
 # description: |
-#   One row for each operation. What is not in here is denied. `needs` are questions to the gateway, all of which must be
-#   answered yes; of those with a bar between them one is enough. A question is the kind of a thing and an action of the
-#   gateway on it; `into` is the namespace that something is to arrive in, `above` is what a new schema is created in.
-#   `may` says who, where nothing is asked: everybody, operators, nobody, or owners (of a query) and operators.
+#   One row for each operation. Operations without a row are denied. `needs` lists checks by the gateway, which must all
+#   be allowed; one of the alternatives between bars is enough. A check is the type of an object and an action of the
+#   gateway. `into` is the target namespace, and `above` is the parent of a new schema. `may` names the users for whom
+#   no check is needed: everybody, operators, nobody, or owners (the owner of the query, and operators).
 package trino.operations
 
 import data.trino.names
 import data.trino.settings
 
 # METADATA
-# description: The table.
+# description: The rows of all groups below.
 table := object.union_n([_sessions, _catalogs, _schemas, _tables, _views, _functions, _reading])
 
 # METADATA
 # description: |
-#   What touches no data. A user who could act as another would be answered by that one's rights, and Trino lends the
-#   catalog session of one user to the next after it; so nobody impersonates.
+#   Operations on sessions and queries. Impersonation is denied, because Trino would check the rights of the other user,
+#   and reuses the catalog session of one user for the next one.
 _sessions := {
 	"ExecuteQuery": {"may": "everybody"},
 	"SetSystemSessionProperty": {"may": "everybody"},
@@ -33,7 +33,8 @@ _sessions := {
 }
 
 # METADATA
-# description: A new catalog can reach whatever Trino can, so it is the affair of those who run Trino.
+# description: |
+#   Catalogs. Only operators create or drop them, because a new catalog can connect to everything that Trino can reach.
 _catalogs := {
 	"AccessCatalog": {"needs": ["warehouse get_config"], "looks": true},
 	"FilterCatalogs": {"needs": ["warehouse get_config"], "looks": true},
@@ -44,8 +45,8 @@ _catalogs := {
 
 # METADATA
 # description: |
-#   Namespaces. Moving one to another name takes what it takes at the gateway. Who owns a schema is not Trino's to say,
-#   which has names of users and no more; the right to change it is asked for all the same.
+#   Namespaces. A rename needs the rights of a move at the gateway. Trino cannot change the owner of a namespace,
+#   because it knows user names without their provider; the right to change it is checked nevertheless.
 _schemas := {
 	"CreateSchema": {"needs": ["above create_namespace"]},
 	"DropSchema": {"needs": ["namespace delete"]},
@@ -59,8 +60,8 @@ _schemas := {
 
 # METADATA
 # description: |
-#   Tables. What changes metadata is a commit; what changes rows needs keys that write as well. `UPDATE`, `MERGE` and
-#   `DELETE` read too, and Trino asks SelectFromColumns for that.
+#   Tables. A change of metadata is a commit; a change of rows also needs credentials that can write. `UPDATE`, `MERGE`
+#   and `DELETE` also read, which Trino checks by SelectFromColumns.
 _tables := {
 	"CreateTable": {"needs": ["namespace create_table"]},
 	"DropTable": {"needs": ["table drop"]},
@@ -82,10 +83,10 @@ _tables := {
 
 # METADATA
 # description: |
-#   Views, and materialized views, which are views with a table of their own beside. Behind a view that runs as its owner
-#   Trino asks about its owner, and lends whoever reads the view what the owner may read: that is granting, so the owner
-#   has to be one who could grant it. A view within it has to run as an owner of its own: Trino would read what an
-#   ownerless one names with the outer owner's rights, and other users may replace its SQL.
+#   Views and materialized views, which have an additional table. For a view that runs as its owner, Trino checks the
+#   rights of the owner. Readers of the view get access through the owner, which is a kind of grant; the owner must
+#   therefore hold the right to grant it. A view inside it must run as its own owner: Trino would read an ownerless view
+#   with the outer owner's rights, and other users may replace its SQL.
 _views := {
 	"CreateView": {"needs": ["namespace create_view"]},
 	"DropView": {"needs": ["view drop"]},
@@ -105,8 +106,8 @@ _views := {
 
 # METADATA
 # description: |
-#   The catalog keeps no functions; who may make a view may make what a view consists of. Procedures name their table in
-#   their arguments, which Trino does not tell: see `procedures`.
+#   Functions, which the catalog does not store. A user that may create a view may also create a function. Procedures
+#   name their table in their arguments, which Trino does not send: see `procedures`.
 _functions := {
 	"CreateFunction": {"needs": ["namespace create_view"]},
 	"DropFunction": {"needs": ["namespace update_properties"]},
@@ -119,10 +120,10 @@ _functions := {
 
 # METADATA
 # description: |
-#   Reading. `read_columns` may be answered yes for some columns only, which are then all that is read, listed and not
-#   made null. No columns at all (`count(*)`) is reading the table. What tells about a table (`orders$files` has the least
-#   and the greatest value of each column) takes the right to read all of it. Filters and masks are asked for what is
-#   read, too: who may not read it sees no row and nulls only, should Trino go on.
+#   Reading. If `read_columns` is allowed for some columns only, the user can read and list only those, and the others
+#   are masked. A query without columns (`count(*)`) reads the table. Metadata tables need the right to read all
+#   columns: `orders$files` contains the minimum and maximum of each column. Row filters and masks are also checked as
+#   reads, so that a user without access gets no rows and only NULL values.
 _reading := {
 	"SelectFromColumns": {"needs": ["table read_columns | about read_data | read-view select"], "looks": true},
 	"GetRowFilters": {"needs": ["table read_columns | about read_data | read-view select"], "looks": true},
@@ -135,9 +136,9 @@ _reading := {
 
 # METADATA
 # description: |
-#   Procedures of a catalog. After the first two Trino asks about the table itself. Rolling back names its table where we
-#   cannot see it, so it takes the right to change everything in the warehouse; `ALTER TABLE … EXECUTE
-#   rollback_to_snapshot` takes the right on that table only.
+#   Procedures of a catalog. After the first two, Trino checks the table itself. `rollback_to_snapshot` names its table
+#   in an argument that Trino does not send. It therefore needs the right to change everything in the warehouse. `ALTER
+#   TABLE … EXECUTE rollback_to_snapshot` needs the right on that table only.
 procedures := {
 	"register_table": "warehouse get_config",
 	"unregister_table": "warehouse get_config",
@@ -146,7 +147,9 @@ procedures := {
 }
 
 # METADATA
-# description: Procedures of a table. What takes files from elsewhere into a table is none of them, as nobody checks where.
+# description: |
+#   Permitted procedures of a table. Procedures that add existing files to a table are not permitted, because no
+#   component checks the location of these files.
 table_procedures := {
 	"drop_extended_stats",
 	"expire_snapshots",
@@ -158,22 +161,22 @@ table_procedures := {
 
 # METADATA
 # description: |
-#   What Trino itself keeps in each of its catalogs. What is listed in `information_schema` Trino asks about thing by
-#   thing; `system` lists the tables of a catalog without asking.
+#   Schemas that Trino adds to each catalog. Trino checks each object that `information_schema` lists. `system` lists
+#   the tables of a catalog without checks.
 _own_schemas := {"information_schema": "warehouse get_config", "system": "warehouse list_everything"}
 
 # METADATA
-# description: What everybody may look at in the catalog `system`; Trino asks about what is told there thing by thing.
+# description: Schemas of the catalog `system` that every user may read. Trino checks each object that they list.
 _system_schemas := {"information_schema", "jdbc", "metadata"}
 
 # METADATA
-# description: Where a thing lies is the gateway's to choose; these properties would choose it.
+# description: Properties that set a location. They are refused, because the gateway chooses locations.
 _places := {"data_location", "location"}
 
 # METADATA
 # description: |
-#   What decides about this thing: `{"free": true}` when nothing has to be asked, or `needs`, a list of lists of checks of
-#   `batch-check`, of each list one being enough. Undefined for what is denied.
+#   The requirement of an operation on an object: `{"free": true}` if no check is needed, or `needs`, a list of lists of
+#   checks for `batch-check`. One check of each inner list must be allowed. Undefined if the operation is denied.
 verdict(operation, thing, target) := {"free": true} if {
 	_free(operation, thing, target)
 } else := {"needs": needs} if {
@@ -191,7 +194,7 @@ verdict(operation, thing, target) := {"free": true} if {
 }
 
 # METADATA
-# description: A new name in the same schema is no move.
+# description: A rename within the same schema needs no right to move.
 _stays(need, thing, target) if {
 	_moving(need)
 	names.catalog_of(thing) == names.catalog_of(target)
@@ -200,33 +203,33 @@ _stays(need, thing, target) if {
 }
 
 # METADATA
-# description: What a move to another schema takes beside the right to rename.
+# description: The right that a move needs on the target schema.
 _moving(need) if startswith(need, "into ")
 
 # METADATA
-# description: The right to move the table or view itself.
+# description: The right to move the table or view.
 _moving(need) if need in {"table move", "view move"}
 
 # METADATA
-# description: Allowed without a question, to everybody.
+# description: Every user may do the operation without a check.
 _free(operation, _, _) if table[operation].may == "everybody"
 
 # METADATA
-# description: Allowed to who runs Trino.
+# description: Operators may do the operation.
 _free(operation, _, _) if {
 	table[operation].may in {"operators", "owners"}
 	input.context.identity.user in settings.operators
 }
 
 # METADATA
-# description: Allowed to who asked the query.
+# description: The owner of a query may do the operation.
 _free(operation, thing, _) if {
 	table[operation].may == "owners"
 	thing.user.user == input.context.identity.user
 }
 
 # METADATA
-# description: Allowed in a catalog that the gateway knows nothing of, and within such ones.
+# description: Every user may do the operation in open catalogs, and between them.
 _free(operation, thing, target) if {
 	table[operation].needs
 	names.catalog_of(thing) in settings.open_catalogs
@@ -236,28 +239,28 @@ _free(operation, thing, target) if {
 }
 
 # METADATA
-# description: Allowed in the catalog of Trino itself.
+# description: Every user may read these objects of the catalog `system`.
 _free(operation, thing, _) if {
 	names.catalog_of(thing) == "system"
 	_open_in_system(operation, thing)
 }
 
 # METADATA
-# description: The catalog and its schemas.
+# description: The catalog `system` and its schemas.
 _open_in_system(operation, thing) if {
 	table[operation].looks
 	not thing.table
 }
 
 # METADATA
-# description: Tables about which Trino asks thing by thing.
+# description: Tables for whose rows Trino makes separate checks.
 _open_in_system(operation, thing) if {
 	table[operation].looks
 	thing.table.schemaName in _system_schemas
 }
 
 # METADATA
-# description: The queries, about which Trino asks one by one.
+# description: The table of queries. Trino checks each query.
 _open_in_system(operation, thing) if {
 	table[operation].looks
 	thing.table.schemaName == "runtime"
@@ -265,7 +268,7 @@ _open_in_system(operation, thing) if {
 }
 
 # METADATA
-# description: What runs where, to who runs Trino.
+# description: The other tables of the schema `runtime`, for operators only.
 _open_in_system(operation, thing) if {
 	table[operation].looks
 	thing.table.schemaName == "runtime"
@@ -273,75 +276,81 @@ _open_in_system(operation, thing) if {
 }
 
 # METADATA
-# description: The functions that Trino brings along.
+# description: The built-in functions of Trino.
 _open_in_system(operation, thing) if {
 	operation in {"CreateViewWithExecuteFunction", "ExecuteFunction", "FilterFunctions", "ShowCreateFunction"}
 	thing.function.schemaName == "builtin"
 }
 
 # METADATA
-# description: Ending a query; whose it is Trino asks next.
+# description: The procedure that ends a query. Trino checks the owner of the query next.
 _open_in_system("ExecuteProcedure", thing) if {
 	thing.function.schemaName == "runtime"
 	thing.function.functionName == "kill_query"
 }
 
 # METADATA
-# description: Not allowed to anybody, a place of one's own choice.
+# description: |
+#   Refused: properties that set a location.
 _refused(_, thing) if {
 	some name, _ in thing[_].properties
 	lower(name) in _places
 }
 
 # METADATA
-# description: Not allowed to anybody, a table without a name that can be read; guardrails would not receive it.
+# description: |
+#   Refused: a table without a readable name, because guardrails would not receive the name.
 _refused(_, thing) if {
 	thing.table
 	not names.read(thing)
 }
 
 # METADATA
-# description: Not allowed to anybody, properties without names.
+# description: |
+#   Refused: properties that are not an object.
 _refused(_, thing) if {
 	some properties in [given | given := thing[_].properties]
 	not is_object(properties)
 }
 
 # METADATA
-# description: Not allowed to anybody, procedures of a table that are not in the list.
+# description: |
+#   Refused: procedures of a table that are not in the list.
 _refused("ExecuteTableProcedure", thing) if not _known_procedure(thing)
 
 # METADATA
-# description: Not allowed to anybody, to shorten how long the files of a table are kept at least.
+# description: |
+#   Refused: a session property that reduces the minimum retention of files.
 _refused("SetCatalogSessionProperty", thing) if not _harmless_property(thing)
 
 # METADATA
 # description: |
-#   The property has a name and leaves the retention alone. Trino asks without strict errors, so a refusal must not rest
-#   on a built-in function that may fail.
+#   The property has a name and does not change the retention. Trino queries OPA without strict errors, so a refusal
+#   must not depend on a built-in function that can fail.
 _harmless_property(thing) if {
 	is_string(thing.catalogSessionProperty.propertyName)
 	not endswith(thing.catalogSessionProperty.propertyName, "_min_retention")
 }
 
 # METADATA
-# description: Not allowed to anybody, to read without a list of columns; nobody knows what that would be.
+# description: |
+#   Refused: a read without a list of columns, because its extent is unknown.
 _refused("SelectFromColumns", thing) if not _names_columns(thing)
 
 # METADATA
-# description: A procedure of a table that is in the list above.
+# description: The procedure of a table is in the list above.
 _known_procedure(thing) if lower(thing.function.functionName) in table_procedures
 
 # METADATA
-# description: There is a list of columns, if only an empty one.
+# description: The request has a list of columns, which may be empty.
 _names_columns(thing) if is_array(thing.table.columns)
 
 # METADATA
-# description: It is or lies in what Trino keeps in a catalog.
+# description: The object is a schema that Trino adds to a catalog, or lies in one.
 _own(thing) if _own_schemas[names.schema_of(thing)]
 
 # METADATA
-# description: The questions for this operation on this thing, as in the table.
+# description: The checks for this operation on this object, from the table.
 _needs(operation, thing) := [need] if {
 	table[operation].looks
 	need := _own_schemas[names.schema_of(thing)]
@@ -350,14 +359,14 @@ _needs(operation, thing) := [need] if {
 	thing.function.schemaName == "system"
 	need := procedures[lower(thing.function.functionName)]
 } else := ["warehouse get_config"] if {
-	# It reads a table, about which Trino asks next.
+	# The function reads a table, which Trino checks next.
 	operation == "ExecuteFunction"
 	thing.function.schemaName == "system"
 	thing.function.functionName == "table_changes"
 } else := table[operation].needs if not _own(thing)
 
 # METADATA
-# description: One check of `batch-check`, from `<what> <action>`.
+# description: One check for `batch-check`, from `<what> <action>`.
 _check(alternative, thing, target) := {place.kind: object.union(place.on, {"action": told})} if {
 	[what, action] := split(alternative, " ")
 	place := _place(what, thing, target)
@@ -365,7 +374,7 @@ _check(alternative, thing, target) := {place.kind: object.union(place.on, {"acti
 }
 
 # METADATA
-# description: What is asked about, in the gateway's words.
+# description: The object of a check in the notation of the gateway.
 _place(what, thing, target) := {"kind": "warehouse", "on": names.warehouse(thing)} if {
 	what == "warehouse"
 } else := {"kind": "namespace", "on": names.namespace(thing)} if {
@@ -394,11 +403,11 @@ _place(what, thing, target) := {"kind": "warehouse", "on": names.warehouse(thing
 }
 
 # METADATA
-# description: A named thing, its name under the word that the gateway has for it.
+# description: A named object, with its name under the gateway's field for this type.
 _called(kind, place) := object.union(object.remove(place, ["name"]), {kind: place.name})
 
 # METADATA
-# description: What guardrails are told beside, by the names that the gateway has for it.
+# description: Facts for guardrails, in the gateway's fields.
 _told(what, action, thing, target) := {
 	"name": names.plain(thing).name,
 	"properties": _properties(thing),
@@ -422,5 +431,5 @@ _told(what, action, thing, target) := {
 } else := {}
 
 # METADATA
-# description: The names of the properties that come with the thing.
+# description: The names of the properties in the request.
 _properties(thing) := [name | some name, _ in thing[_].properties]

@@ -4,7 +4,7 @@ package trino.operations_test
 import data.trino.operations
 
 # METADATA
-# description: What the words of the table can be about.
+# description: The types of objects that the words of the table can name.
 places := {"about", "above", "into", "into-above", "lent-view", "listed", "namespace", "read", "read-view", "table", "view", "warehouse"}
 
 test_each_row_is_of_one_of_the_two_forms if {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# What Trino 476 asked, one request for each of its operations: the entry point, the statement behind it, the input.
+# Recorded requests of Trino 476, one for each operation: the entry point, the statement that caused it, and the input.
 package trino.recording_test
 
 # METADATA

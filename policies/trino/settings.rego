@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: How the bridge is set up
+# title: Configuration of the bridge
 # description: |
-#   Everything that differs between two deployments is in OPA's environment, so that the bundle is the same for all. What
-#   is missing or cannot be read is undefined, and nothing is allowed by it.
+#   OPA's environment contains all values that differ between deployments, so that one bundle serves all of them. A
+#   missing or unreadable value is undefined and allows nothing.
 package trino.settings
 
 # METADATA
-# description: The environment OPA was started with.
+# description: The environment of the OPA process.
 _env := opa.runtime().env
 
 # METADATA
-# description: Where the gateway is, without a slash at the end.
+# description: The address of the gateway, without a trailing slash.
 url := trim_right(_env.LAKEGATE_BRIDGE_URL, "/")
 
 # METADATA
-# description: The warehouse of each of Trino's catalogs, by its id; a JSON object.
+# description: A JSON object that maps each of Trino's catalogs to the id of its warehouse.
 warehouse_of[catalog] := id if {
 	some catalog, id in json.unmarshal(_env.LAKEGATE_BRIDGE_CATALOGS)
 	regex.match(`^[0-9a-fA-F-]{36}$`, id)
@@ -24,9 +24,8 @@ warehouse_of[catalog] := id if {
 
 # METADATA
 # description: |
-#   Catalogs that the gateway knows nothing of and that everybody may use, for all that Trino can do in them; a JSON list.
-#   One that is told to be a warehouse's as well is none of these, whatever its id looks like; and when those cannot be
-#   read nothing is.
+#   A JSON list of catalogs that have no warehouse and allow every user every operation. A catalog that is also mapped
+#   to a warehouse is not open, even if its warehouse id is invalid. If the mapping is unreadable, no catalog is open.
 open_catalogs contains catalog if {
 	mapped := object.keys(json.unmarshal(_env.LAKEGATE_BRIDGE_CATALOGS))
 	some catalog in json.unmarshal(_env.LAKEGATE_BRIDGE_OPEN_CATALOGS)
@@ -36,25 +35,26 @@ open_catalogs contains catalog if {
 }
 
 # METADATA
-# description: Who runs Trino, by their names there; a JSON list.
+# description: A JSON list of the operators of Trino, by their names in Trino.
 operators contains user if some user in json.unmarshal(_env.LAKEGATE_BRIDGE_OPERATORS)
 
 # METADATA
 # description: |
-#   The identity providers that Trino's users come from, by their names at the gateway; a JSON list. One that cannot be
-#   read is none: taken for another provider, everybody would be answered as somebody else.
+#   A JSON list of the identity providers of Trino's users, by their ids at the gateway. An unreadable list contains no
+#   provider: another provider would resolve users to the wrong ids.
 providers := ["oidc"] if {
 	not _env.LAKEGATE_BRIDGE_PROVIDERS
 } else := json.unmarshal(_env.LAKEGATE_BRIDGE_PROVIDERS)
 
 # METADATA
-# description: How long an answer of the gateway is waited for; later is no.
+# description: The timeout of a request to the gateway. A late answer counts as a denial.
 default timeout := "10s"
 
 timeout := _env.LAKEGATE_BRIDGE_TIMEOUT
 
 # METADATA
-# description: What the bridge shows to be itself, a token that it was given or one that it fetches as itself.
+# description: |
+#   The token of the bridge: a configured one, or one that it fetches with its client credentials.
 token := _env.LAKEGATE_BRIDGE_TOKEN if {
 	_env.LAKEGATE_BRIDGE_TOKEN != ""
 } else := fetched.body.access_token if {
@@ -63,7 +63,7 @@ token := _env.LAKEGATE_BRIDGE_TOKEN if {
 		"url": _env.LAKEGATE_BRIDGE_TOKEN_ENDPOINT,
 		"headers": {"Content-Type": "application/x-www-form-urlencoded", "Authorization": _client},
 		"raw_body": urlquery.encode_object(object.union({"grant_type": "client_credentials"}, _scope)),
-		# The bridge's own token is all that is ever kept: it says who asks, and nothing of what is allowed.
+		# Only the bridge's own token is cached. It identifies the bridge and contains no decision.
 		"force_cache": true,
 		"force_cache_duration_seconds": 30,
 	}))
@@ -72,27 +72,29 @@ token := _env.LAKEGATE_BRIDGE_TOKEN if {
 }
 
 # METADATA
-# description: The scope to ask a token for; not every provider wants one.
+# description: The scope of the token request; some providers need none.
 default _scope := {}
 
 _scope := {"scope": _env.LAKEGATE_BRIDGE_SCOPE} if _env.LAKEGATE_BRIDGE_SCOPE != ""
 
 # METADATA
-# description: The client and its secret, in the one way that every provider has to take (RFC 6749, 2.3.1).
+# description: |
+#   The client id and secret as HTTP Basic authentication, which every provider must support (RFC 6749, section 2.3.1).
 _client := concat(" ", ["Basic", base64.encode(concat(":", [
 	urlquery.encode(_env.LAKEGATE_BRIDGE_CLIENT_ID),
 	urlquery.encode(_env.LAKEGATE_BRIDGE_CLIENT_SECRET),
 ]))])
 
 # METADATA
-# description: How all requests travel; nothing is tried twice and no redirect is followed.
+# description: |
+#   Options of all requests: no retries and no redirects.
 transport := object.union(
 	{"timeout": timeout, "raise_error": false, "enable_redirect": false, "max_retry_attempts": 0},
 	_authorities,
 )
 
 # METADATA
-# description: Whose certificates to believe, when those of the system are not enough.
+# description: A file of CA certificates, used instead of the system's.
 default _authorities := {}
 
 _authorities := {"tls_ca_cert_file": _env.LAKEGATE_BRIDGE_CA_FILE, "tls_use_system_certs": false} if {

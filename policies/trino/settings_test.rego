@@ -53,7 +53,7 @@ fetching := object.union(object.remove(world.env, ["LAKEGATE_BRIDGE_TOKEN"]), {
 })
 
 # METADATA
-# description: A provider that gives a token to who asks rightly.
+# description: A provider that issues a token for a correct request.
 provider(request) := {"status_code": 200, "body": {"access_token": "fetched"}} if {
 	request.method == "POST"
 	request.url == "https://idp.example/token"

@@ -14,17 +14,17 @@ env := {
 }
 
 # METADATA
-# description: OPA, as it runs.
+# description: The runtime information of OPA.
 opa := {"env": env}
 
 # METADATA
-# description: OPA with something else in its environment.
+# description: The runtime information of OPA with a changed environment.
 opa_with(more) := {"env": object.union(env, more)}
 
 # METADATA
 # description: |
-#   The gateway: it allows user alice what is in `data.holds`, and everybody else nothing. A request that is not as it
-#   should be has no answer.
+#   The gateway. It allows the user alice what `data.holds` contains, and other users nothing. It does not answer an
+#   invalid request.
 gateway(request) := {"status_code": 200, "body": {"results": results}} if {
 	request.method == "POST"
 	request.url == "https://gateway.example/management/v1/action/batch-check"
@@ -38,13 +38,14 @@ gateway(request) := {"status_code": 200, "body": {"results": results}} if {
 }
 
 # METADATA
-# description: Some columns only, where `data.columns` names those that may be read by this right.
+# description: |
+#   The extent: the columns in `data.columns` if it limits this right to them, else the whole object.
 _some(check) := {"columns": data.columns[asked(check.operation)]} if {
 	_holds(check)
 } else := {}
 
 # METADATA
-# description: Whether alice holds it.
+# description: True if alice holds the right.
 _holds(check) if {
 	check.identity.user == "oidc~alice"
 	asked(check.operation) in data.holds
@@ -52,8 +53,8 @@ _holds(check) if {
 
 # METADATA
 # description: |
-#   A check in a line, as `table sales.orders read_data`; what is in the other catalog begins with `lab`, and `owned`
-#   stands before a view that has to run as its owner.
+#   A check as one line, for example `table sales.orders read_data`. The prefix `lab` means the other catalog, and
+#   `owned` means a view that must run as its owner.
 asked(operation) := concat(" ", [part | some part in [where, owned, kind, name, on.action.action]; part != ""]) if {
 	some kind, on in operation
 	owned := {true: "owned", false: ""}[object.get(on, "runs-as-owner", false)]
@@ -67,7 +68,7 @@ asked(operation) := concat(" ", [part | some part in [where, owned, kind, name, 
 }
 
 # METADATA
-# description: What a user of Trino asks.
+# description: A request of a Trino user.
 input_of(user, action) := {
 	"context": {"identity": {"user": user, "groups": ["analysts"]}, "softwareStack": {"trinoVersion": "476"}},
 	"action": action,

@@ -14,18 +14,18 @@ ROOT = Path(__file__).parents[2]
 
 #: Forbidden imports for a sample package, by the beginning of the name of the contract that must fail.
 PLANTED = {
-    "Rooms import downwards only": ("access/door.py", "import gateway.fga.client"),
-    "Litestar is known to the api room alone": ("catalog/tables.py", "import litestar"),
-    "PySpark is known to the pipeline alone": ("tasks/jobs.py", "import pyspark"),
-    "boto3 and botocore are known to the STS adapter alone": ("vending/vendor.py", "import boto3"),
-    "The OpenFGA client is known": ("governance/grants.py", "import openfga_sdk"),
-    "obstore is known": ("catalog/metadata_files.py", "import obstore"),
-    "Providers of storage are known": ("catalog/credentials.py", "import gateway.storage.s3.profile"),
-    "What reads profiles, builds policies": ("storage/s3/profile.py", "import gateway.storage.files"),
+    "Rooms import only rooms below them": ("access/door.py", "import gateway.fga.client"),
+    "Only the api room imports Litestar": ("catalog/tables.py", "import litestar"),
+    "Only the pipeline imports PySpark": ("tasks/jobs.py", "import pyspark"),
+    "Only the STS adapter": ("vending/vendor.py", "import boto3"),
+    "Only its adapter imports the OpenFGA client": ("governance/grants.py", "import openfga_sdk"),
+    "Only the storage adapter imports obstore": ("catalog/metadata_files.py", "import obstore"),
+    "Only the registry imports providers": ("catalog/credentials.py", "import gateway.storage.s3.profile"),
+    "Modules for profiles, policies and proofs": ("storage/s3/profile.py", "import gateway.storage.files"),
     "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
-    "Of the adapters vending alone": ("db/engine.py", "import gateway.storage.files"),
-    "SQLAlchemy and asyncpg are known": ("catalog/commits.py", "import sqlalchemy"),
-    "Settings are read at the edge": ("catalog/config.py", "import gateway.settings"),
+    "Of the adapters, only vending": ("db/engine.py", "import gateway.storage.files"),
+    "Only the database room imports SQLAlchemy": ("catalog/commits.py", "import sqlalchemy"),
+    "Only the composition root reads settings": ("catalog/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
@@ -70,7 +70,7 @@ def _lint(where: Path, config: Path) -> str:
 
 
 def _verdicts(output: str) -> dict[str, bool]:
-    """Return for each contract if it is kept."""
+    """Return True for each contract that is kept, by its name."""
     found = {}
     for line in output.splitlines():
         for word, kept in ((" KEPT", True), (" BROKEN", False)):

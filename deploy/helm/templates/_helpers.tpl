@@ -34,7 +34,7 @@ capabilities:
   drop: ["ALL"]
 {{- end -}}
 
-{{- /* The environment of every container: settings from the ConfigMap, secrets one by one from the Secret. */ -}}
+{{- /* The environment of every container: settings from the ConfigMap, each secret by its own key of the Secret. */ -}}
 {{- define "lakegate.environment" -}}
 envFrom:
   - configMapRef:

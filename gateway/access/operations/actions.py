@@ -65,7 +65,9 @@ _ACTIONS = partial(
 QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
     *_ACTIONS(
         (SERVER,),
-        open_to=PublicAudience(Audience.SELF, "about oneself; asking about others demands can_read_assignments"),
+        open_to=PublicAudience(
+            Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
+        ),
     ),
     *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE)),
 )
@@ -81,7 +83,7 @@ class GetUserActions(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/actions"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "about what one may do oneself; asking about others demands can_list_users"
+        Audience.SELF, "the caller's own actions; a question about another principal demands can_list_users"
     )
     user: InPath[UserRef]
     principal: About = None

@@ -74,7 +74,7 @@ class CheckPermission(QuestionOperation):
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
     # Changes nothing: it only answers a question.
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "about oneself; asking about others demands can_read_assignments"
+        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
     )
     check: Check
 
@@ -103,7 +103,7 @@ class BatchCheck(QuestionOperation):
     # Changes nothing: it only answers questions.
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED,
-        "about oneself; answers about others demand can_read_assignments or can_inspect, one by one",
+        "checks about the caller; each check about another principal demands can_read_assignments or can_inspect",
     )
     checks: tuple[Check, ...]
     error_on_not_found: bool = False

@@ -68,7 +68,7 @@ class ListPrincipalGrants(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/grants"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "about oneself; asking about others demands can_read_assignments"
+        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
     )
     project: OfRequest
     principal: About = None

@@ -36,7 +36,8 @@ class ListProjects(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/project-list"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "each row is filtered by can_include_in_list; who sees none gets an empty list"
+        Audience.AUTHENTICATED,
+        "each row is filtered by can_include_in_list; a caller without visible projects gets an empty list",
     )
 
 

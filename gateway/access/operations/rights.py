@@ -49,7 +49,7 @@ class QueryRights(ReadOperation, abstract=True):
         return (self.on,)
 
 
-_OPEN_TO_SELF = "about oneself; asking about others demands can_read_assignments"
+_OPEN_TO_SELF = "the caller's own rights; a question about another principal demands can_read_assignments"
 _OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
 _ACCESS = partial(
     declare_for_each,

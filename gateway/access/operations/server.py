@@ -17,7 +17,7 @@ class GetServerInfo(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/info"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "it tells what every client must know before it can do anything"
+        Audience.AUTHENTICATED, "every client needs the response before its first operation"
     )
 
 
@@ -28,6 +28,6 @@ class Bootstrap(ChangeOperation):
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
     returns: ClassVar[int] = 204
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "nobody can hold a right before the first administrator exists"
+        Audience.AUTHENTICATED, "no principal can hold a right before the first administrator exists"
     )
     request: InBody[BootstrapRequest]

@@ -36,7 +36,7 @@ class ExchangeToken(VendingOperation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/oauth/tokens"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "the token opens nothing where its engine lacks can_delegate, with each use"
+        Audience.AUTHENTICATED, "the issued token is checked at each use: its engine needs can_delegate there"
     )
     authenticates_itself: ClassVar[str] = "the engine's token may be in the form, as RFC 8693 has it"
     subject: Subject

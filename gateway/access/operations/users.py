@@ -19,7 +19,7 @@ class WhoAmI(ReadOperation):
     """Return the caller's own user record."""
 
     endpoint: ClassVar[str] = "GET /management/v1/whoami"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RegisterSelf(ChangeOperation):
     returns: ClassVar[int] = 201
     for_every_token: ClassVar[bool] = True
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "a verified caller may be known by name; being known gives no right"
+        Audience.SELF, "a verified caller may register its own name; a registered user has no right"
     )
     by: str = "config-call-creation"
     display_name: str | None = None
@@ -73,7 +73,7 @@ class GetUser(ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+        Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
     user: InPath[UserRef]
 
@@ -87,7 +87,7 @@ class SearchUser(QuestionOperation):
 
     endpoint: ClassVar[str] = "POST /management/v1/search/user"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.AUTHENTICATED, "names of principals are no secret among those who have a token"
+        Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
     # Changes nothing: it searches.
     text: Annotated[str, Body(SearchRequest, "search")]
@@ -123,7 +123,7 @@ class UpdateSelf(_ChangingUser, ChangeOperation):
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
     open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "what one is called is one's own; it gives no right"
+        Audience.SELF, "a user may change its own display name; a name gives no right"
     )
 
 
@@ -150,7 +150,9 @@ class DeleteSelf(_DeletingUser, ChangeOperation):
     """Delete the caller's own record with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "everybody may give up what they have")
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "a user may delete itself and thus give up its own rights"
+    )
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class ListOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class ListAllOwnRoles(_OfUser, ReadOperation):
     """List the roles that the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
-    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "it tells callers about themselves")
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.SELF, "the response describes the caller only")
 
 
 @dataclass(frozen=True)

@@ -170,8 +170,8 @@ class SetWarehouseProtection(_Changing, ChangeOperation):
 class SetWarehouseManagedBy(_Changing, ChangeOperation):
     """Set whether only instance administrators may change a warehouse.
 
-    Only they may set it, on warehouses that they see. A setting names them, and no relation does, so the use case
-    checks this.
+    Only instance administrators may set it, on warehouses that they can see. A setting defines them, not a relation, so
+    the use case checks this.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"

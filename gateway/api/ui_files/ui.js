@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sign in by redirect: authorization code with PKCE (RFC 7636), state and nonce, as a public client. What comes back is
-// kept in sessionStorage, which is this tab's alone and ends with it. Nothing here decides anything: each list is asked
-// of the interface with the token. Text from anywhere is only ever set as text.
+// Sign in by redirect: authorization code with PKCE (RFC 7636), state and nonce, as a public client. The token is stored in
+// sessionStorage, which belongs to this tab and is deleted with it. The page makes no decisions: it reads each list from
+// the API with the token. Text from responses is only inserted as text, never as HTML.
 "use strict";
 
 const told = JSON.parse(document.body.dataset.told);
@@ -9,7 +9,7 @@ const here = window.location.origin + "/ui";
 const PENDING = "lakegate.sign-in";
 const SESSION = "lakegate.session";
 
-// A sign-in that was begun is good for as long as people may need for their password.
+// The time in which a started sign-in must be completed: enough to enter a password.
 const PENDING_MS = 15 * 60 * 1000;
 
 class Ended extends Error {}
@@ -67,7 +67,7 @@ function take(key) {
   }
 }
 
-// ---- to the provider and back -----------------------------------------------------------------------------------
+// ---- redirect to the provider -----------------------------------------------------------------------------------
 
 async function signIn() {
   const pending = { state: random(), nonce: random(), verifier: random(), begun: Date.now() };
@@ -96,12 +96,12 @@ function claimsOf(token) {
 }
 
 // The ID token came over TLS from the token endpoint itself, so its claims are checked and not its signature (OpenID
-// Connect Core 3.1.3.7, point 6). It only binds the answer to this tab; who somebody is, the gateway finds out.
+// Connect Core 3.1.3.7, point 6). It only binds the response to this tab; the gateway verifies the user.
 function requireOurs(idToken, pending) {
   const claims = claimsOf(idToken);
   const audience = [].concat(claims.aud);
   if (claims.nonce !== pending.nonce || claims.iss !== told.signIn.issuer || !audience.includes(told.signIn.clientId)) {
-    throw new Error("The provider's answer is to another sign-in. Nothing of it was kept.");
+    throw new Error("The provider's response belongs to another sign-in and was discarded. Sign in again.");
   }
 }
 
@@ -109,11 +109,11 @@ async function comeBack(given) {
   const pending = take(PENDING);
   const fresh = pending !== null && Date.now() - pending.begun < PENDING_MS;
   if (!fresh || given.get("state") !== pending.state) {
-    throw new Error("This sign-in was not begun in this tab, or too long ago. Begin again.");
+    throw new Error("This sign-in was not begun in this tab, or it has expired. Sign in again.");
   }
-  // RFC 9207: a provider that names itself here is the one that was asked.
+  // RFC 9207: if the response names its issuer, it must be the configured one.
   if (given.has("iss") && given.get("iss") !== told.signIn.issuer) {
-    throw new Error("Another provider answered than the one that was asked. Begin again.");
+    throw new Error("Another provider answered than the configured one. Sign in again.");
   }
   if (given.has("error")) {
     throw new Error("The provider did not sign you in: " + (given.get("error_description") || given.get("error")));
@@ -135,12 +135,12 @@ async function comeBack(given) {
   });
   const tokens = await answer.json();
   if (!answer.ok || typeof tokens.access_token !== "string" || !/^bearer$/i.test(tokens.token_type)) {
-    throw new Error("The provider gave no token" + (tokens.error ? ": " + tokens.error : "."));
+    throw new Error("The provider returned no token" + (tokens.error ? ": " + tokens.error : "."));
   }
   if (told.signIn.scope.split(" ").includes("openid")) {
     requireOurs(tokens.id_token, pending);
   }
-  // Neither the ID token nor a refresh token is kept: nobody needs them here.
+  // The ID token and a refresh token are not stored: the page does not need them.
   const ends = Date.now() + 1000 * (Number(tokens.expires_in) || 300);
   sessionStorage.setItem(SESSION, JSON.stringify({ token: tokens.access_token, ends }));
 }
@@ -192,7 +192,7 @@ async function read(path, more) {
   const answer = await ask(path, more);
   const found = await answer.json();
   if (!answer.ok) {
-    throw new Error(found.error ? found.error.message : "The gateway answered " + answer.status + ".");
+    throw new Error(found.error ? found.error.message : "The gateway returned status " + answer.status + ".");
   }
   return found;
 }
@@ -202,18 +202,18 @@ async function whoAmI() {
   if (answer.status !== 404) {
     return answer.ok ? answer.json() : read("/management/v1/whoami");
   }
-  // The first visit: one's own record, which gives no right.
+  // First visit: create the user's own record, which gives no right.
   return read("/management/v1/user", { method: "POST", body: {} });
 }
 
 function tellWho(me) {
   const provider = me.id.slice(0, me.id.indexOf("~"));
-  const rows = [["Name", me.name], ["User id", me.id], ["Provider", provider], ["Kind", me["user-type"]]];
+  const rows = [["Name", me.name], ["User id", me.id], ["Provider", provider], ["Type", me["user-type"]]];
   if (me.email) {
-    rows.push(["Address", me.email]);
+    rows.push(["E-mail", me.email]);
   }
   if (me["is-instance-admin"]) {
-    rows.push(["Office", "instance admin"]);
+    rows.push(["Administration", "instance admin"]);
   }
   for (const [name, value] of rows) {
     const cell = element("dd");
@@ -235,7 +235,7 @@ function tellRoles(roles) {
 
 function tellProject(project, warehouses) {
   if (warehouses.length === 0) {
-    at("projects").append(element("p", project["project-name"] + ": no warehouse that you see", { class: "quiet" }));
+    at("projects").append(element("p", project["project-name"] + ": no visible warehouse", { class: "quiet" }));
     return;
   }
   const table = element("table");
@@ -255,7 +255,7 @@ function tellProject(project, warehouses) {
 }
 
 async function tellAll() {
-  say("Asking who you are …");
+  say("Loading your account …");
   const me = await whoAmI();
   tellWho(me);
   const own = "/management/v1/user/" + encodeURIComponent(me.id) + "/roles/transitive";
@@ -266,7 +266,7 @@ async function tellAll() {
   );
   projects.forEach((each, number) => tellProject(each, all[number].warehouses));
   if (projects.length === 0) {
-    at("projects").append(element("p", "None. Somebody who may give rights has to give you some.", { class: "quiet" }));
+    at("projects").append(element("p", "None. Request a right from an administrator of a project.", { class: "quiet" }));
   }
   show("inside");
   say("Signed in as " + me.name + ".");
@@ -280,19 +280,19 @@ async function begin() {
   at("sign-in").addEventListener("click", () => signIn().catch((error) => complain(error.message)));
   const given = new URLSearchParams(window.location.search);
   if (given.size > 0) {
-    // At once, before anything can fail: a code stays in no history and no bookmark.
+    // Remove the code first, before any error, so that it is not stored in the history or a bookmark.
     window.history.replaceState(null, "", "/ui");
   }
   if (!told.setUp) {
-    say("Nobody can sign in here with a browser: no public client of a provider is set (UI__OPENID_CLIENT_ID).");
+    say("Sign-in with a browser is not configured: the operator must set UI__OPENID_CLIENT_ID.");
     return;
   }
   if (told.signIn === null) {
-    say("The identity provider does not answer. Try again in a while.");
+    say("The identity provider does not answer. Try again later.");
     return;
   }
   if (!window.isSecureContext) {
-    say("Signing in needs https, or a page of this very machine.");
+    say("Signing in needs https, or a gateway on this machine (localhost).");
     return;
   }
   try {

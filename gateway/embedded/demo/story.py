@@ -43,7 +43,7 @@ def strangers(world: World) -> list[Trial]:
 
     return [
         Trial("nobody", "config without a token", "401", no_token),
-        Trial("carol", "config of a warehouse without any grant", "404, as if it were not there", no_grant),
+        Trial("carol", "config of a warehouse without any grant", "404, as for an absent warehouse", no_grant),
     ]
 
 
@@ -68,7 +68,7 @@ def one_gold_table(world: World) -> list[Trial]:
         hidden, absent = await world.load("analyst", SILVER), await world.load("analyst", "silver.no_such_table")
         distinguishable = hidden.message.replace("flights", "…") != absent.message.replace("no_such_table", "…")
         seen = same_status(hidden, 404, "NoSuchTableException")
-        alike = "told apart from an absent one" if distinguishable else "the same answer as for an absent one"
+        alike = "differs from an absent one" if distinguishable else "the same answer as for an absent one"
         return Observation(
             seen.as_expected and str(hidden) == str(absent) and not distinguishable, f"{hidden}, {alike}"
         )
@@ -81,9 +81,9 @@ def one_gold_table(world: World) -> list[Trial]:
         return await world.statement_refused("analyst", f"SELECT count(*) FROM {SILVER}", NOT_FOUND_IN_SPARK)  # noqa: S608 - a constant
 
     return [
-        Trial("analyst", "list namespaces", "gold alone", namespaces),
-        Trial("analyst", "list tables of gold", "route_punctuality alone", tables),
-        Trial("analyst", f"read {GOLD} with Spark", "as many rows as etl sees", count),
+        Trial("analyst", "list namespaces", "gold only", namespaces),
+        Trial("analyst", "list tables of gold", "route_punctuality only", tables),
+        Trial("analyst", f"read {GOLD} with Spark", "the same number of rows as for etl", count),
         Trial("analyst", "list tables of silver", "404", hidden_list),
         Trial("analyst", f"load {SILVER}", "404, the same answer as for an absent table", hidden_table),
         Trial("analyst", f"read {SILVER} with Spark", "no such table", silver_by_spark),
@@ -114,12 +114,12 @@ def no_writing(world: World) -> list[Trial]:
         return same_status(await analyst.call("DELETE", lake.table(GOLD)), 403)
 
     return [
-        Trial("analyst", f"commit to {GOLD} over REST", "403, nothing changed", lambda: unchanged(commit)),
-        Trial("analyst", f"drop {GOLD} over REST", "403, nothing changed", lambda: unchanged(drop)),
+        Trial("analyst", f"commit to {GOLD} over REST", "403, no change", lambda: unchanged(commit)),
+        Trial("analyst", f"drop {GOLD} over REST", "403, no change", lambda: unchanged(drop)),
         Trial(
             "analyst",
             f"INSERT INTO {GOLD} with Spark",
-            "refused by the store, nothing changed",
+            "refused by the store, no change",
             lambda: unchanged(insert),
         ),
     ]
@@ -161,7 +161,7 @@ async def vended_key(world: World) -> tuple[keys.Planted, list[Trial]]:
 
     no = "refused"
     return planted, [
-        trial(f"get metadata of {GOLD}", "it works", lambda: keys.answered(lambda: get(own), bytes_read)),
+        trial(f"get metadata of {GOLD}", "allowed", lambda: keys.answered(lambda: get(own), bytes_read)),
         trial(
             f"list {GOLD}",
             "its own objects",
@@ -192,7 +192,7 @@ async def vended_key(world: World) -> tuple[keys.Planted, list[Trial]]:
         trial("list the whole bucket", no, lambda: keys.refused(lambda: s3.list_objects_v2(Bucket=key.bucket))),
         trial("list buckets", "an empty list", lambda: keys.answered(s3.list_buckets, no_buckets)),
         trial(
-            "assume the gateway's role once more",
+            "assume the gateway's role again",
             no,
             lambda: keys.refused(lambda: sts.assume_role(RoleArn=role, RoleSessionName="again")),
         ),
@@ -241,11 +241,11 @@ async def steward(world: World) -> list[Trial]:
 
     return [
         Trial("steward", f"grant analyst select on {SHARED_SILVER}", "204", give),
-        Trial("steward", f"grant analyst select on {OTHER_GOLD}", "403 or 404: not hers to give", not_hers_to_give),
+        Trial("steward", f"grant analyst select on {OTHER_GOLD}", "403 or 404: no right to grant it", not_hers_to_give),
         Trial("analyst", f"read {SHARED_SILVER} with Spark, fresh session", "all rows, at once", read),
         Trial("steward", f"revoke it; analyst loads {SHARED_SILVER}", "refused at once", revoke_and_load),
         Trial("analyst", f"read {SHARED_SILVER} with Spark, fresh session", "no such table", read_again),
-        Trial("analyst", f"key for {SHARED_SILVER} handed out before", "its end is known, within the hour", still_out),
+        Trial("analyst", f"key for {SHARED_SILVER} issued before the revocation", "expires within one hour", still_out),
     ]
 
 
@@ -272,7 +272,7 @@ class Hours:
         await self._put("00:00", "24:00")
 
     async def restore(self) -> None:
-        """Write back the hours that `remember` read."""
+        """Write back the hours that `remember` stored."""
         if self._original is not None:
             await self._request("PUT", self._original)
 
@@ -313,9 +313,9 @@ def contractor(world: World, hours: Hours) -> list[Trial]:
         return Observation(mine is not None and mine == theirs, f"{mine} rows, {theirs} by etl")
 
     return [
-        Trial("contractor", f"load {CONTRACT_GOLD} outside the hours", "403, and the reason", outside),
-        Trial("contractor", "the same once the hours include now", "200 with a key", inside),
-        Trial("contractor", f"read {CONTRACT_GOLD} with Spark", "as many rows as etl sees", inside_by_spark),
+        Trial("contractor", f"load {CONTRACT_GOLD} outside the hours", "403 with the reason", outside),
+        Trial("contractor", "the same after the hours include the current time", "200 with a key", inside),
+        Trial("contractor", f"read {CONTRACT_GOLD} with Spark", "the same number of rows as for etl", inside_by_spark),
     ]
 
 
@@ -346,7 +346,7 @@ def foreign_places(world: World) -> list[Trial]:
         return await staged(f"{location}/data/elsewhere")
 
     return [
-        Trial("etl", "staged create in another bucket", "4xx, no key, nothing made", another_bucket),
-        Trial("etl", "staged create outside the warehouse", "4xx, no key, nothing made", outside_warehouse),
-        Trial("etl", f"staged create inside {SILVER}", "4xx, no key, nothing made", inside_a_table),
+        Trial("etl", "staged create in another bucket", "4xx, no key, nothing created", another_bucket),
+        Trial("etl", "staged create outside the warehouse", "4xx, no key, nothing created", outside_warehouse),
+        Trial("etl", f"staged create inside {SILVER}", "4xx, no key, nothing created", inside_a_table),
     ]

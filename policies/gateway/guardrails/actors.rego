@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Only callers of a known kind
-# description: A kind the policies were not written for is denied until they are.
+# title: Deny callers of an unknown kind
+# description: A new kind of caller is denied until the policies support it.
 # schemas:
 #   - input: schema.input
 package gateway.guardrails.actors
 
 # METADATA
-# description: The kinds of callers the guardrails know how to judge.
+# description: The supported kinds of callers.
 _known_kinds := {"user", "role", "system"}
 
 # METADATA
-# description: The time changes nothing here.
+# description: The time does not change the answer.
 steady := true
 
 # METADATA
-# description: Nobody of an unknown kind may do anything.
+# description: Deny every question of a caller of an unknown kind.
 denials[index] contains denial if {
 	some index, _ in input.questions
 	not _known
@@ -28,6 +28,6 @@ denials[index] contains denial if {
 
 # METADATA
 # description: |
-#   The caller's kind is known. A rule of its own, because `not input.actor.kind in _known_kinds` is undefined, and so
-#   denies nothing, for a request without a kind.
+#   The caller's kind is supported. This needs a rule of its own: `not input.actor.kind in _known_kinds` is undefined
+#   for a request without a kind, and would deny nothing.
 _known if input.actor.kind in _known_kinds

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Contractors work in their hours
+# title: Restrict contractors to their hours
 # description: |
-#   Who is a contractor and when contractors may work is policy data, which an operator replaces at run time. Outside the
-#   hours everything is denied to them. Data that cannot be read denies: an hour nobody can read is not an open one, and
-#   a list of contractors nobody can read may name anybody.
+#   Policy data lists the contractors and their working hours; an operator replaces it at run time. Outside the hours,
+#   contractors are denied. Unreadable data denies: unreadable hours are closed, and with an unreadable list every
+#   caller is denied.
 # schemas:
 #   - input: schema.input
 package gateway.guardrails.contractors
 
 # METADATA
-# description: The time changes nothing for those whose hours are not looked at.
+# description: The time does not change the answer for callers that are not contractors.
 steady if not _is_contractor
 
 # METADATA
-# description: A contractor is denied outside the hours.
+# description: Deny contractors outside the hours.
 denials[index] contains denial if {
 	some index, _ in input.questions
 	_is_contractor
@@ -27,7 +27,7 @@ denials[index] contains denial if {
 }
 
 # METADATA
-# description: Everybody is denied while it is not known who is a contractor.
+# description: Deny every caller while the list of contractors is unreadable.
 denials[index] contains denial if {
 	some index, _ in input.questions
 	not _known
@@ -38,32 +38,32 @@ denials[index] contains denial if {
 }
 
 # METADATA
-# description: The lists of contractors can be read.
+# description: The lists of contractors are valid.
 _known if {
 	is_array(data.policy_data.contractors.users)
 	is_array(data.policy_data.contractors.roles)
 }
 
 # METADATA
-# description: A contractor by name.
+# description: The caller is a contractor by user id.
 _is_contractor if input.actor.id in data.policy_data.contractors.users
 
 # METADATA
-# description: A contractor by membership in a role.
+# description: The caller is a contractor by membership in a role.
 _is_contractor if {
 	some role in input.actor.roles
 	role in data.policy_data.contractors.roles
 }
 
 # METADATA
-# description: A contractor by the role he acts as.
+# description: The caller is a contractor by its assumed role.
 _is_contractor if input.actor.assumed_role in data.policy_data.contractors.roles
 
 # METADATA
 # description: |
-#   The caller is a contractor and the time lies in the hours, on one of the weekdays, as the clock of the zone shows it.
-#   The first minute counts, the last does not. Every rule without parameters is evaluated on each request. The first
-#   line keeps a zone that does not exist, which is an error, from refusing other callers.
+#   The caller is a contractor, and the current time in the configured zone is within the hours on one of the weekdays.
+#   The first minute is included, the last is not. OPA evaluates every rule without parameters on each request. The
+#   first line prevents an invalid zone, which is an error, from refusing other callers.
 _within_hours if {
 	_is_contractor
 	hours := data.policy_data.contractors.hours
@@ -75,11 +75,11 @@ _within_hours if {
 }
 
 # METADATA
-# description: The named zone. The names for "none given" and "wherever this process runs" are none.
+# description: The configured zone. Empty and `Local` (the zone of the process) are not valid.
 _zone(hours) := hours.timezone if not hours.timezone in {"", "Local"}
 
 # METADATA
-# description: Minutes since midnight of a time written HH:MM, from 00:00 to 24:00.
+# description: Minutes since midnight of a time in the form HH:MM, from 00:00 to 24:00.
 _minute_of_day(written) := minutes if {
 	regex.match(`^([01][0-9]|2[0-3]):[0-5][0-9]$|^24:00$`, written)
 	[hour, minute] := split(written, ":")

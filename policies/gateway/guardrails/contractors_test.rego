@@ -4,7 +4,8 @@ package gateway_test.guardrails.contractors
 import data.gateway.guardrails.contractors
 
 # METADATA
-# description: Contractors work from Monday to Thursday, nine to half past five, in Berlin.
+# description: |
+#   Policy data: contractors work from Monday to Thursday, 09:00 to 17:30, in Berlin.
 listed := {
 	"users": ["oidc~contractor"],
 	"roles": ["role-of-contractors"],
@@ -17,7 +18,7 @@ listed := {
 }
 
 # METADATA
-# description: The contractor by name.
+# description: A contractor by user id.
 contractor := {"id": "oidc~contractor", "kind": "user", "assumed_role": null, "roles": []}
 
 # METADATA
@@ -32,7 +33,7 @@ codes(actor, time, held) := {denial.code | some denial in found[_]} if {
 with_hours(changes) := object.union(listed, {"hours": changes})
 
 # METADATA
-# description: What is said outside the hours.
+# description: The codes of the denials outside the hours.
 outside := {"contractor_outside_hours"}
 
 test_a_contractor_works_within_the_hours if {

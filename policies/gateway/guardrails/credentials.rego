@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: How far credentials go
+# title: Restrict credentials by place
 # description: |
-#   Policy data lists rules: where they apply and what they ask for. A place is written as ids, or as globs of names
-#   without regard to case; a part that is left out matches everything, and a namespace covers all below it. Names that
-#   a thing had before match as well, so that a rename takes nothing away from a rule. A name or an id that the gateway
-#   does not send matches, so that what cannot be judged is guarded. Rules that cannot be read deny what they could be
-#   about.
+#   Policy data contains rules: places, and the obligations for them. A place is a list of ids, or globs of names
+#   without regard to case. A missing part matches everything, and a namespace covers all namespaces below it. Former
+#   names also match, so that a rename does not remove an object from a rule. A name or an id that the gateway does not
+#   send matches, so that unknown objects are restricted. Unreadable rules deny every question.
 # schemas:
 #   - input: schema.input
 package gateway.guardrails.credentials
 
 # METADATA
-# description: The time changes nothing here.
+# description: The time does not change the answer.
 steady := true
 
 # METADATA
-# description: What each rule asks for wherever it applies.
+# description: The obligations of each rule, for every question to which it applies.
 obligations[index] contains _asked(rule) if {
 	some index, question in input.questions
 	some rule in data.policy_data.credentials.rules
@@ -25,7 +24,7 @@ obligations[index] contains _asked(rule) if {
 }
 
 # METADATA
-# description: Nothing is allowed while a rule cannot be read.
+# description: Deny every question while the rules are unreadable.
 denials[index] contains denial if {
 	some index, _ in input.questions
 	not _readable
@@ -36,7 +35,7 @@ denials[index] contains denial if {
 }
 
 # METADATA
-# description: All rules can be read.
+# description: All rules are valid.
 _readable if {
 	is_array(data.policy_data.credentials.rules)
 	every rule in data.policy_data.credentials.rules {
@@ -54,8 +53,8 @@ _readable if {
 
 # METADATA
 # description: |
-#   At least one id, each written as the gateway writes it: a UUID in lower case. No other text is ever the id of a
-#   resource, and an empty list has none, so such a rule would guard nothing.
+#   At least one id, each a UUID in lower case, as the gateway writes it. Other texts and an empty list match no
+#   resource, so that such a rule would restrict nothing.
 _readable_ids(rule) if {
 	is_array(rule.ids)
 	count(rule.ids) > 0
@@ -66,11 +65,12 @@ _readable_ids(rule) if {
 }
 
 # METADATA
-# description: Without ids, the rule is about names alone.
+# description: |
+#   A rule without ids is valid: it restricts by names only.
 _readable_ids(rule) if not "ids" in object.keys(rule)
 
 # METADATA
-# description: What a rule asks for, if each of its wishes is one that can be kept.
+# description: The obligations of a rule, if each of them is valid.
 _asked(rule) := rule.ask if {
 	is_object(rule.ask)
 	every name, value in rule.ask {
@@ -79,7 +79,7 @@ _asked(rule) := rule.ask if {
 }
 
 # METADATA
-# description: A bound on the life of credentials, in whole seconds.
+# description: A maximum lifetime of credentials in whole seconds.
 _keepable("max_credential_seconds", value) if {
 	is_number(value)
 	value >= 0
@@ -87,14 +87,14 @@ _keepable("max_credential_seconds", value) if {
 }
 
 # METADATA
-# description: A switch.
+# description: A boolean obligation.
 _keepable(name, value) if {
 	name in {"no_vending", "append_only"}
 	is_boolean(value)
 }
 
 # METADATA
-# description: The rule is about the place of the resource.
+# description: The rule applies to the resource.
 _applies(rule, resource) if {
 	_identified(rule, resource)
 	_matches(object.get(rule, "warehouse", "*"), resource.warehouse)
@@ -105,11 +105,11 @@ _applies(rule, resource) if {
 }
 
 # METADATA
-# description: The rule names no ids.
+# description: The rule has no ids.
 _identified(rule, _) if not rule.ids
 
 # METADATA
-# description: One of the ids is that of the resource or of its warehouse.
+# description: One of the ids is the id of the resource or of its warehouse.
 _identified(rule, resource) if {
 	some id in rule.ids
 	some part in ["id", "warehouse_id"]
@@ -117,21 +117,23 @@ _identified(rule, resource) if {
 }
 
 # METADATA
-# description: One of the ids is that of a namespace that it lies in, or that it is.
+# description: One of the ids is the id of a namespace above the resource, or of the resource itself.
 _identified(rule, resource) if {
 	some id in rule.ids
 	id in resource.namespace_ids
 }
 
 # METADATA
-# description: The id of the resource is not known.
+# description: The id of the resource is unknown.
 _identified(rule, resource) if {
 	rule.ids
 	object.get(resource, "id", null) == null
 }
 
 # METADATA
-# description: An id of what it lies in is not known. A gateway of an older version sends no ids of namespaces.
+# description: |
+#   The id of a namespace or warehouse above the resource is unknown. Older versions of the gateway send no ids of
+#   namespaces.
 _identified(rule, resource) if {
 	rule.ids
 	not resource.type in _types_outside_namespaces
@@ -140,13 +142,14 @@ _identified(rule, resource) if {
 }
 
 # METADATA
-# description: The types of resources that lie in no namespace. Every other type does; a namespace lies in itself.
+# description: |
+#   The types of resources outside namespaces. All other types lie in a namespace; a namespace counts as inside itself.
 _types_outside_namespaces := {"server", "project", "warehouse", "user", "role"}
 
 # METADATA
 # description: |
-#   The namespace of the resource now, and those that it had: former names of its namespaces, and the namespaces in its
-#   own former names. With more former names than are known it may have had any.
+#   The current and former namespaces of the resource: former names of its namespaces, and the namespaces in its own
+#   former names. If the list of former names is incomplete, the namespace is unknown (null).
 _namespaces(resource) := {null} if {
 	resource.former_names_complete == false
 } else := {resource.namespace} | former if {
@@ -157,7 +160,8 @@ _namespaces(resource) := {null} if {
 
 # METADATA
 # description: |
-#   The names of a table, now and before. Anything else has none, so a rule for named tables is kept for it as well.
+#   The current and former names of a table. Other resources have no table name, so that a rule for a named table also
+#   applies to them.
 _table_names(resource) := {null} if {
 	not resource.type in {"table", "generic_table"}
 } else := {null} if {
@@ -165,19 +169,19 @@ _table_names(resource) := {null} if {
 } else := {resource.name} | {name[count(name) - 1] | some name in object.get(resource, "former_names", [])}
 
 # METADATA
-# description: The name is not known.
+# description: An unknown name matches.
 _matches(_, null) := true
 
 # METADATA
-# description: The name fits the glob. There are no separators in a name, so a star may stand for anything.
+# description: The name matches the glob. Names contain no separators, so a star matches any characters.
 _matches(pattern, name) if glob.match(lower(pattern), null, lower(name))
 
 # METADATA
-# description: The namespace is not known.
+# description: An unknown namespace is covered.
 _covers(_, null) := true
 
 # METADATA
-# description: The namespace is the one that is written or lies below it.
+# description: The namespace matches the pattern or lies below it.
 _covers(pattern, levels) if {
 	count(pattern) <= count(levels)
 	every index, glob_of_level in pattern {

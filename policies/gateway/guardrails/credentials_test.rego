@@ -4,14 +4,14 @@ package gateway_test.guardrails.credentials
 import data.gateway.guardrails.credentials
 
 # METADATA
-# description: What is asked for on this resource under these rules.
+# description: The obligations for this resource under these rules.
 asked(resource, rules) := {obligation | some obligation in found[_]} if {
 	found := credentials.obligations with input as {"questions": [{"resource": resource}]}
 		with data.policy_data.credentials as {"rules": rules}
 }
 
 # METADATA
-# description: Whether these rules can be read.
+# description: True if these rules are valid.
 readable(rules) if {
 	found := credentials.denials with input as {"questions": [{}]}
 		with data.policy_data.credentials as {"rules": rules}
@@ -23,7 +23,7 @@ readable(rules) if {
 table(namespace, name) := {"type": "table", "warehouse": "main", "namespace": namespace, "name": name}
 
 # METADATA
-# description: A quarter of an hour.
+# description: A maximum lifetime of 900 seconds.
 short := {"max_credential_seconds": 900}
 
 test_a_rule_without_a_place_applies_everywhere if {
@@ -94,7 +94,7 @@ warehouse_id := "00000000-0000-4000-8000-0000000000b1"
 top_id := "00000000-0000-4000-8000-0000000000c1"
 
 # METADATA
-# description: The id of the lower one, which it lies in.
+# description: The id of its direct parent namespace.
 deep_id := "00000000-0000-4000-8000-0000000000c2"
 
 # METADATA
@@ -102,7 +102,7 @@ deep_id := "00000000-0000-4000-8000-0000000000c2"
 other_id := "00000000-0000-4000-8000-0000000000f1"
 
 # METADATA
-# description: A table with ids that was renamed and moved, and whose namespace was.
+# description: A table with ids. The table was renamed and moved, and its namespace was renamed.
 renamed := {
 	"type": "table",
 	"id": table_id,

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # METADATA
-# title: Only questions that say what they are about
-# description: A question without an operation, or about a type of thing the policies do not know, is denied.
+# title: Deny malformed questions
+# description: A question without an operation, or about an unknown type of object, is denied.
 # schemas:
 #   - input: schema.input
 package gateway.guardrails.questions
 
 # METADATA
-# description: The types of things that can be asked about, as the relationship model names them.
+# description: The types of objects in the relationship model.
 _known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
 
 # METADATA
-# description: The time changes nothing here.
+# description: The time does not change the answer.
 steady := true
 
 # METADATA
-# description: Nothing is allowed that cannot be understood.
+# description: Deny questions without an operation or with an unknown type.
 denials[index] contains denial if {
 	some index, question in input.questions
 	not _understood(question)
@@ -27,7 +27,7 @@ denials[index] contains denial if {
 }
 
 # METADATA
-# description: The question names its operation and a known type of thing.
+# description: The question has an operation and a known type of object.
 _understood(question) if {
 	is_string(question.operation)
 	trim_space(question.operation) != ""

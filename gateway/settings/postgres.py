@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of PostgreSQL: connections, TLS, and the keys that encrypt stored credentials.
+
+`gateway/settings/__init__.py` reads them.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Annotated
+from urllib.parse import quote
+
+from msgspec import Meta
+
+from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
+from gateway.settings.identity import IdentitySettings
+from gateway.settings.postgres_url import is_local, require_no_tls
+from gateway.settings.sections import Count, Port
+
+SslMode = typing.Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
+
+
+class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
+    """Settings of PostgreSQL. The class extends the identity settings, because a msgspec struct has one base."""
+
+    pg_database_url_write: Annotated[Secret | None, Meta(description="URL of the primary.")] = None
+    pg_database_url_read: Annotated[
+        Secret | None,
+        Meta(description="URL of a replica for searches, statistics and management lists. Default: the primary."),
+    ] = None
+    pg_host_w: Annotated[str | None, Meta(description="Host of the primary; used without `PG_DATABASE_URL_WRITE`.")] = (
+        None
+    )
+    pg_host_r: Annotated[str | None, Meta(description="Host of the replica; used without `PG_DATABASE_URL_READ`.")] = (
+        None
+    )
+    pg_port: Annotated[Port, Meta(description="Port of PostgreSQL; used with `PG_HOST_W` and `PG_HOST_R`.")] = 5432
+    pg_user: Annotated[str | None, Meta(description="PostgreSQL role; used with `PG_HOST_W` and `PG_HOST_R`.")] = None
+    pg_password: Annotated[Secret | None, Meta(description="Password of the role.")] = None
+    pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
+    pg_ssl_mode: Annotated[
+        SslMode | None,
+        Meta(
+            description="TLS mode of connections to PostgreSQL, as libpq's `sslmode`. Only `verify-full` proves the "
+            "identity of the server. Default: `verify-full`, or `prefer` if every host is a loopback address or a "
+            "socket."
+        ),
+    ] = None
+    pg_ssl_root_cert: Annotated[
+        str | None,
+        Meta(description="File of CA certificates (PEM) for PostgreSQL only; used by `verify-ca` and `verify-full`."),
+    ] = None
+    pg_encryption_key: Annotated[
+        Secret | None, Meta(description="Key that encrypts stored storage credentials; required by `serve`.")
+    ] = None
+    pg_encryption_key_other: Annotated[
+        Secret | None,
+        Meta(description="Second key, which only decrypts: the next or the previous key during a key rotation."),
+    ] = None
+    pg_read_pool_connections: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of connections of a worker process to the replica. Without a replica it has no "
+            "effect."
+        ),
+    ] = 10
+    pg_write_pool_connections: Annotated[
+        Count,
+        Meta(
+            description="Half of the maximum number of connections of a worker process to the primary. They are opened "
+            "on demand and kept open."
+        ),
+    ] = 5
+    pg_acquire_timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="Timeout in seconds of waiting for a database connection. After it, the request gets 503, or "
+            "429 for a change of the catalog.",
+            extra=SECONDS,
+        ),
+    ] = 5.0
+
+    def write_url(self) -> Secret:
+        """Return the connection URL of the primary, as set or composed of its parts.
+
+        Raises:
+            SettingsError: neither the URL nor every part is set, or the URL has a TLS parameter.
+        """
+        if self.pg_database_url_write is not None:
+            require_no_tls(self.pg_database_url_write, "PG_DATABASE_URL_WRITE")
+            return self.pg_database_url_write
+        return self._url_from(self.pg_host_w, "PG_HOST_W", "PG_DATABASE_URL_WRITE")
+
+    def postgres_tls_mode(self, url: Secret | None = None) -> SslMode:
+        """Return libpq's `sslmode` for the database at `url`, by default the primary.
+
+        Without the setting it is `prefer` if all hosts of the URL are local, else `verify-full`.
+
+        Raises:
+            SettingsError: the setting and `url` are missing, and no valid URL of the primary is set.
+        """
+        if self.pg_ssl_mode is not None:
+            return self.pg_ssl_mode
+        return "prefer" if is_local(url or self.write_url()) else "verify-full"
+
+    def read_url(self) -> Secret | None:
+        """Return the connection URL of the replica, as set or composed of its parts; None without a replica.
+
+        Raises:
+            SettingsError: a part is missing, or the URL has a TLS parameter.
+        """
+        if self.pg_database_url_read is not None:
+            require_no_tls(self.pg_database_url_read, "PG_DATABASE_URL_READ")
+            return self.pg_database_url_read
+        return self._url_from(self.pg_host_r, "PG_HOST_R", "PG_DATABASE_URL_READ") if self.pg_host_r else None
+
+    def encryption_keys(self) -> list[str]:
+        """Return the keys for stored credentials: first the one that encrypts, then the one that only decrypts."""
+        return [key.reveal() for key in (self.pg_encryption_key, self.pg_encryption_key_other) if key]
+
+    def require_encryption_key(self) -> None:
+        """Require the encryption key of stored credentials and the URL of the primary.
+
+        Raises:
+            SettingsError: names the missing variable.
+        """
+        if not self.pg_encryption_key:
+            raise SettingsError(f"{PREFIX}PG_ENCRYPTION_KEY must be set")
+        self.write_url()
+
+    def _url_from(self, host: str | None, host_name: str, url_name: str) -> Secret:
+        parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}
+        missing = [f"{PREFIX}{name}" for name, value in parts.items() if not value]
+        if missing or host is None:
+            raise SettingsError(f"set {PREFIX}{url_name}, or else {', '.join(missing)}")
+        password = f":{quote(self.pg_password.reveal(), safe='')}" if self.pg_password else ""
+        user = quote(self.pg_user or "", safe="")
+        return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
