@@ -45,7 +45,10 @@ class TokenExchange:
         async with self._database.read() as connection:
             places = await delegations.places(connection, holders, limit=_PLACES)
         if not any(await self._door.visible(permit, Can.DELEGATE, places)):
-            raise NotAnEngine(f"{permit.actor.id} holds delegate nowhere, and so can act for nobody")
+            raise NotAnEngine(
+                f"{permit.actor.id} has the privilege `delegate` on no project or warehouse, and thus cannot act for "
+                "users. A security administrator of the project can grant it."
+            )
         try:
             issued = await self._tokens.issue(
                 user_id=subject.user_id,
@@ -56,9 +59,12 @@ class TokenExchange:
                 subject_proven=permit.operation.proven,
             )
         except TooMuchToCarry:
-            raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None
+            raise UnfitSubject(
+                "subject_token names more groups than a token of this server can contain; configure the identity "
+                "provider to send fewer groups"
+            ) from None
         if issued.seconds == 0:
-            raise UnfitSubject("the subject token has expired")
+            raise UnfitSubject("subject_token has expired; get a new one from the identity provider")
         ends = datetime.now(UTC).timestamp() + issued.seconds
         permit.trail.tell(
             subject=subject.user_id,

@@ -57,14 +57,21 @@ def model_push(by: str | None) -> None:
         async with opened_models(settings_for()) as models:
             return await models.push(by=by or operator())
 
-    click.echo(f"recorded the relationship model {about_models(run())}; `lakegate model migrate` lets it serve")
+    click.echo(f"recorded the relationship model {about_models(run())}; activate it with `lakegate model migrate`")
 
 
 @model.command("migrate")
 @click.option("--to", "target", default=None, help="The id of a recorded model; the newest by default.")
 @click.option("--by", default=None, help="Name for the record; the name of your account by default.")
-@click.option("--dry-run", is_flag=True, help="Only compare what both models say about the newest grants.")
-@click.option("--newest", default=2000, type=click.IntRange(min=1), help="About so many grants. [2000]")
+@click.option(
+    "--dry-run", is_flag=True, help="Only compare the decisions of both models for the newest grants; activate nothing."
+)
+@click.option(
+    "--newest",
+    default=2000,
+    type=click.IntRange(min=1),
+    help="Approximate number of the newest grants to compare. [2000]",
+)
 def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
     """Write the tuples that a recorded model needs, then activate it. A repeated run continues an interrupted one."""
 
@@ -77,8 +84,8 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
                     click.echo(f"{what}: {change}")
             click.echo(f"{compared.checked} questions: {len(compared.gained)} gained, {len(compared.lost)} lost")
             if dry_run:
-                return f"{chosen} does not serve: this was a dry run"
-            return f"{await models.migrate(by=by or operator(), target=chosen)} serves"
+                return f"{chosen} was not activated: this was a dry run"
+            return f"{await models.migrate(by=by or operator(), target=chosen)} is active"
 
     click.echo(f"the relationship model {about_models(run())}")
 
@@ -92,7 +99,7 @@ def model_rollback(by: str | None) -> None:
         async with opened_models(settings_for()) as models:
             return await models.rollback(by=by or operator())
 
-    click.echo(f"the relationship model {about_models(run())} serves")
+    click.echo(f"the relationship model {about_models(run())} is active")
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ def policy() -> None:
 @click.option(
     "--policies",
     type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
-    help="The folder of the policies. Without it, the policies that this version contains.",
+    help="The folder of the policies; default: the policies that this version contains.",
 )
 def policy_check(policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
@@ -47,7 +47,7 @@ def policy_test() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("lakegate-trino.tar.gz"),
     show_default=True,
-    help="Where to write it.",
+    help="Path of the bundle to write.",
 )
 def policy_bundle(output: Path) -> None:
     """Write the bridge to Trino as a bundle for OPA. The same policies give the same file.
@@ -60,7 +60,9 @@ def policy_bundle(output: Path) -> None:
     from gateway.embedded.toolchain import shipped
 
     if check_policies(shipped() / "policies"):
-        raise click.ClickException("The policies have faults; nothing was written. Mend what is listed above.")
+        raise click.ClickException(
+            "The policies are invalid; no bundle was written. Correct the faults that are listed above."
+        )
     try:
         packed, revision = bridge_bundle(shipped() / "policies")
         output.write_bytes(packed)

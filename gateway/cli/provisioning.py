@@ -21,8 +21,8 @@ def scim_token() -> None:
 
 
 @scim_token.command()
-@click.option("--provider", required=True, help="Id of the identity provider whose directory comes with it.")
-@click.option("--project", required=True, help="Id of the project that the provider's groups become roles of.")
+@click.option("--provider", required=True, help="Id of the identity provider whose directory will use the token.")
+@click.option("--project", required=True, help="Id of the project in which the provider's groups become roles.")
 @click.option(
     "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="Days until the token expires."
 )
@@ -42,7 +42,7 @@ def issue(provider: str, project: str, days: int) -> None:
     found = settings.identity_providers().get(provider)
     if found is None or found.scim_subject is None:
         raise click.ClickException(
-            f"the provider {provider!r} does not provision users here: set its SCIM_SUBJECT first"
+            f"the provider {provider!r} is unknown or has no SCIM_SUBJECT; set SCIM_SUBJECT of this provider first"
         )
     failures: tuple[type[Exception], ...] = (NoSuchProject, *start_failures())
     try:
@@ -81,7 +81,9 @@ def revoke(id: UUID) -> None:
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     if not ended:
-        raise click.ClickException("no valid token has this id: `lakegate secrets scim-token list` shows the tokens")
+        raise click.ClickException(
+            "no valid token has this id; list the tokens with `lakegate secrets scim-token list`"
+        )
     click.echo(f"revoked: {id}")
 
 

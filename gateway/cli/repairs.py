@@ -25,11 +25,14 @@ def authz() -> None:
 
 
 @authz.command()
-@click.option("--dry-run", is_flag=True, help="Change nothing; list the differences.")
+@click.option("--dry-run", is_flag=True, help="List the differences without changing anything.")
 @click.option(
     "--restored",
     type=click.Choice(["revoke", "give-back"]),
-    help="PostgreSQL was restored: grants that OpenFGA does not have (revoked since the backup) end, or hold again.",
+    help=(
+        "Use after a restore of PostgreSQL: revoke or restore the grants that OpenFGA lacks, because they were "
+        "revoked after the backup."
+    ),
 )
 def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) -> None:
     """Compare all tuples in OpenFGA with the rows of the database, and repair the differences.
@@ -65,7 +68,7 @@ def secrets() -> None:
 
 
 @secrets.command("rotate")
-@click.option("--dry-run", is_flag=True, help="Change nothing, only count.")
+@click.option("--dry-run", is_flag=True, help="Count the credentials without changing anything.")
 def rotate_secrets(dry_run: bool) -> None:
     """Encrypt every stored credential with PG_ENCRYPTION_KEY. PG_ENCRYPTION_KEY_OTHER decrypts those it encrypted.
 
@@ -86,14 +89,14 @@ def rotate_secrets(dry_run: bool) -> None:
     except failures as error:
         raise click.ClickException(str(error)) from None
     except ValueError as unfit:
-        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+        raise click.ClickException(f"PG_ENCRYPTION_KEY is invalid: {unfit}") from None
     click.echo(changed.summary())
     if not changed.complete:
         sys.exit(DIFFERS)
 
 
 @secrets.command("withdraw-signing-keys")
-@click.option("--yes", is_flag=True, help="Do it: engines that act for users have to exchange their tokens again.")
+@click.option("--yes", is_flag=True, help="Confirm: engines that act for users must exchange their tokens again.")
 def withdraw_signing_keys(yes: bool) -> None:
     """Revoke the signing keys of the tokens that the gateway issued to engines. These tokens end within a second."""
     from gateway import app
@@ -101,13 +104,15 @@ def withdraw_signing_keys(yes: bool) -> None:
     from gateway.telemetry.logs import configure_logging
 
     if not yes:
-        raise click.UsageError("every token that engines hold for their users ends; say --yes to let it be so")
+        raise click.UsageError(
+            "this revokes every token that this server issued to engines for their users; confirm with --yes"
+        )
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         ended = asyncio.run(app.withdraw_signing_keys(settings_for(Settings.write_url)))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"signing keys that ended: {ended}")
+    click.echo(f"revoked signing keys: {ended}")
 
 
 secrets.add_command(scim_token)
@@ -115,7 +120,7 @@ secrets.add_command(scim_token)
 
 @click.command("reopen-bootstrap")
 @click.option("--for", "user_id", help="Full id of the only user that may bootstrap: `<provider>~<subject>`.")
-@click.option("--yes", is_flag=True, help="Confirm: the next user that bootstraps administers the server.")
+@click.option("--yes", is_flag=True, help="Confirm: the next user that bootstraps becomes administrator of the server.")
 def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     """Allow another bootstrap of a server that has lost its last administrator. Existing grants stay."""
     from gateway import app
@@ -125,8 +130,8 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     if user_id is not None:
         _require_user(user_id)
     if not yes:
-        who = "whoever bootstraps next" if user_id is None else user_id
-        raise click.UsageError(f"{who} administers the server then; confirm with --yes")
+        who = "the next user that bootstraps the server" if user_id is None else user_id
+        raise click.UsageError(f"{who} will become administrator of the server; confirm with --yes")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))
@@ -151,4 +156,4 @@ def _require_user(user_id: str) -> None:
     except (CatalogError, msgspec.ValidationError) as unfit:
         raise click.UsageError(str(unfit)) from None
     if not (provider and tilde and subject):
-        raise click.UsageError(f"{user_id!r} is no user: say the full id, <provider>~<subject>")
+        raise click.UsageError(f"{user_id!r} is not a full user id; give it in the form <provider>~<subject>")

@@ -67,7 +67,7 @@ class KeptLogin:
             try:
                 self._keyring.keep(tokens)
             except KeyringRefused as refused:
-                self._tell(f"{refused}; the tokens are kept in a file that only you can read")
+                self._tell(f"{refused}; the tokens are stored in a file that only you can read")
             else:
                 self._file.forget()
                 return
@@ -100,7 +100,7 @@ class KeyringKeeper:
         self._ask(lambda: self._keyring.set_password(_SERVICE, self._name, text))
         # Some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
-            raise KeyringRefused("the system's keyring does not give back what it was given")
+            raise KeyringRefused("the system's keyring does not return what was stored in it")
 
     def kept(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""

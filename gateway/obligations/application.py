@@ -49,14 +49,14 @@ def unenforced(obligations: Obligations, place: Place) -> str | None:
 def _unenforced(obligation: Obligation, place: Place) -> str | None:
     match obligation:
         case RowFilters():
-            return "a policy restricts its rows, and nothing here enforces row filters"
+            return "a policy filters its rows, and no component enforces row filters for this request"
         case ColumnMasks():
-            return "a policy masks columns by name, and nothing here enforces such masks"
+            return "a policy masks columns by name, and no component enforces such masks for this request"
         case NoVending():
             return "a policy forbids vending" if place is Place.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
-            return "not all of it may be read" if place in (Place.SIGN, Place.WRITE) else None
+            return "only some of its columns may be read" if place in (Place.SIGN, Place.WRITE) else None
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
         case _:

@@ -273,7 +273,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
         parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}
         missing = [f"{PREFIX}{name}" for name, value in parts.items() if not value]
         if missing or host is None:
-            raise SettingsError(f"set {PREFIX}{url_name}, or else {', '.join(missing)}")
+            raise SettingsError(f"{PREFIX}{url_name} must be set, or else {', '.join(missing)}")
         password = f":{quote(self.pg_password.reveal(), safe='')}" if self.pg_password else ""
         user = quote(self.pg_user or "", safe="")
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")
@@ -308,7 +308,7 @@ class Settings(IdentitySettings, frozen=True, kw_only=True):
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
-            wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
+            wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI must be the URI of a configured identity provider")
         if told := [*missing, *wrong]:
             raise SettingsError("\n".join(told))
         self.storage_rules()

@@ -118,9 +118,9 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
     over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})
     assert over.status_code == 400, "and not the answer, which would be as long"
-    advice = "at most 1048576 are allowed; set shorter values or remove properties"
+    advice = "at most 1048576 are allowed. Set shorter values, or remove properties."
     about = "The properties of the namespace would take"
-    assert told(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert told(over) == (400, "BadRequestException", f"{about} {most + 1} bytes; {advice}")
     assert world.admin.head(f"{root}/{name}").status_code == 404
     wide = world.admin.post(f"{path}/properties", {"updates": {"k": "ß" * (most // 2)}})
     assert told(wide)[:2] == (400, "BadRequestException")
@@ -131,7 +131,7 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     assert world.admin.post(f"{path}/properties", {"updates": {"b": "x" * rest}}).status_code == 200, "to the byte"
     before = world.admin.get(path).json()["properties"]
     again = world.admin.post(f"{path}/properties", {"updates": {"c": ""}})
-    assert told(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert told(again) == (400, "BadRequestException", f"{about} {most + 1} bytes; {advice}")
     assert world.admin.get(path).json()["properties"] == before
     swapped = world.admin.post(f"{path}/properties", {"updates": {"c": ""}, "removals": ["a"]})
     assert swapped.status_code == 200, "what is removed makes room"

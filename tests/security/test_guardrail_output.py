@@ -166,7 +166,7 @@ def test_obligation_without_an_enforcer_denies_all_reads(world: World, house: Ho
         drop = house.admin.delete(f"{table.path}?purgeRequested=false")
     for place, answer in refused.items():
         assert answer.status_code == 403, (place, answer.text)
-        assert "nothing here enforces" in error_of(answer)["message"], place
+        assert "no component enforces" in error_of(answer)["message"], place
         assert "s3" not in answer.text, place
     assert [each["allowed"] for each in checked.json()["results"]] == [False]
     assert drop.status_code == 204, "nothing of the data leaves with a drop"

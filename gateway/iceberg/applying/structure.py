@@ -87,10 +87,10 @@ def check_format_version(wanted: int, allowed: frozenset[int], *, current: int |
     if wanted not in allowed and wanted in SUPPORTED_FORMAT_VERSIONS and wanted != current:
         permitted = ", ".join(f"v{version}" for version in sorted(allowed))
         raise FormatVersionNotAllowed(
-            f"Format version v{wanted} is not allowed in this warehouse, allowed: {permitted}"
+            f"Format version v{wanted} is not allowed in this warehouse. Allowed versions: {permitted}"
         )
     if wanted < 1:
-        raise InvalidTableUpdate(f"Cannot use format version {wanted}: the lowest is 1")
+        raise InvalidTableUpdate(f"Cannot use format version {wanted}: it must be at least 1")
 
 
 def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
@@ -100,7 +100,7 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
     """
     location = strip_trailing_slash(update.location)
     if builder.base is not None and location != strip_trailing_slash(builder.base.location):
-        raise SetLocationNotAllowed(f"Cannot move a table: its location stays {builder.base.location}")
+        raise SetLocationNotAllowed(f"Cannot change the location of a table: it must remain {builder.base.location}")
     if builder.base is None and location != builder.location:
         builder.location = location
         builder.changed = True

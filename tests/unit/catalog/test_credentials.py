@@ -82,7 +82,9 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     assert handed.credentials == ()
     assert handed.config["region"] == "eu-west-1"
     assert not {key for key in handed.config if "access-key" in key}
-    assert handed.reason == "the credentials could not be made or recorded"
+    assert (
+        handed.reason == "the credentials could not be created or recorded in the audit log; load the table to get them"
+    )
     assert part.failed
 
 

@@ -83,7 +83,7 @@ def test_a_command_that_does_not_end_keeps_others_from_renewing_and_they_say_so(
         with turn(terminal.lock, seconds=1):
             ended = CliRunner().invoke(verb, env=terminal.environment)
         assert (ended.exit_code, ended.stdout) == (1, "")
-        assert "another lakegate command has been at this login" in ended.stderr
+        assert "another lakegate command has used this login" in ended.stderr
     assert provider.renewed == 0
     assert KeptLogin(provider.url, "cli", terminal.logins, keyring=None, tell=print).kept() == ENDED
 
@@ -94,7 +94,7 @@ def test_a_login_that_can_be_kept_nowhere_is_told_and_no_traceback(provider: Rot
     for verb in ("token", "logout"):
         ((status, out, err),) = terminal.run(verb)
         assert (status, out) == (1, "")
-        assert "your login can be neither read nor kept" in err and "Traceback" not in err
+        assert "the file with your login cannot be read or written" in err and "Traceback" not in err
 
 
 def test_a_keyring_that_fails_at_being_found_is_passed_over(provider: Rotating, tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_a_keyring_that_fails_at_being_found_is_passed_over(provider: Rotating, 
     terminal.keep(Tokens("access-0", time.time() + 300, "refresh-0"))
     ((status, out, err),) = terminal.run("token")
     assert (status, out) == (0, "access-0")
-    assert err == "the system's keyring cannot be used (OSError); it is passed over"
+    assert err == "the system's keyring cannot be used (OSError); a file is used instead"

@@ -130,7 +130,7 @@ def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(place: Place, 
     login = place.login(keyring)
     login.keep(TOKENS)
     assert login.kept() == TOKENS
-    assert len(place.files) == 1 and "give back" in place.said[0]
+    assert len(place.files) == 1 and "not return" in place.said[0]
     assert keyring.held == {}
 
 
