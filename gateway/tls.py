@@ -70,7 +70,7 @@ def for_postgres(mode: str, trust: Trust, root_certificate: str | None) -> ssl.S
 
 def _of_directory(directory: Path) -> list[str]:
     if not directory.is_dir():
-        raise CertificatesUnusable(f"SSL_CERT_DIR names {directory}, which is no directory")
+        raise CertificatesUnusable(f"SSL_CERT_DIR must be a directory, and {directory} is not one")
     # Directories of systems contain each certificate under two names; OpenSSL takes a millisecond to read one.
     found: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
@@ -80,22 +80,24 @@ def _of_directory(directory: Path) -> list[str]:
         if _PEM in text and text not in found:
             found[text] = _certificates(path, "SSL_CERT_DIR")
     if not found:
-        raise CertificatesUnusable(f"SSL_CERT_DIR names {directory}, where no file holds a certificate")
+        raise CertificatesUnusable(
+            f"no file in the directory of SSL_CERT_DIR, {directory}, contains a certificate in PEM form"
+        )
     return list(found.values())
 
 
 def _certificates(path: Path, variable: str) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise CertificatesUnusable(f"{variable} names {path}, which is too large to be certificates")
+            raise CertificatesUnusable(f"the file of {variable}, {path}, is larger than a file of certificates may be")
         text = path.read_text(errors="replace")
     except OSError as error:
-        raise CertificatesUnusable(f"{variable} names {path}, which cannot be read: {error.strerror}") from None
+        raise CertificatesUnusable(f"the file of {variable}, {path}, cannot be read: {error.strerror}") from None
     try:
         # Only a check: libraries report unreadable certificates in different ways, and some not at all.
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):
-        raise CertificatesUnusable(f"{variable} names {path}, which holds no certificate in PEM form") from None
+        raise CertificatesUnusable(f"the file of {variable}, {path}, contains no certificate in PEM form") from None
     # Without other blocks: the file may contain a private key, which must not be copied.
     return "\n".join(_BLOCK.findall(text))
 

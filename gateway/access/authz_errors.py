@@ -168,7 +168,10 @@ def not_found(ref: refs.Ref) -> CatalogError:
         case refs.RoleRef(role_id=role_id):
             return RoleNotFound(f"Role does not exist: {role_id}")
         case refs.ServerRef():
-            return ServerActionForbidden("the server has not been bootstrapped, or the token is for one project only")
+            return ServerActionForbidden(
+                "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
+                "send a token that is not limited to a project."
+            )
         case _:
             assert_never(ref)
 
@@ -180,9 +183,23 @@ def task_not_found(id: UUID) -> TaskNotFound:
 
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
-    kind = _FORBIDDEN[ref.type] if ref is not None else ServerActionForbidden
-    reason = f": {'; '.join(reasons)}" if reasons else ""
-    return kind(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
+    type = ref.type if ref is not None else refs.ObjectType.SERVER
+    # Without reasons the text depends only on the type, so that it does not show why the request was refused.
+    reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {_grantors(type)} can grant it."
+    return _FORBIDDEN[type](f"{operation} is not allowed for {_principal_text(actor)}{reason}")
+
+
+def _grantors(type: refs.ObjectType) -> str:
+    """Return the principals that can grant privileges on objects of this type, as text for a message."""
+    match type:
+        case refs.ObjectType.SERVER | refs.ObjectType.USER:
+            return "an administrator of the server"
+        case refs.ObjectType.PROJECT:
+            return "a security administrator of the project"
+        case refs.ObjectType.ROLE:
+            return "the owner of the role or a security administrator of the project"
+        case _:
+            return f"the owner of the {type.value.replace('_', ' ')} or a principal with `manage_grants` on it"
 
 
 def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
@@ -191,8 +208,9 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
     `ends` is the time at which the caller loses `relation`.
     """
     reason = (
-        f"it changes rights for good, and {relation} ends at {ends.isoformat()}. It takes a grant, and a membership of "
-        "roles, without an end; principals with manage_grants can give one, or do it themselves"
+        f"the change has no expiry, but the right {relation} expires at {ends.isoformat()}. Both the grant and the "
+        "role memberships behind that right must have no expiry. A principal with `manage_grants` can grant it "
+        "without an expiry, or make the change"
     )
     return forbidden(actor, operation, ref, (reason,))
 
@@ -203,16 +221,17 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     It names the remedy, but neither columns nor grantors.
     """
     return ForbiddenException(
-        f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query it through "
-        "an engine that acts for you and is related to the warehouse as `enforcer`, or ask for `select` on the table."
+        f"{operation} is not allowed for {_principal_text(actor)}: only some columns of this table may be read. Query the table "
+        "through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` on the "
+        "table from its owner, or from a principal with `manage_grants` on it."
     )
 
 
 def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
     """Return the answer to an obligation that nothing enforces; `reasons` name it."""
     return ForbiddenException(
-        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the authors of the "
-        "policies to exempt you, or use a copy of the data without the restriction."
+        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the policies "
+        "for an exemption, or use a copy of the data without the restriction."
     )
 
 
@@ -221,21 +240,22 @@ def _principal_text(actor: Actor) -> str:
 
     Below a view with an owner the caller does not learn that name; the audit records it.
     """
-    return actor.id if actor.asked_by is None else "the owner of the view that it is read through"
+    return actor.id if actor.asked_by is None else "the owner of the view through which it is read"
 
 
 def too_many_groups() -> TooManyGroups:
     """Return the answer to a token with too many groups that map to roles here."""
     return TooManyGroups(
-        f"More than {MAX_GROUP_ROLES} groups in the token stand for roles here. Have the provider send fewer groups, "
-        "or put the user into the roles."
+        f"More than {MAX_GROUP_ROLES} groups of the token are mapped to roles of this server. Configure the identity "
+        "provider to send fewer groups, or add the user to the roles directly."
     )
 
 
 def user_deactivated() -> UserDeactivated:
     """Return the answer to every request of a deactivated user."""
     return UserDeactivated(
-        "This user was deactivated by the company's directory (SCIM). Who keeps it there can activate the user again."
+        "The directory that provisions this server (SCIM) deactivated this user. An administrator of the directory "
+        "can activate the user again."
     )
 
 
@@ -244,7 +264,7 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
 
     Clients would read 503 there as "state unknown".
     """
-    message = "The authorization of this request cannot be decided right now. Nothing was changed; try again later."
+    message = "The authorization of this request cannot be decided now. Nothing was changed. Try again later."
     if catalog_mutation:
         return DecisionUnavailableBeforeChange(message)
     return DecisionUnavailable(message)
@@ -254,7 +274,7 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
     """Return the answer for a record that the audit rejects: 429 if the caller's own records fill its share."""
     if isinstance(failed, AuditShareFull):
         return ShareExceeded(
-            "Your share of audit records that wait to be written is in use. Nothing was done. Retry after 1 s; the "
+            "Too many audit records of your requests wait to be written. Nothing was done. Retry after 1 s. The "
             "operator can raise LAKEGATE__AUDIT__PRINCIPAL_SHARE."
         )
     return unavailable(catalog_mutation)
@@ -270,6 +290,9 @@ def in_maintenance(catalog_mutation: bool) -> CatalogError:
 
     Clients would read 503 there as "state unknown".
     """
-    message = "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later."
+    message = (
+        "The catalog is in read-only maintenance. Nothing was changed. Requests that only read still work; try "
+        "again later."
+    )
     kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance
     return kind(message, retry_after_s=_MAINTENANCE_SECONDS)

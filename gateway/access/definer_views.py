@@ -46,9 +46,15 @@ def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
         return None
     named = set(found.values())
     if len(named) > 1:
-        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names several owners")
+        raise AmbiguousViewOwner(
+            f"The owner properties of view {view.identifier.dotted} name more than one user. Set them all to the "
+            "same user."
+        )
     (name,) = named
     owner = f"{caller.id.partition('~')[0]}~{name}"
     if name != name.strip() or not name or not name.isprintable() or not is_valid_in_tuples(owner):
-        raise AmbiguousViewOwner(f"View {view.identifier.dotted} names an owner that nobody can be")
+        raise AmbiguousViewOwner(
+            f"The owner property of view {view.identifier.dotted} is not a valid user name. It must be the name of "
+            "one user, without blanks at its ends or control characters."
+        )
     return owner

@@ -156,13 +156,16 @@ class Door:
             permit = await self.admit(context, operation)
             assumed = permit.role(role)
             if project not in (None, assumed.project_id):
-                raise AssumeRoleForbidden("The role to act as is of another project than the request.")
+                raise AssumeRoleForbidden(
+                    "The role in x-assume-role belongs to another project than the request. Use a role of the "
+                    "request's project."
+                )
         except (RoleNotFound, ForbiddenException) as refused:
             if context.actor.engine is not None:
                 context.act_without_rights()
                 return
             if isinstance(refused, RoleNotFound):
-                raise InvalidAssumeRoleId(f"There is no role {role.role_id} to act as.") from None
+                raise InvalidAssumeRoleId(f"The role {role.role_id} in x-assume-role does not exist.") from None
             if isinstance(refused, RoleActionForbidden):
                 raise AssumeRoleForbidden(refused.message) from None
             raise
@@ -350,7 +353,10 @@ class Door:
         if decision.failure is Failure.USER_DEACTIVATED:
             return user_deactivated()
         if decision.failure is Failure.WAREHOUSE_INACTIVE:
-            return WarehouseNotActive("The warehouse is not active.")
+            return WarehouseNotActive(
+                "The warehouse is inactive. A principal with `modify` on the warehouse can activate it: POST "
+                "/management/v1/warehouse/<id>/activate."
+            )
         if decision.outcome is Outcome.HIDDEN and ref is not None:
             return operation.hidden(ref)
         if decision.failure is Failure.UNENFORCED:

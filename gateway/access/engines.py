@@ -41,14 +41,14 @@ class Engines:
         """Return the answers of OpenFGA alone; anything but `True` is False. Raises DecisionEngineUnavailable."""
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
-            raise DecisionEngineUnavailable("OpenFGA answered another number of questions than were asked")
+            raise DecisionEngineUnavailable("OpenFGA returned another number of answers than questions were sent")
         return [answer is True for answer in answers]
 
     async def allowed(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """Return the answers of OPA alone. Raises DecisionEngineUnavailable."""
         answers = await self._policies.decide(request)
         if len(answers) != len(request.questions):
-            raise DecisionEngineUnavailable("OPA answered another number of questions than were asked")
+            raise DecisionEngineUnavailable("OPA returned another number of answers than questions were sent")
         return answers
 
     async def judge(

@@ -64,8 +64,8 @@ class RecordedSuccess:
             row, done = resolution.get(ref), self.detail.get(f"{ref.type.value}_id")
             if row is not None and done is not None and row.key.id != done:
                 raise UnprocessableEntityException(
-                    f"What was done under this idempotency key was done to a {ref.type.value} that is gone; another "
-                    "has its name now."
+                    f"The request with this idempotency key changed a {ref.type.value} that was dropped or renamed "
+                    "since. Another object has that name now. Send the request with a new idempotency key."
                 )
 
 

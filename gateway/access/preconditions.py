@@ -119,7 +119,10 @@ def _require_own(actor: Actor, operation: Operation) -> None:
 def _require_direct_call(actor: Actor, operation: Operation) -> None:
     """Raise DelegationForbidden for an operation that no engine can request for a user."""
     if actor.engine is not None and not may_be_delegated(type(operation)):
-        raise DelegationForbidden(f"{operation.name()} is not possible for {actor.engine} in the name of {actor.id}.")
+        raise DelegationForbidden(
+            f"The engine {actor.engine} cannot request {operation.name()} on behalf of {actor.id}. The user must "
+            "send this request directly."
+        )
 
 
 def _require_token_for(actor: Actor, operation: Operation) -> None:
@@ -133,6 +136,12 @@ def _require_token_for(actor: Actor, operation: Operation) -> None:
     if any(each.required for each in operation.demands()):
         return
     if actor.assumed_role is not None:
-        raise AssumeRoleForbidden(f"{operation.name()} is not possible while acting as a role.")
+        raise AssumeRoleForbidden(
+            f"{operation.name()} is not possible while acting as a role. Send the request without the header "
+            "x-assume-role."
+        )
     if actor.project_token:
-        raise ProjectTokenForbidden(f"{operation.name()} is not possible with a token for the project {actor.within}.")
+        raise ProjectTokenForbidden(
+            f"{operation.name()} is not possible with a token that is limited to the project {actor.within}. Use a "
+            "token without this limit."
+        )

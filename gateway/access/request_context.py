@@ -41,7 +41,7 @@ class Deadline:
         try:
             self._timer.reschedule(None)
         except RuntimeError:
-            raise OutOfTime("the time of the request was over before its change was committed") from None
+            raise OutOfTime("the request exceeded its time limit before its change was committed") from None
 
 
 @dataclass(frozen=True, slots=True)

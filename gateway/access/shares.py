@@ -209,8 +209,8 @@ class Shares:
 
 def _retry(share: Share, seconds: int) -> str:
     if share is Share.LARGE:
-        return f"Retry after {seconds} s, with fewer of them at the same time."
-    return f"Retry after {seconds} s; the operator can raise the limits LAKEGATE__SHARES__*."
+        return f"Retry after {seconds} s, and send fewer such requests at the same time."
+    return f"Retry after {seconds} s. The operator can raise the limits LAKEGATE__SHARES__*."
 
 
 _EXCEEDED_TEXTS: Final = {

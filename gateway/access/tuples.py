@@ -68,5 +68,5 @@ def is_valid_in_tuples(user_id: str) -> bool:
 def require_valid_in_tuples(user_id: str) -> str:
     """Return the id. Raises UserIdTooLong: a grant that cannot be delivered must not be recorded."""
     if not is_valid_in_tuples(user_id):
-        raise UserIdTooLong(f"A user id may have {MAX_ENCODED_BYTES} bytes when percent-encoded.")
+        raise UserIdTooLong(f"A user id must have at most {MAX_ENCODED_BYTES} bytes when percent-encoded.")
     return user_id

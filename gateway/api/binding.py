@@ -219,7 +219,7 @@ def _all_of(name: str, kind: Any, given: list[str]) -> tuple[Any, ...]:
     try:
         return tuple(kind(each) for each in given)
     except ValueError:
-        raise BadRequestException(f"{name} are {kind.__name__}s.") from None
+        raise BadRequestException(f"Each value of {name} must be a {kind.__name__}.") from None
 
 
 def _one_of(name: str, kind: Any, text: str | None) -> Any:
@@ -230,8 +230,8 @@ def _one_of(name: str, kind: Any, text: str | None) -> Any:
     except ValueError:
         pass
     if issubclass(kind, Enum):
-        raise BadRequestException(f"{name} is {' or '.join(each.value for each in kind)}, not {text[:20]!r}.")
-    raise BadRequestException(f"{name} is not a {kind.__name__}.")
+        raise BadRequestException(f"{name} must be {' or '.join(each.value for each in kind)}, not {text[:20]!r}.")
+    raise BadRequestException(f"{name} must be a {kind.__name__}.")
 
 
 def _number(name: str, text: str | None, default: int | None, max_value: int | None) -> int | None:
@@ -239,5 +239,5 @@ def _number(name: str, text: str | None, default: int | None, max_value: int | N
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
-        raise BadRequestException(f"{name} is a number up to 65535, not {text[:20]!r}.")
+        raise BadRequestException(f"{name} must be a whole number of at most 65535, not {text[:20]!r}.")
     return int(text) if max_value is None else min(int(text), max_value)

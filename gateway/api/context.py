@@ -90,7 +90,7 @@ class Ctx:
                 if len(body) > MAX_FORM:
                     break
         else:
-            raise UnreadableForm(f"the request is longer than {MAX_FORM} bytes")
+            raise UnreadableForm(f"the request body has more than {MAX_FORM} bytes")
         return read_form(self._media_type(), bytes(body), kind)
 
     async def _content(self) -> bytes:
@@ -252,7 +252,7 @@ class Ctx:
         self._require_declared(name in self._inputs.query, name)
         values = self._request.query_params.getall(name, [])
         if len(values) > 1:
-            raise BadRequestException(f"The query parameter {name} is given {len(values)} times.")
+            raise BadRequestException(f"The query parameter {name} is given {len(values)} times; give it once.")
         return values[0] if values else None
 
     def refused_query(self, name: str) -> bool:
@@ -277,7 +277,9 @@ class Ctx:
         try:
             identity = msgspec.convert(given, Identity)
         except msgspec.ValidationError:
-            raise BadRequestException("principalUser is `<provider>~<subject>`, principalRole a UUID.") from None
+            raise BadRequestException(
+                "Give principalUser as `<provider>~<subject>`, or principalRole as a UUID."
+            ) from None
         return other_principal(principal_of(identity), self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
@@ -286,7 +288,7 @@ class Ctx:
         if text is None:
             return default
         if text.lower() not in ("true", "false"):
-            raise BadRequestException(f"The query parameter {name} is true or false, not {text[:20]!r}.")
+            raise BadRequestException(f"The query parameter {name} must be true or false, not {text[:20]!r}.")
         return text.lower() == "true"
 
     def page_size(self, name: str, after: str) -> int | None:
@@ -299,7 +301,7 @@ class Ctx:
         if size is None:
             return self.services.page_size_max if after and self.query(after) is not None else None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
-            raise InvalidPaginationToken(f"pageSize is a positive number, not {size[:20]!r}.")
+            raise InvalidPaginationToken(f"pageSize must be a positive whole number, not {size[:20]!r}.")
         # `int` raises for thousands of digits, and more than nine exceed the largest page anyway.
         return self.services.page_size_max if len(size) > 9 else min(int(size), self.services.page_size_max)
 
@@ -315,10 +317,10 @@ class Ctx:
         role_headers = (self.header("x-project-id"), given, self.query("projectId"), self.query("project-id"))
         named = {each for each in role_headers if each}
         if len(named) > 1:
-            raise BadRequestException("The header x-project-id, the query and the body name different projects.")
+            raise BadRequestException("The header x-project-id, query and body must name the same project.")
         id = named.pop() if named else self.actor.within or self.services.default_project_id
         if id is None:
-            raise ProjectIdMissing("Name a project with the header x-project-id.")
+            raise ProjectIdMissing("The request names no project. Name one with the header x-project-id.")
         return ProjectRef(id)
 
 
@@ -381,7 +383,7 @@ async def _assume(
     try:
         (role,) = (UUID(value) for value in role_headers)
     except ValueError:
-        raise InvalidAssumeRoleId("The header x-assume-role names one role by its UUID.") from None
+        raise InvalidAssumeRoleId("The header x-assume-role must contain the UUID of exactly one role.") from None
     try:
         await door.assume(request_context, RoleRef(role), project=project)
     except DecisionUnavailable:

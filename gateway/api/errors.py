@@ -114,7 +114,7 @@ def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
     match error:
         case CommitUnknown():
             error_answer: CatalogError = CommitStateUnknownException(
-                "The outcome of the change is not known; read again."
+                "The outcome of the change is unknown. Read the object again to see whether it was changed."
             )
         case AuditUnavailable():
             error_answer = audit_unavailable(error, catalog_mutation)
@@ -127,7 +127,9 @@ def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
         case HTTPException():
             error_answer = _from_framework(error)
         case _:
-            error_answer = InternalServerError("An internal error happened. Its id is in the details and in the log.")
+            error_answer = InternalServerError(
+                "An internal error occurred. Its error id is in the details and in the gateway's log."
+            )
     if catalog_mutation and error_answer.code == 503:
         # Clients read a 5xx response to a commit as "state unknown" and never delete its files. Nothing was committed.
         return TooManyRequests(error_answer.message)
@@ -139,13 +141,15 @@ def _from_framework(error: HTTPException) -> CatalogError:
         case 404:
             return NoSuchRoute("There is no such endpoint.")
         case 405:
-            return MethodNotAllowed("This endpoint does not take this method.")
+            return MethodNotAllowed("This endpoint does not support this HTTP method.")
         case 413:
-            return PayloadTooLarge("The request body is larger than this server takes.")
+            return PayloadTooLarge("The request body is larger than the limit of this server.")
         case code if 400 <= code < 500:
             return BadRequestException(f"Malformed request: {error.detail}")
         case _:
-            return InternalServerError("An internal error happened. Its id is in the details and in the log.")
+            return InternalServerError(
+                "An internal error occurred. Its error id is in the details and in the gateway's log."
+            )
 
 
 class OAuthError(msgspec.Struct, frozen=True):
@@ -184,7 +188,9 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
 
 def request_timeout() -> CatalogError:
     """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `catalog_error`."""
-    return ServiceUnavailableException("The request took longer than this server lets one take. Nothing was changed.")
+    return ServiceUnavailableException(
+        "The request exceeded the time limit of this server. Nothing was changed. Try again later."
+    )
 
 
 def _headers(error: CatalogError) -> dict[str, str]:

@@ -24,15 +24,15 @@ def read_form(media_type: str, body: bytes, kind: type[Form]) -> Form:
     Missing parameters are empty strings and unknown ones are ignored, as that section requires. Raises UnreadableForm.
     """
     if media_type != FORM:
-        raise UnreadableForm(f"the request must be {FORM}")
+        raise UnreadableForm(f"the content type of the request must be {FORM}")
     if len(body) > MAX_FORM:
-        raise UnreadableForm(f"the request is longer than {MAX_FORM} bytes")
+        raise UnreadableForm(f"the request body has more than {MAX_FORM} bytes")
     try:
         pairs = parse_qsl(body.decode("ascii"), max_num_fields=_MAX_FIELDS, errors="strict")
     except (UnicodeDecodeError, ValueError):
-        raise UnreadableForm("the request is not a form that can be read") from None
+        raise UnreadableForm("the request body is not a valid form") from None
     if any("\x00" in text for pair in pairs for text in pair):
-        raise UnreadableForm("a parameter holds U+0000")
+        raise UnreadableForm("a parameter contains the character U+0000")
     given = dict(pairs)
     if len(given) != len(pairs):
         raise UnreadableForm("a parameter is given twice")

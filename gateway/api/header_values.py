@@ -21,7 +21,8 @@ def client_manages_storage(header: str | None) -> bool:
     if unknown:
         known = ", ".join(sorted(_KNOWN))
         raise BadRequestException(
-            f"X-Iceberg-Access-Delegation does not know {', '.join(unknown)[:80]!r}: known are {known}"
+            f"The header X-Iceberg-Access-Delegation contains the unknown value {', '.join(unknown)[:80]!r}. "
+            f"Possible values: {known}"
         )
     return tokens == {"client-managed"}
 
@@ -34,4 +35,4 @@ def parse_adopt_header(header: str | None) -> bool:
         case "" | "false":
             return False
         case other:
-            raise BadRequestException(f"X-Lakegate-Adopt must be true or false, and it is {other[:40]!r}")
+            raise BadRequestException(f"The header X-Lakegate-Adopt must be true or false, not {other[:40]!r}")

@@ -29,7 +29,7 @@ def parse_key(values: list[str]) -> UUID | None:
     Raises DuplicateIdempotencyKey for several values, and InvalidIdempotencyKey for anything but a hyphenated UUID.
     """
     if len(values) > 1:
-        raise DuplicateIdempotencyKey(f"The header Idempotency-Key is given {len(values)} times.")
+        raise DuplicateIdempotencyKey(f"The header Idempotency-Key is given {len(values)} times; give it once.")
     text = values[0].strip() if values else ""
     if not text:
         return None
@@ -65,7 +65,10 @@ def replay_recorded(
         if replay is not None:
             return await replay(ctx, begun)
         if not returns_no_content(handler):
-            raise UnprocessableEntityException("This was done under this idempotency key; its answer is not repeated.")
+            raise UnprocessableEntityException(
+                "A request with this idempotency key already succeeded. Its response is not stored; read the object "
+                "again."
+            )
         return None
 
     return guarded

@@ -211,7 +211,7 @@ def announced_bytes(scope: Scope) -> int:
 
 
 def _too_slow() -> RequestTooSlow:
-    return RequestTooSlow("The request's body did not arrive in time. Nothing was done.")
+    return RequestTooSlow("The request body did not arrive in time. Nothing was done. Send the request again.")
 
 
 def _with_request_headers(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
@@ -236,7 +236,7 @@ def _may_be_sent(method: str, state: dict[str, Any], operations: frozenset[type[
 
 
 async def _send_withheld(send: Send) -> None:
-    body = body_of(InternalServerError("An internal error happened."), str(uuid7()))
+    body = body_of(InternalServerError("An internal error occurred. The error id is in the details."), str(uuid7()))
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send(cast(Any, {"type": "http.response.start", "status": 500, "headers": headers}))
     await send(cast(Any, {"type": "http.response.body", "body": body, "more_body": False}))

@@ -60,7 +60,8 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "403": (
         "The caller sees the object but lacks the right, or a policy forbids the operation.",
         "TableActionForbidden",
-        "drop_table is not allowed for oidc~alice",
+        "drop_table is not allowed for oidc~alice. If a privilege is missing, the owner of the table or a principal "
+        "with `manage_grants` on it can grant it.",
     ),
     "404": (
         "The object does not exist, or the caller may not see it. The response is the same.",
@@ -70,14 +71,14 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "408": (
         "The body did not arrive in time.",
         "RequestTimeoutException",
-        "The request's body did not arrive in time. Nothing was done.",
+        "The request body did not arrive in time. Nothing was done. Send the request again.",
     ),
     "409": (
         "The request conflicts with the state of the server.",
         "AlreadyExistsException",
         "A table sales.orders exists already",
     ),
-    "413": ("The body is too large.", "PayloadTooLarge", "The request body is larger than this server takes."),
+    "413": ("The body is too large.", "PayloadTooLarge", "The request body is larger than the limit of this server."),
     "422": (
         "The idempotency key was used with another body, or the request contradicts itself.",
         "UnprocessableEntityException",
@@ -87,17 +88,18 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
         "Nothing was changed and the client may retry: a component is unavailable, or the server is in read-only "
         "maintenance.",
         "MaintenanceMode",
-        "The catalog is in read-only maintenance. Nothing was changed; reading goes on, try again later.",
+        "The catalog is in read-only maintenance. Nothing was changed. Requests that only read still work; try again "
+        "later.",
     ),
     "503": (
         "A component is unavailable, or the server is in read-only maintenance. Nothing was done.",
         "AuthorizationBackendError",
-        "The authorization of this request cannot be decided right now. Nothing was changed; try again later.",
+        "The authorization of this request cannot be decided now. Nothing was changed. Try again later.",
     ),
     "5XX": (
         "An internal error. Its id is in the response and in the log.",
         "InternalServerError",
-        "An internal error happened.",
+        "An internal error occurred. The error id is in the details.",
     ),
 }
 """(description, type of an example, message of the example) by status."""
@@ -109,8 +111,8 @@ OAUTH_REFUSALS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "401": {
         "error": "invalid_client",
-        "error_description": "the engine's own token is needed, as bearer or as actor_token (error id "
-        "01a1fe72-4e99-725d-80d8-8afc12f93d6e)",
+        "error_description": "the engine's own token is missing; send it in the Authorization header or as "
+        "actor_token (error id 01a1fe72-4e99-725d-80d8-8afc12f93d6e)",
     },
 }
 """Examples of OAuth errors (RFC 6749 section 5.2) by status, for endpoints that read a form."""

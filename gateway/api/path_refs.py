@@ -43,7 +43,7 @@ def uuid_of(path: PathParameters, name: str) -> UUID:
     try:
         return UUID(path[name])
     except ValueError:
-        raise BadRequestException(f"{name} in the path is not a UUID.") from None
+        raise BadRequestException(f"{name} in the path must be a UUID.") from None
 
 
 def warehouse_of_prefix(prefix: str) -> UUID:
@@ -51,7 +51,9 @@ def warehouse_of_prefix(prefix: str) -> UUID:
     try:
         return UUID(prefix)
     except ValueError:
-        raise PrefixIsNotWarehouseID("The prefix is not the id of a warehouse.") from None
+        raise PrefixIsNotWarehouseID(
+            "The prefix in the path must be the UUID of a warehouse, as GET /v1/config returns it."
+        ) from None
 
 
 def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
@@ -63,18 +65,22 @@ def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRe
     """
     given = [part[14:] for part in query.decode("latin-1").split("&") if part.startswith("referenced-by=")]
     if len(given) > 1:
-        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times.")
+        raise BadRequestException(f"The query parameter referenced-by is given {len(given)} times; give it once.")
     views = []
     for text in given[0].split(",") if given and given[0] else ():
         try:
             namespace, parted, name = unquote(text, errors="strict").rpartition(SEPARATOR)
         except UnicodeDecodeError:
-            raise BadRequestException("referenced-by is not percent-encoded UTF-8.") from None
+            raise BadRequestException("The query parameter referenced-by is not percent-encoded UTF-8.") from None
         if not parted:
-            raise BadRequestException("referenced-by names views, each by its namespace and its name.")
+            raise BadRequestException(
+                "The query parameter referenced-by must name each view by its namespace and its name."
+            )
         views.append(TabularRef(View, warehouse, TableIdentifier(Namespace.parse(namespace), name)))
     if len(views) > longest:
-        raise ReferencedByDepthExceeded(f"referenced-by names {len(views)} views, at most {longest} are followed.")
+        raise ReferencedByDepthExceeded(
+            f"The query parameter referenced-by names {len(views)} views; at most {longest} are allowed."
+        )
     return views
 
 

@@ -42,7 +42,7 @@ class RawPath:
 
 
 _NUL: Final = b"\x00"
-_ALSO_KNOWN: Final = " A column is known as field-id:<id>, too: so its rights are read and taken away."
+_ALSO_KNOWN: Final = " To list or revoke the grants of such a column, name it as field-id:<id>."
 
 
 def decode_path(raw: bytes) -> str:
@@ -60,16 +60,16 @@ def decode_path(raw: bytes) -> str:
         try:
             text = unquote_plus(segment.decode("ascii"), errors="strict")
         except (UnicodeDecodeError, UnicodeEncodeError):
-            raise BadRequestException("The path is not percent-encoded UTF-8.") from None
+            raise BadRequestException("The path of the request is not percent-encoded UTF-8.") from None
         if "/" in text or "\x00" in text or "\\" in text:
-            raise BadRequestException(f"A name in the path holds a slash, a backslash or NUL; names cannot.{hint}")
+            raise BadRequestException(f"A name in the path must not contain a slash, a backslash or U+0000.{hint}")
         if text in (".", ".."):
-            raise BadRequestException(f"A name in the path is '.' or '..'; names cannot be.{hint}")
+            raise BadRequestException(f"A name in the path must not be '.' or '..'.{hint}")
         segments.append(text)
     decoded = "/".join(segments)
     # Checked after decoding, as the router sees it: any character of the path can be percent-encoded.
     if decoded.startswith("/management/") and "/columns//" in decoded:
-        raise BadRequestException(f"The column in the path has no name.{_ALSO_KNOWN}")
+        raise BadRequestException(f"The name of the column in the path is empty.{_ALSO_KNOWN}")
     return decoded
 
 
@@ -79,15 +79,17 @@ def refuse_in_head(scope: Scope) -> None:
     Paths are decoded and checked by `decode_path`.
     """
     if _NUL in unquote_to_bytes(scope["query_string"]):
-        raise BadRequestException("The query holds U+0000, which is allowed nowhere in a request.")
+        raise BadRequestException("The query contains the character U+0000, which is not allowed in a request.")
     for name, value in scope["headers"]:
         if _NUL in value or _NUL in name:
             text = name.decode("latin-1")
-            raise BadRequestException(f"The header {text!r} holds U+0000, which is allowed nowhere in a request.")
+            raise BadRequestException(
+                f"The header {text!r} contains the character U+0000, which is not allowed in a request."
+            )
 
 
 def refuse_in_body(raw: bytes) -> None:
     """Raise BadRequestException for U+0000 in a JSON body, as a byte or as an escape sequence."""
     if _NUL in raw:
-        raise BadRequestException("Malformed request: the body holds U+0000.")
+        raise BadRequestException("Malformed request: the body contains the character U+0000, which is not allowed.")
     refuse_nul(raw)

@@ -97,7 +97,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
     async with database.read() as connection:
         active = await active_model(connection)
     if active is None:
-        raise ModelNotReady("No relationship model serves yet; run `lakegate migrate` first.")
+        raise ModelNotReady("No relationship model is active; run `lakegate migrate` first.")
 
     async def require_model(model: ActiveModel) -> StoreAndModel:
         found = await find_model(
@@ -105,8 +105,9 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
         )
         if found.store_id != model.store_id:
             raise ModelNotReady(
-                f"The store {at.store_name!r} of OpenFGA is {found.store_id}, PostgreSQL knows {model.store_id}: one "
-                "of the two was restored or made anew without the other."
+                f"The store {at.store_name!r} of OpenFGA has the id {found.store_id}, but PostgreSQL records the id "
+                f"{model.store_id}: one of the two was restored or recreated without the other. Restore the matching "
+                "backup, or run `lakegate model push` and `lakegate model migrate`."
             )
         return found
 

@@ -134,7 +134,9 @@ def build_services(
 
     async def verify(token: str) -> VerifiedToken:
         if provisioning.has_token_type(token):
-            raise AuthenticationFailed("a token for provisioning opens /scim/v2 and nothing else")
+            raise AuthenticationFailed(
+                "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths"
+            )
         return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:

@@ -97,14 +97,14 @@ class BufferedAudit:
     async def commit(self, record: AuditRecord) -> None:
         """Return when the record is durable. Raise AuditUnavailable if it is not durable within `commit_timeout`."""
         if self._closing or len(self._committing) >= self._capacity:
-            raise AuditUnavailable("the audit cannot take more records")
+            raise AuditUnavailable("the audit log cannot accept more records")
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._committing.append((record, durable))
         self._wake.set()
         try:
             await asyncio.wait_for(durable, self._commit_timeout)
         except TimeoutError as late:
-            raise AuditUnavailable("the audit record was not durable in time") from late
+            raise AuditUnavailable("the audit record was not stored in time") from late
 
     async def _run(self) -> None:
         while not self._closing:

@@ -74,7 +74,9 @@ class CommitQueue:
                     waited = waited or lock.locked()
                     await held.enter_async_context(lock)
         except TimeoutError:
-            raise CommitFailedException("Commit failed: too many commits wait for this table; try again.") from None
+            raise CommitFailedException(
+                "Commit failed: too many commits to this table are waiting. Try again."
+            ) from None
         return waited
 
     async def _lock_between_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
@@ -114,7 +116,7 @@ async def retry_conflicts(
                 if not exclusive:
                     # Full jitter, so that writers that collided once do not retry at the same time.
                     await asyncio.sleep(random.uniform(0, 0.02 * 2**number))  # noqa: S311 - jitter, not a secret
-    raise CommitFailedException("Commit failed: other commits were faster each time; try again.")
+    raise CommitFailedException("Commit failed: concurrent commits changed the table during each attempt. Try again.")
 
 
 async def determine_outcome(
@@ -140,4 +142,7 @@ async def determine_outcome(
 
 
 def _unknown_outcome() -> CommitStateUnknownException:
-    return CommitStateUnknownException("The database went away during the commit; its outcome is unknown.")
+    return CommitStateUnknownException(
+        "The connection to the database was lost during the commit, so the outcome of the commit is unknown. Load "
+        "the table or view again to see it."
+    )

@@ -237,7 +237,10 @@ class Commits:
                 kind = await tables.name_taken(connection, change.namespace.id, change.identifier.name)
                 if kind is not None:
                     return _assert_create_error(kind, change.identifier)
-        return LocationAlreadyTaken(f"Location is taken: {', '.join(change.location.text for change in new)}")
+        return LocationAlreadyTaken(
+            "Location is taken by another table or view, or by files of one: "
+            f"{', '.join(change.location.text for change in new)}. Choose another location."
+        )
 
     async def _new_table(
         self,
@@ -319,7 +322,7 @@ def _require_same_identifier(request: CommitTableRequest, identifier: TableIdent
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(
-            f"The body names {named.dotted} and the path names {identifier.dotted}: they must be the same table"
+            f"The body names {named.dotted} and the path names {identifier.dotted}. They must name the same table."
         )
 
 

@@ -56,7 +56,9 @@ _SHARED_SECONDS = 900
 _MINTING_SECONDS = 10
 """The longest time between computing a credential's lifetime and minting the credential."""
 
-_LOAD_AGAIN = "not all of this table may be read, and keys alone do not tell what to hold back. Load the table again."
+_LOAD_AGAIN = (
+    "only some columns of this table may be read, and credentials alone cannot enforce that. Load the table again."
+)
 
 
 class NoCredentialsVended(ForbiddenException):
@@ -133,7 +135,7 @@ class Credentials:
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = stored_profile(warehouse.profile)
         if vend is None:
-            return _location_only(profile, "the caller may not have credentials for what it creates")
+            return _location_only(profile, "the caller has no right to credentials for the new table")
         level = creation_level(vend)
         location = parse_location(table_location)
         operation = vend.operation
@@ -149,7 +151,9 @@ class Credentials:
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
-            return _location_only(profile, "the credentials could not be made or recorded")
+            return _location_only(
+                profile, "the credentials could not be created or recorded in the audit log; load the table to get them"
+            )
         return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
@@ -212,7 +216,7 @@ class Credentials:
         if isinstance(vended, NoCredentials):
             return _no_credentials(vended.reason)
         if expiry is not None and vended.expires_at > expiry:
-            return _no_credentials("the store took so long that the credential would outlive the grant behind it")
+            return _no_credentials("the store answered too late: the credential would expire after the caller's grant")
         properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
         audit_details = (
             ("vended", vended.level.value),
@@ -278,7 +282,7 @@ def creation_level(
 
 def _require_credentials(vended_result: VendResult) -> LoadCredentialsResponse:
     if not vended_result.credentials:
-        raise NoCredentialsVended(f"No credentials are handed out here: {vended_result.reason}")
+        raise NoCredentialsVended(f"No credentials were issued: {vended_result.reason}")
     return LoadCredentialsResponse(storage_credentials=vended_result.credentials)
 
 

@@ -68,11 +68,19 @@ class DeletedTables:
                 await deleted.restore(connection, dropped)
                 permit.pending_audit.add_details(brought_back=" ".join(str(id) for id in dropped))
         except namespaces.NamespaceGone as gone:
-            raise NoSuchNamespaceException("The namespace of a table or view to bring back does not exist.") from gone
+            raise NoSuchNamespaceException(
+                "The namespace of a table or view to restore does not exist. Create it first."
+            ) from gone
         except tables.Clash as clash:
-            raise AlreadyExistsException("Two of the targets have one name, or somebody took one just now.") from clash
+            raise AlreadyExistsException(
+                "Two of the targets have the same name, or a concurrent request took a name. Restore them one at a "
+                "time, and rename the object that has the name."
+            ) from clash
 
 
 async def _refuse_taken_names(connection: Connection, ids: list[UUID]) -> None:
     for row in await deleted.taken_names(connection, ids):
-        raise AlreadyExistsException(f"The name {row.name} of {row.kind} {row.id} is another {row.taken_by}'s by now")
+        raise AlreadyExistsException(
+            f"Cannot restore {row.kind} {row.id}: its name {row.name} already exists, as the name of another "
+            f"{row.taken_by}. Rename or drop that object first."
+        )

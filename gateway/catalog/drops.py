@@ -80,7 +80,7 @@ async def drop_tabular(
         )
         if task is None:
             # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
-            raise DatabaseUnavailable("the end of an earlier drop of this table is under way")
+            raise DatabaseUnavailable("the cleanup of an earlier drop of this table is still in progress")
         permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return []
     await deleted.dispose_files(

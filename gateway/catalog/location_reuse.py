@@ -45,8 +45,8 @@ class Claim:
         """Raise InvalidLocation if the file names another location than the recorded one."""
         if self.location is not None and named.text != self.location.text:
             raise InvalidLocation(
-                f"The metadata file names the location {named.text!r}, and it lies in {self.location.text!r}: a file "
-                "is registered only with the location that is recorded for it. Write that location into the file."
+                f"The metadata file contains the location {named.text!r}, but the location recorded for it is "
+                f"{self.location.text!r}. Both must be the same; write the recorded location into the file."
             )
 
 
@@ -148,9 +148,9 @@ def _no_claim_error(file: Location) -> NamespaceActionForbidden:
     nothing.
     """
     return NamespaceActionForbidden(
-        f"The metadata file {file.text!r} cannot be registered: it lies in no location of a table or view that you "
-        "owned. Files from elsewhere are adopted: send the header X-Lakegate-Adopt: true, for which the warehouse's "
-        "storage has to be yours to manage (manage_storage)."
+        f"The metadata file {file.text!r} cannot be registered: it is not in the location of a table or view that "
+        "you owned. To adopt other files, send the header X-Lakegate-Adopt: true. That needs `manage_storage` on "
+        "the warehouse, which a security administrator of the project can grant."
     )
 
 
@@ -165,4 +165,7 @@ async def _refuse_folder_of_namespace(connection: Connection, permit: Registrati
         return
     named = [UUID(id) for id in _ID.findall(location.segments[-1])]
     if await namespaces.any_exists(connection, named):
-        raise InvalidLocation(f"Location {location.text!r} is the folder of a namespace: a table must lie below it")
+        raise InvalidLocation(
+            f"Location {location.text!r} is the folder of a namespace. The location of a table must be a folder "
+            "below it."
+        )

@@ -109,7 +109,10 @@ class MetadataFiles:
     async def _write(self, warehouse: ResolvedWarehouse, location: str, document: bytes, gzip: bool) -> None:
         credential = await self._storage.of(warehouse)
         if credential is None:
-            raise StorageDenied("The warehouse has no storage credential to write metadata with.")
+            raise StorageDenied(
+                "The warehouse has no storage credential, so metadata cannot be written. Set one with POST "
+                "/management/v1/warehouse/<id>/storage-credential."
+            )
         # Compression of a large document takes milliseconds, so it does not run on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
         await self._files.write(stored_profile(warehouse.profile), credential, location, content)
@@ -124,7 +127,10 @@ class MetadataFiles:
         """
         own = await self._storage.of(warehouse)
         if own is None:
-            raise StorageDenied("The warehouse has no storage credential to read metadata with.")
+            raise StorageDenied(
+                "The warehouse has no storage credential, so metadata cannot be read. Set one with POST "
+                "/management/v1/warehouse/<id>/storage-credential."
+            )
         profile = stored_profile(warehouse.profile)
         credential = await self._vendor.narrowed(
             profile=profile,
@@ -170,9 +176,14 @@ class MetadataFiles:
         """Raise UnexpectedFilesInLocation if an explicit location contains files."""
         credential = await self._storage.of(warehouse)
         if credential is None:
-            raise StorageDenied("The warehouse has no storage credential to look into the location with.")
+            raise StorageDenied(
+                "The warehouse has no storage credential, so the location cannot be checked. Set one with POST "
+                "/management/v1/warehouse/<id>/storage-credential."
+            )
         if not await self._files.is_empty(stored_profile(warehouse.profile), credential, location):
-            raise UnexpectedFilesInLocation(f"Unexpected files in location: {location.text}")
+            raise UnexpectedFilesInLocation(
+                f"Unexpected files in location: {location.text}. Choose an empty location, or remove the files."
+            )
 
 
 def own_files(location: Location, files: Iterable[str]) -> list[str]:

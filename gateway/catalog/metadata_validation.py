@@ -50,7 +50,7 @@ class MetadataValidator:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._slots.acquire()
         except TimeoutError:
-            raise TooManyRequests("Other metadata files are being examined; try again.") from None
+            raise TooManyRequests("Too many metadata files are being validated at the moment. Try again.") from None
         try:
             yield
         finally:
@@ -92,7 +92,10 @@ async def _examine_in_subprocess(question: Question) -> Answer:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise MetadataTooLarge(f"The metadata file takes more than {SECONDS} seconds, or too much memory, to be read")
+        raise MetadataTooLarge(
+            f"Reading the metadata file took more than {SECONDS} seconds, or too much memory. Make the metadata "
+            "smaller, for example by expiring snapshots, and try again."
+        )
     decoded: Answer = msgspec.msgpack.decode(answer, type=Answer)
     return decoded
 

@@ -72,8 +72,8 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
             connection, row
         ):
             raise NamespaceNotEmptyException(
-                f"Namespace {row.namespace.dotted} is not empty, and its warehouse keeps what is dropped, so that it "
-                "can come back: drop its tables and views first, or say force=true to lose them for good"
+                f"Namespace {row.namespace.dotted} is not empty, and its warehouse keeps dropped tables and views "
+                "for recovery. Drop them one by one first, or send force=true to delete them permanently."
             )
     purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
     permit.pending_audit.add_details(
@@ -90,12 +90,18 @@ def _refuse_protected(tree: Tree) -> None:
         raise _protected(tree.top.namespace)
     for each in below:
         if each.protected:
-            raise ChildNamespaceProtected(f"Namespace {Namespace(tuple(each.levels)).dotted} is protected; say force.")
+            raise ChildNamespaceProtected(
+                f"Namespace {Namespace(tuple(each.levels)).dotted} is protected. Remove its protection first, or "
+                "send force=true."
+            )
     levels = {each.id: tuple(each.levels) for each in tree.namespaces}
     for each in tree.tabulars:
         if each.protected:
             named = TableIdentifier(Namespace(levels[each.namespace_id]), each.name).dotted
-            raise ChildTabularProtected(f"The {each.kind.replace('_', ' ')} {named} is protected; say force.")
+            raise ChildTabularProtected(
+                f"The {each.kind.replace('_', ' ')} {named} is protected. Remove its protection first, or send "
+                "force=true."
+            )
 
 
 def _purged(row: AnyRow, purge: bool) -> bool:
@@ -114,11 +120,13 @@ def _purged(row: AnyRow, purge: bool) -> bool:
 
 
 def _protected(namespace: Namespace) -> NamespaceProtected:
-    return NamespaceProtected(f"Namespace {namespace.dotted} is protected: take its protection away, or say force=true")
+    return NamespaceProtected(
+        f"Namespace {namespace.dotted} is protected. Remove its protection first, or send force=true."
+    )
 
 
 def _waiting(namespace: Namespace) -> NamespaceHasRunningTabularExpirations:
     return NamespaceHasRunningTabularExpirations(
-        f"Tables or views that were dropped in namespace {namespace.dotted} can still be brought back: wait for their "
-        "end, or drop the namespace with recursive=true and force=true"
+        f"Namespace {namespace.dotted} contains dropped tables or views that can still be restored. Wait until they "
+        "expire, or drop the namespace with recursive=true and force=true."
     )

@@ -173,7 +173,9 @@ class Namespaces:
             if current is None:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
             if updates.get("location", current["location"]) != current["location"]:
-                raise LocationCannotBeUpdated("The location of a namespace cannot be changed.")
+                raise LocationCannotBeUpdated(
+                    "The location of a namespace cannot be changed. Leave `location` out of the updates."
+                )
             removed = [key for key in removals if key in current]
             permit.pending_audit.add_details(removed=msgspec.json.encode(removed).decode())
             remaining = {key: value for key, value in current.items() if key not in removals}
@@ -200,13 +202,13 @@ class Namespaces:
         """
         if len(properties) > max(self._max_properties, len(before)):
             raise BadRequestException(
-                f"The namespace would have {len(properties)} properties, at most {self._max_properties} are allowed"
+                f"The namespace would have {len(properties)} properties; at most {self._max_properties} are allowed."
             )
         size = property_bytes(properties)
         if size > MAX_NAMESPACE_PROPERTY_BYTES and size > property_bytes(before):
             raise BadRequestException(
-                f"The properties of the namespace would take {size} bytes, at most {MAX_NAMESPACE_PROPERTY_BYTES} are "
-                "allowed; set shorter values or remove properties"
+                f"The properties of the namespace would take {size} bytes; at most {MAX_NAMESPACE_PROPERTY_BYTES} "
+                "are allowed. Set shorter values, or remove properties."
             )
 
 
@@ -235,6 +237,8 @@ def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
 def _refuse_contradictions(updates: Mapping[str, str], removals: Mapping[str, None]) -> None:
     both = sorted(set(updates) & set(removals))
     if both:
-        raise UnprocessableEntityException(f"The same keys are set and removed: {', '.join(both)}")
+        raise UnprocessableEntityException(f"The request both sets and removes these properties: {', '.join(both)}")
     if "location" in removals:
-        raise LocationCannotBeRemoved("The location of a namespace cannot be removed.")
+        raise LocationCannotBeRemoved(
+            "The location of a namespace cannot be removed. Leave `location` out of the removals."
+        )

@@ -88,5 +88,8 @@ def _read_token(token: str | None) -> tuple[str, UUID] | None:
     except (ValueError, msgspec.MsgspecError):
         position = None
     if position is None or "\x00" in position.key:
-        raise InvalidPaginationToken("The page token is not one this server gave out.")
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
     return position.key, position.id

@@ -183,7 +183,7 @@ class Registrations:
         if kind is None or replaced is not None:
             return
         if kind == "table" and operation.request.overwrite and permit.holds(Can.GET_METADATA, operation.table):
-            raise forbidden(permit.actor, "drop_table, which overwriting is,", operation.table, ())
+            raise forbidden(permit.actor, "drop_table, which `overwrite` needs,", operation.table, ())
         raise name_taken_error(kind, operation.table.identifier)
 
     async def _claim(
@@ -217,10 +217,10 @@ class Registrations:
         if now is None:
             return []
         if not _is_unmoved(now.namespace_id, now.name_key, replaced):
-            raise CommitFailedException("The table to overwrite was renamed meanwhile; try again.")
+            raise CommitFailedException("The table to overwrite was renamed during this request. Try again.")
         if now.version != replaced.version:
             # The other commit may be deleting the file that was read: it may have left the table's metadata log.
-            raise CommitFailedException("The table to overwrite was changed meanwhile; try again.")
+            raise CommitFailedException("The table to overwrite was changed during this request. Try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
         return await self._remove(connection, replaced, actor)
@@ -271,7 +271,9 @@ def _file_and_folder(profile: StorageProfile, text: str) -> tuple[Location, Loca
     file = profile.parse_location(text)
     folder = file.ancestors()[-1]
     if not isinstance(folder, Location) or not profile.base_location().contains(folder, strict=True):
-        raise InvalidLocation(f"The metadata file {file.text!r} must lie in a folder below the warehouse's base")
+        raise InvalidLocation(
+            f"The metadata file {file.text!r} must be in a folder below the base location of the warehouse."
+        )
     return file, folder
 
 

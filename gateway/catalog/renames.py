@@ -136,7 +136,8 @@ class Renames:
         except (DecisionEngineUnavailable, DatabaseUnavailable) as outage:
             # The rename is committed, so the error must not be one that clients read as "nothing happened".
             raise CommitStateUnknownException(
-                "The rename is recorded and not yet in force everywhere; it is delivered as soon as possible."
+                "The rename is recorded, but the access rights are not updated everywhere yet. The gateway retries "
+                "until they are; do not rename again."
             ) from outage
 
 

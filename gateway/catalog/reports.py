@@ -29,7 +29,7 @@ class Reports:
         table = permit.table(operation.table)
         text = msgspec.json.encode(operation.report)
         if len(text) > MAX_BYTES:
-            raise PayloadTooLarge(f"A metrics report has at most {MAX_BYTES} bytes, this one has {len(text)}.")
+            raise PayloadTooLarge(f"A metrics report must have at most {MAX_BYTES} bytes; this one has {len(text)}.")
         async with self._database.change(permit) as connection:
             await reports.add(
                 connection,

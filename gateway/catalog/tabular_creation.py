@@ -93,7 +93,9 @@ async def creation_transaction(
     except tables.Clash as clash:
         async with database.read() as connection:
             await refuse_taken_name(connection, namespace, identifier, error_for)
-        raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
+        raise LocationAlreadyTaken(
+            f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
+        ) from clash
 
 
 async def record_ownership(
@@ -138,8 +140,8 @@ def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
     """
     if isinstance(profile.storage_layout, FullHierarchyLayout):
         raise InvalidLocation(
-            f"Location {location.text!r} cannot be chosen: this warehouse lays tables and views out by their "
-            "namespaces (storage layout full-hierarchy). Leave the location out, or register existing files."
+            f"Location {location.text!r} cannot be chosen: the storage layout of this warehouse (full-hierarchy) "
+            "sets the location of each table and view. Leave the location out, or register existing files."
         )
 
 
@@ -170,4 +172,6 @@ async def refuse_taken_location(
     ancestors = [above.overlap_key for above in location.ancestors()]
     key = location.overlap_key
     if await tables.location_taken(connection, key, ancestors, other_than=other_than, owners=owners):
-        raise LocationAlreadyTaken(f"Location is taken: {location.text}")
+        raise LocationAlreadyTaken(
+            f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
+        )

@@ -45,7 +45,10 @@ class TokenExchange:
         async with self._database.read() as connection:
             scopes = await delegations.scopes_of_engine(connection, holders, limit=_MAX_SCOPES)
         if not any(await self._door.visible(permit, Can.DELEGATE, scopes)):
-            raise NotAnEngine(f"{permit.actor.id} holds delegate nowhere, and so can act for nobody")
+            raise NotAnEngine(
+                f"{permit.actor.id} has the privilege `delegate` on no project or warehouse, and thus cannot act for "
+                "users. A security administrator of the project can grant it."
+            )
         try:
             issued = await self._tokens.issue(
                 user_id=subject.user_id,
@@ -56,9 +59,12 @@ class TokenExchange:
                 subject_proven=permit.operation.proven,
             )
         except TokenTooLarge:
-            raise UnfitSubject("the subject token names more groups than a token of this server can hold") from None
+            raise UnfitSubject(
+                "subject_token names more groups than a token of this server can contain; configure the identity "
+                "provider to send fewer groups"
+            ) from None
         if issued.seconds == 0:
-            raise UnfitSubject("the subject token has expired")
+            raise UnfitSubject("subject_token has expired; get a new one from the identity provider")
         ends = datetime.now(UTC).timestamp() + issued.seconds
         permit.pending_audit.add_details(
             subject=subject.user_id,

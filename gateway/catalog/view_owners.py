@@ -60,8 +60,8 @@ class ViewOwners:
         if same and before is not None and before.current_version_id == after.current_version_id:
             return
         raise ViewActionForbidden(
-            f"Property {RUNS_AS} names somebody else, whose rights the view would hand out: only they can define a "
-            "view that runs as them. Name yourself, or leave it out, so that everybody reads by their own rights."
+            f"Property {RUNS_AS} names another user. Only that user can define a view that runs with their rights. "
+            "Set the property to your own user name. Or leave it out; each user then reads with their own rights."
         )
 
     def _names_of(self, caller: Actor) -> set[str]:
@@ -100,6 +100,6 @@ def require_owner_kept(
         if through_engine and not unchanged and new_owners.get(name, own_name) == own_name:
             continue
         raise ProtectedPropertyModification(
-            f"{name} says with whose rights the view is read: only a trusted engine may set it, to the user it acts "
-            "for, and only that user may change what the view says"
+            f"Property {name} determines the user with whose rights the view is read. Only a trusted engine may set "
+            "it, and only to the user that it acts for. Only that user may change the view's definition."
         )

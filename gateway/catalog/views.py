@@ -225,7 +225,10 @@ class Views:
             try:
                 await self._swap(permit, view, location, written)
             except tables.Clash as clash:
-                raise LocationAlreadyTaken(f"Location is taken: {location.text}") from clash
+                raise LocationAlreadyTaken(
+                    f"Location is taken by another table or view, or by files of one: {location.text}. Choose "
+                    "another location."
+                ) from clash
             except CommitUnknown as unknown:
                 await determine_outcome(
                     self._database, permit, view.id, from_version=view.version, written=written[0], unknown=unknown
@@ -311,5 +314,5 @@ def _require_same_identifier(request: CommitViewRequest, identifier: TableIdenti
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:
         raise TableIdentifierMismatch(
-            f"The body names {named.dotted} and the path names {identifier.dotted}: they must be the same view"
+            f"The body names {named.dotted} and the path names {identifier.dotted}. They must name the same view."
         )

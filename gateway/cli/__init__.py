@@ -72,7 +72,7 @@ def healthcheck() -> None:
     try:
         answer = httpx2.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
     except httpx2.TransportError as error:
-        raise click.ClickException(f"no answer: {error}") from None
+        raise click.ClickException(f"the gateway did not answer: {error}") from None
     click.echo(answer.text)
     if answer.status_code != httpx2.codes.OK:
         sys.exit(_FAILED)

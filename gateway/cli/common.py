@@ -28,7 +28,7 @@ def settings_for(require: Callable[[Settings], object] | None = None) -> Setting
         if require is not None:
             require(read)
     except settings.SettingsError as error:
-        raise click.ClickException(f"the settings cannot be used\n{error}") from None
+        raise click.ClickException(f"the settings are invalid\n{error}") from None
     return read
 
 

@@ -62,7 +62,7 @@ def wait_for_db(retries: int, backoff: float) -> None:
         return False
 
     if not asyncio.run(wait()):
-        raise click.ClickException(f"PostgreSQL at {host}:{port} took no connection after {retries + 1} tries")
+        raise click.ClickException(f"PostgreSQL at {host}:{port} accepted no connection in {retries + 1} attempts")
 
 
 async def require_our_database(settings: Settings) -> None:
@@ -82,7 +82,7 @@ async def require_our_database(settings: Settings) -> None:
     try:
         sealer = Sealer(settings.encryption_keys())
     except ValueError as unfit:
-        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+        raise click.ClickException(f"PG_ENCRYPTION_KEY is invalid: {unfit}") from None
     tls = postgres_tls(settings)
     database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout, tls=tls)
     try:

@@ -94,7 +94,7 @@ def token(issuer: str | None, client_id: str | None) -> None:
 def _tokens_of(login: StoredLogin) -> Tokens:
     tokens = login.stored()
     if tokens is None:
-        raise click.ClickException("you are not logged in; `lakegate login` does it")
+        raise click.ClickException("you are not logged in; log in with `lakegate login`")
     return tokens
 
 
@@ -105,7 +105,7 @@ def _ends(tokens: Tokens) -> bool:
 def _renewed(tokens: Tokens, issuer: str, client_id: str, scope: str) -> Tokens:
     refresh_token = tokens.refresh_token
     if refresh_token is None:
-        raise click.ClickException("your login has ended; `lakegate login` begins a new one")
+        raise click.ClickException("your login has expired; log in again with `lakegate login`")
     return _at(issuer, client_id, scope, lambda flow: flow.refresh(refresh_token), seconds=_RENEWAL)
 
 
@@ -114,7 +114,10 @@ def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]
     settings = settings_for()
     issuer, client_id = issuer or settings.sign_in_issuer(), client_id or settings.ui.openid_client_id
     if issuer is None or client_id is None:
-        raise click.ClickException("name the provider with --issuer and its public client with --client-id")
+        raise click.ClickException(
+            "the settings name no provider for the login; give its issuer with --issuer and its public client with "
+            "--client-id"
+        )
     return issuer, client_id, settings.ui.openid_scope
 
 
@@ -144,7 +147,7 @@ def _keyring() -> Keyring | None:
         # A backend queries the system for its priority, and can raise any error.
         return backend if backend.priority >= 1 else None
     except Exception as error:
-        _print_code(f"the system's keyring cannot be used ({type(error).__name__}); it is passed over")
+        _print_code(f"the system's keyring cannot be used ({type(error).__name__}); a file is used instead")
         return None
 
 
@@ -157,13 +160,16 @@ def _exit_on_token_errors() -> Iterator[None]:
     try:
         yield
     except KeyringError as refused:
-        raise click.ClickException(f"{refused}, and your login may be in it; unlock it, or log in again") from None
+        raise click.ClickException(
+            f"{refused}. It may contain your login; unlock the keyring, or log in again"
+        ) from None
     except LockTimeout:
         raise click.ClickException(
-            f"another lakegate command has been at this login for {_WAIT:.0f} seconds; try again when it has ended"
+            f"another lakegate command has used this login for more than {_WAIT:.0f} seconds; try again when that "
+            "command has ended"
         ) from None
     except OSError as error:
-        raise click.ClickException(f"your login can be neither read nor kept: {error}") from None
+        raise click.ClickException(f"the file with your login cannot be read or written: {error}") from None
 
 
 def _at(
@@ -193,4 +199,4 @@ def _at(
     except LoginFailed as failed:
         raise click.ClickException(str(failed)) from None
     except TimeoutError:
-        raise click.ClickException("the provider does not answer in time") from None
+        raise click.ClickException("the provider did not answer in time; try again") from None

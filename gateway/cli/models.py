@@ -57,7 +57,7 @@ def model_push(by: str | None) -> None:
         async with opened_models(settings_for()) as models:
             return await models.push(by=by or operator())
 
-    click.echo(f"recorded the relationship model {about_models(run())}; `lakegate model migrate` lets it serve")
+    click.echo(f"recorded the relationship model {about_models(run())}; activate it with `lakegate model migrate`")
 
 
 @model.command("migrate")
@@ -83,8 +83,8 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
                 f"{compared.checked} questions: {len(compared.allowed_after)} gained, {len(compared.denied_after)} lost"
             )
             if dry_run:
-                return f"{chosen} does not serve: this was a dry run"
-            return f"{await models.migrate(by=by or operator(), target=chosen)} serves"
+                return f"{chosen} was not activated: this was a dry run"
+            return f"{await models.migrate(by=by or operator(), target=chosen)} is active"
 
     click.echo(f"the relationship model {about_models(run())}")
 
@@ -98,7 +98,7 @@ def model_rollback(by: str | None) -> None:
         async with opened_models(settings_for()) as models:
             return await models.rollback(by=by or operator())
 
-    click.echo(f"the relationship model {about_models(run())} serves")
+    click.echo(f"the relationship model {about_models(run())} is active")
 
 
 @asynccontextmanager

@@ -60,7 +60,9 @@ def policy_bundle(output: Path) -> None:
     from gateway.embedded.toolchain import shipped
 
     if check_policies(shipped() / "policies"):
-        raise click.ClickException("The policies have faults; nothing was written. Mend what is listed above.")
+        raise click.ClickException(
+            "The policies are invalid; no bundle was written. Correct the faults that are listed above."
+        )
     try:
         packed, revision = bridge_bundle(shipped() / "policies")
         output.write_bytes(packed)

@@ -42,7 +42,7 @@ def issue(provider: str, project: str, days: int) -> None:
     found = settings.identity_providers().get(provider)
     if found is None or found.scim_subject is None:
         raise click.ClickException(
-            f"the provider {provider!r} does not provision users here: set its SCIM_SUBJECT first"
+            f"the provider {provider!r} is unknown or has no SCIM_SUBJECT; set SCIM_SUBJECT of this provider first"
         )
     failures: tuple[type[Exception], ...] = (NoSuchProject, *start_failures())
     try:
@@ -81,7 +81,9 @@ def revoke(id: UUID) -> None:
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     if not ended:
-        raise click.ClickException("no valid token has this id: `lakegate secrets scim-token list` shows the tokens")
+        raise click.ClickException(
+            "no valid token has this id; list the tokens with `lakegate secrets scim-token list`"
+        )
     click.echo(f"revoked: {id}")
 
 

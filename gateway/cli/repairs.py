@@ -25,7 +25,7 @@ def authz() -> None:
 
 
 @authz.command()
-@click.option("--dry-run", is_flag=True, help="Change nothing; list the differences.")
+@click.option("--dry-run", is_flag=True, help="List the differences without changing anything.")
 @click.option(
     "--restored",
     type=click.Choice(["revoke", "give-back"]),
@@ -86,7 +86,7 @@ def rotate_secrets(dry_run: bool) -> None:
     except failures as error:
         raise click.ClickException(str(error)) from None
     except ValueError as unfit:
-        raise click.ClickException(f"PG_ENCRYPTION_KEY cannot be used: {unfit}") from None
+        raise click.ClickException(f"PG_ENCRYPTION_KEY is invalid: {unfit}") from None
     click.echo(changed.summary())
     if not changed.complete:
         sys.exit(DIFFERS)
@@ -103,13 +103,15 @@ def withdraw_signing_keys(yes: bool) -> None:
     from gateway.telemetry.logs import configure_logging
 
     if not yes:
-        raise click.UsageError("every token that engines hold for their users ends; say --yes to let it be so")
+        raise click.UsageError(
+            "this revokes every token that this server issued to engines for their users; confirm with --yes"
+        )
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     try:
         ended = asyncio.run(app.revoke_own_signing_keys(settings_for(Settings.write_url)))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"signing keys that ended: {ended}")
+    click.echo(f"revoked signing keys: {ended}")
 
 
 secrets.add_command(scim_token)
@@ -159,4 +161,4 @@ def _require_user(user_id: str) -> None:
     except (CatalogError, msgspec.ValidationError) as unfit:
         raise click.UsageError(str(unfit)) from None
     if not (provider and tilde and subject):
-        raise click.UsageError(f"{user_id!r} is no user: say the full id, <provider>~<subject>")
+        raise click.UsageError(f"{user_id!r} is not a full user id; give it in the form <provider>~<subject>")

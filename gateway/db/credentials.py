@@ -49,8 +49,8 @@ class StorageCredentials:
             found = await secrets.newest(connection, limit=_LOOKED_AT)
         if found and not await asyncio.to_thread(lambda: any(map(self._sealer.opens, found))):
             raise SecretUnreadable(
-                "None of the stored credentials of warehouses can be opened: PG_ENCRYPTION_KEY is not the key that "
-                "this database was used with."
+                "None of the stored credentials of warehouses can be decrypted: PG_ENCRYPTION_KEY is not the key "
+                "with which they were encrypted. Set that key."
             )
 
     async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:

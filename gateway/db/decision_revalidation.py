@@ -41,7 +41,7 @@ async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operat
             return resolution
         resolution = await permit.revalidate()
     if await _moved(connection, resolution, needs_active):
-        raise DecisionEngineUnavailable("what is allowed keeps changing")
+        raise DecisionEngineUnavailable("the rights of the caller changed during each attempt of the decision")
     return resolution
 
 

@@ -97,7 +97,7 @@ class TupleDelivery:
         """
         unsure = await self._deliver(pending)
         if any(row.takes_away for row in unsure):
-            raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be carried out.")
+            raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be in progress.")
 
     async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
         """Deliver the keys. Return those that were written but stay due, because an earlier write may still change
@@ -232,7 +232,7 @@ class _Sending:
             self.before = self.before or found
             self._noted = started
         if time.monotonic() - self._noted >= _NOTE_SECONDS:
-            raise DatabaseUnavailable("the database takes too long to note what is sent")
+            raise DatabaseUnavailable("the database took too long to record the delivery")
 
     async def _send(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         await self.note()

@@ -163,8 +163,8 @@ class Documents:
             sizes = {row.id: row.size for row in found}
         if (total := sum(sizes.values())) > self._max_together:
             raise PayloadTooLarge(
-                f"The metadata of the tables in this transaction takes {total} bytes, at most {self._max_together} are "
-                "allowed; send the changes in several transactions, or expire snapshots first"
+                f"The metadata of the tables in this transaction takes {total} bytes; at most {self._max_together} "
+                "are allowed. Send the changes in several transactions, or expire snapshots first."
             )
         portions: list[list[ResolvedTable]] = []
         left = 0

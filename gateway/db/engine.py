@@ -223,10 +223,10 @@ async def commit(connection: AsyncConnection) -> None:
         # An error of a deferred trigger aborts the transaction during COMMIT. The outcome is known: nothing was
         # changed.
         if _is_serialization_failure(error) or getattr(error.orig, "sqlstate", None) == _CANCELED:
-            raise Deadlocked("the database gave up the transaction when it was to be committed") from error
-        raise CommitUnknown("the outcome of COMMIT is not known") from error
+            raise Deadlocked("the database aborted the transaction during its commit") from error
+        raise CommitUnknown("the outcome of COMMIT is unknown") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
-        raise CommitUnknown("the outcome of COMMIT is not known") from error
+        raise CommitUnknown("the outcome of COMMIT is unknown") from error
 
 
 async def _execute_alone(
@@ -252,7 +252,7 @@ class outages:
         if isinstance(error, (PoolTimeoutError, ConnectionError, OSError, TimeoutError)):
             raise DatabaseUnavailable("the database does not answer") from error
         if isinstance(error, DBAPIError) and _is_serialization_failure(error):
-            raise Deadlocked("another transaction was in the way") from error
+            raise Deadlocked("a concurrent transaction conflicted with this one") from error
         if isinstance(error, DBAPIError) and _is_connection_loss(error):
             raise DatabaseUnavailable("the connection to the database was lost") from error
 

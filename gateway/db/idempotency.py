@@ -44,10 +44,12 @@ class Idempotency:
         if row is None:
             return Claim(request.scope, attempt, self._keep_seconds)
         if row.body_digest != request.digest:
-            raise UnprocessableEntityException("This idempotency key was used with another request body.")
+            raise UnprocessableEntityException(
+                "This idempotency key was used with another request body. Use a new key for a new request."
+            )
         if row.status is None:
             raise RequestInProgress(
-                "A request with this idempotency key is being carried out; ask again when it is done."
+                "A request with this idempotency key is still in progress. Send the request again when it has finished."
             )
         return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 

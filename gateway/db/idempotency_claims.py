@@ -15,7 +15,7 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema.idempotency import idempotency
 from gateway.iceberg.errors import RequestInProgress
 
-_IN_PROGRESS = "A request with this idempotency key is being carried out; ask again when it is done."
+_IN_PROGRESS = "A request with this idempotency key is still in progress. Send the request again when it has finished."
 
 
 # A crash of the database may lose a claim, which only frees the key; so the commit does not wait for the disk. The

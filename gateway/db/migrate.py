@@ -87,11 +87,12 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     if found == expected:
         return
     if found is None:
-        raise SchemaMismatch("the database has no schema yet: run `lakegate migrate` first")
+        raise SchemaMismatch("the database has no schema; run `lakegate migrate` first")
     if found not in _known():
         raise SchemaMismatch(_foreign(found))
     raise SchemaMismatch(
-        f"the database has schema {found}, this version needs {expected}: run `lakegate migrate` of this version first"
+        f"the database has schema {found}, but this version needs schema {expected}; run `lakegate migrate` of this "
+        "version first"
     )
 
 
@@ -115,11 +116,11 @@ def _foreign(found: str) -> str:
     """Return why a database with an unknown revision is refused, and what the operator can do."""
     if found < min(_known()):
         return (
-            f"the database has schema {found}, and this version upgrades databases from {min(_known())} on: run "
-            f"`lakegate migrate` of the last version with the steps before {min(_known())}, then this one "
-            "(docs/operator.md, Upgrades)"
+            f"the database has schema {found}, but this version upgrades only from schema {min(_known())} or later. "
+            f"First run `lakegate migrate` of the last version that contains the steps before {min(_known())}, then "
+            "that of this version (docs/operator.md, Upgrades)"
         )
     return (
-        f"the database has schema {found}, which a newer version made: use that version, or restore the backup that "
-        "was made before; a schema is never taken back"
+        f"the database has schema {found}, which a newer version created. Use that version, or restore the backup "
+        "from before its upgrade; a schema cannot be downgraded"
     )

@@ -113,7 +113,9 @@ async def switch(connection: AsyncConnection, *, to: str, expected: str | None, 
     await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _ONE_SWITCH_AT_A_TIME})
     serving = await active_model(connection)
     if (serving.model_id if serving else None) != expected:
-        raise SwitchedMeanwhile(f"the model {serving.model_id if serving else None} serves by now, not {expected}")
+        raise SwitchedMeanwhile(
+            f"the active model is now {serving.model_id if serving else None}, not {expected}; run the command again"
+        )
     await connection.execute(insert(model_switches).values(model_id=to, previous_id=expected, switched_by=by))
     await connection.execute(update(server).values(revision=uuid7()))
 

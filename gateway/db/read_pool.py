@@ -80,7 +80,9 @@ class ReadPool:
             # A wrong URL would show the users and tables of another installation.
             found = await _run_on(replica, servers.stored_id, in_transaction=False)
             if found != self._server_id:
-                raise OtherServer(f"the read database belongs to server {found}, the primary to {self._server_id}")
+                raise OtherServer(
+                    f"the read database belongs to server {found}, but the primary belongs to server {self._server_id}"
+                )
             self._verified = True
         return await _run_on(replica, query, in_transaction)
 

@@ -76,7 +76,7 @@ class Sealer:
             plain = self._opened(index, sealed)
             if plain is not None:
                 return plain
-        raise SecretUnreadable("no configured encryption key opens this secret")
+        raise SecretUnreadable("no configured encryption key decrypts this secret")
 
     def opens(self, sealed: bytes) -> bool:
         """Return True if a key decrypts the secret."""

@@ -22,10 +22,10 @@ class RestoredDatabase(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "the database was restored from a backup, or moved, since a gateway last served it: what was revoked after "
-            "the backup is a grant in it again. `lakegate authz reconcile --dry-run` lists what OpenFGA holds "
-            "differently (a `missing` grant was revoked since); then `lakegate authz reconcile --restored revoke` or "
-            '`--restored give-back` decides, and gateways serve again (docs/operator.md, "After a restore")'
+            "the database was restored from a backup, or moved, since a gateway last used it. It may contain grants "
+            "that were revoked after the backup. List them with `lakegate authz reconcile --dry-run`: a `missing` "
+            "grant was revoked. Then run `lakegate authz reconcile --restored revoke` to revoke them again, or "
+            '`--restored give-back` to keep them. Gateways serve after that (docs/operator.md, "After a restore")'
         )
 
 
@@ -53,7 +53,10 @@ async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
     if (await connection.execute(select(server.c.home))).scalar_one() is None:
         await settle(connection)
     if id is not None and stored != id:
-        raise ValueError(f"this database belongs to server {stored}, the settings name server {id}")
+        raise ValueError(
+            f"this database belongs to server {stored}, but the settings name server {id}; correct "
+            "LAKEGATE__SERVER_ID or the database"
+        )
     return stored
 
 

@@ -27,7 +27,7 @@ STALE_SECONDS: Final = 120
 
 FIRST_PAUSE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 900.0
-_DIED: Final = "its worker died"
+_DIED: Final = "its worker process died"
 
 
 class TaskLost(Exception):

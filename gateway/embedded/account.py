@@ -52,8 +52,8 @@ def unprivileged() -> Account:
             continue
         return Account(entry.pw_uid, entry.pw_gid)
     raise StackError(
-        "started as root, PostgreSQL needs an unprivileged account, and none of "
-        f"{', '.join(_NAMES)} exists; start as an ordinary user instead"
+        f"as root, the stack needs an unprivileged account for PostgreSQL, but none of {', '.join(_NAMES)} exists; "
+        "start it as an ordinary user"
     )
 
 
@@ -85,7 +85,10 @@ def _shared_place() -> Path:
         # In a world-writable directory, another account may have created this one first.
         if stat.S_ISDIR(info.st_mode) and info.st_uid == 0 and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return base
-    raise StackError(f"started as root, the stack needs a place for PostgreSQL, and {_SHARED} cannot be created")
+    raise StackError(
+        f"as root, the stack needs the directory {_SHARED} for PostgreSQL, but cannot create it; start it as an "
+        "ordinary user"
+    )
 
 
 def reachable_programs(programs: Path, account: Account) -> Path:

@@ -62,7 +62,10 @@ class Management:
         except httpx2.TransportError as error:
             raise StackError(f"the gateway did not answer {method} /management/v1/{path}: {error!r}") from error
         if not answer.is_success and answer.status_code != already:
-            raise StackError(f"{method} /management/v1/{path} answered {answer.status_code}: {answer.text[:500]}")
+            raise StackError(
+                f"the gateway answered {method} /management/v1/{path} with status {answer.status_code}: "
+                f"{answer.text[:500]}"
+            )
         return answer
 
 

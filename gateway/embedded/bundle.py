@@ -33,7 +33,7 @@ def bridge_bundle(policies: Path) -> tuple[bytes, str]:
         if not file.stem.endswith("_test")
     }
     if not files:
-        raise StackError(f"no policies for Trino found in {policies / BRIDGE}")
+        raise StackError(f"{policies / BRIDGE} contains no policies for Trino; install Lakegate again")
     digest = hashlib.sha256()
     for name, content in files.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)

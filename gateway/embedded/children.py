@@ -165,7 +165,7 @@ class Children:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
-            raise ChildFailed(spec.name, f"was not done after {timeout:.0f} seconds", child.log) from None
+            raise ChildFailed(spec.name, f"did not finish within {timeout:.0f} seconds", child.log) from None
         if code != 0:
             raise failure_of(child, code)
 
@@ -174,7 +174,7 @@ class Children:
             return
         while line := await self._process.stdout.readline():
             self._on_event(json.loads(line))
-        gone = ConnectionError("the supervisor of the embedded stack is gone")
+        gone = ConnectionError("the supervisor process of the embedded stack has ended unexpectedly")
         for future in (*self._pending_replies.values(), *self._exits.values()):
             if not future.done():
                 future.set_exception(gone)
@@ -211,6 +211,6 @@ def log_tail(log: Path, start: int = 0) -> str:
 def failure_of(child: Child, code: int) -> ChildFailed:
     """Return the error for a child that ended. ``port_taken`` is True if its log reports a port in use."""
     tail = log_tail(child.log, child.log_start)
-    reason = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    reason = f"ended with exit code {code}" if code >= 0 else f"was stopped by signal {-code}"
     taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
     return ChildFailed(child.name, reason, child.log, output=tail, port_taken=taken)

@@ -93,15 +93,18 @@ def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
     name = ".".join(module.package)
     if module.package[:2] == _PREFIX:
         if module.is_test:
-            yield f"package {name} would be a guardrail. Tests of guardrails belong in package {_TESTS}.<name>."
+            yield (
+                f"package {name} is a test in the place of a guardrail. Tests of guardrails must be in a package "
+                f"{_TESTS}.<name>."
+            )
         elif len(module.package) != 3:
-            yield f"package {name} is no guardrail. A guardrail is the package gateway.guardrails.<name>."
+            yield f"package {name} is not a guardrail. A guardrail must be a package gateway.guardrails.<name>."
         return
     if module.is_test or module.package[0] not in ("gateway", "system") or module.package in _ENTRIES:
         return
     others = [each for each in shipped if each is not module]
     if not any(path[: len(module.package)] == module.package for each in others for path in _data_paths(each.tree)):
-        yield f"nothing reads package {name}. A guardrail is the package gateway.guardrails.<name>."
+        yield f"no policy uses package {name}. If it is a guardrail, rename it to gateway.guardrails.<name>."
 
 
 def _contract(modules: Sequence[Module]) -> Iterator[str]:
@@ -115,7 +118,7 @@ def _contract(modules: Sequence[Module]) -> Iterator[str]:
         yield from _rule_faults(rule)
     for helper in sorted(each for each in defined if each.startswith("_")):
         if not any(helper in _variables(rule) for rule in rules if _name(rule) != helper):
-            yield f"no rule reads the helper {helper}."
+            yield f"no rule uses the helper {helper}."
 
 
 def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
@@ -123,12 +126,12 @@ def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
     if name.startswith("_"):
         return
     if name not in _PUBLIC:
-        yield f"unknown rule {name}. Public rules are {', '.join(_PUBLIC)}; names of helpers begin with _."
+        yield f"unknown rule {name}. Public rules: {', '.join(_PUBLIC)}. The names of helpers must begin with _."
         return
     plain = len(head["ref"]) == 1 and "key" not in head and "args" not in head
     if name == "steady":
         if not plain:
-            yield "steady has another form than `steady := true` or `steady if { … }`."
+            yield "steady must have the form `steady := true` or `steady if { … }`."
         return
     if len(head["ref"]) != 2 or "key" not in head or "value" in head or "args" in head:
         yield f"{name} has another form than `{name}[index] contains … if {{ … }}`, so it may be undefined."
@@ -154,9 +157,12 @@ def _entry_faults(rule: str, entry: dict[str, Any]) -> Iterator[str]:
     given = {key["value"]: value for key, value in entry["value"] if key["type"] == "string"}
     for name, value in given.items():
         if name not in types:
-            yield f"unknown field {name} in {rule}. Known ones are {', '.join(sorted(types))}."
+            yield f"unknown field {name} in {rule}. Possible fields: {', '.join(sorted(types))}."
         elif value["type"] in _LITERALS and value["type"] not in types[name]:
-            yield f"field {name} in {rule} is a {value['type']}; it has to be a {' or '.join(sorted(types[name]))}."
+            yield (
+                f"field {name} in {rule} is of type {value['type']}; it must be of type "
+                f"{' or '.join(sorted(types[name]))}."
+            )
     if rule == "denials" and len(given) == len(entry["value"]):
         for name in sorted(types.keys() - given.keys()):
             yield f"missing field {name} in denials."
@@ -168,7 +174,7 @@ def _undefined(module: Module, shipped: Sequence[Module], data: set[str]) -> Ite
     for path in sorted(set(_data_paths(module.tree))):
         if path[:1] == ("policy_data",):
             if len(path) > 1 and path[1] not in data:
-                yield f"data.{'.'.join(path[:2])} does not exist; policy_data/{path[1]}/data.json would be it."
+                yield f"data.{'.'.join(path[:2])} does not exist; create the file policy_data/{path[1]}/data.json."
         elif path[:2] != ("system", "bundles") and not any(
             rule[: len(path)] == path or path[: len(rule)] == rule for rule in rules
         ):

@@ -110,4 +110,4 @@ class IdentityProvider:
             async with oauth:
                 return (await oauth.fetch_token(self.token_endpoint, "client_credentials")).access_token
         except LoginFailed as failed:
-            raise StackError(f"the identity provider gave no token to {user}: {failed}") from failed
+            raise StackError(f"the identity provider issued no token to {user}: {failed}") from failed

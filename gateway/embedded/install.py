@@ -81,7 +81,7 @@ def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
     if not (target / "complete").exists():
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
-        hint = "Is the package index reachable? pip's own settings (pip.conf, PIP_*) are used as they are."
+        hint = "Check that the package index is reachable. The settings of pip (pip.conf, PIP_*) apply."
         _run([sys.executable, "-m", "venv", str(target)], tool_environment(), notify, "Install Python's venv module.")
         pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         arguments = ["--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(tool_lock(name))]
@@ -111,7 +111,9 @@ def _go(kept: Cache, console: Console) -> tuple[str, bool]:
         environment = locked_environment(kept, "go", notify)
     found = sorted(environment.glob("lib/python*/site-packages/go/bin/go"))
     if not found or (go_version(str(found[0])) or (0, 0)) < OLDEST_GO:
-        raise StackError(f"the installed Go in {environment} does not run; remove that directory and run again")
+        raise StackError(
+            f"the installed Go in {environment} does not work; remove that directory and run the command again"
+        )
     return str(found[0]), True
 
 
@@ -123,8 +125,8 @@ def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], noti
             [go, "install", "-v", "-ldflags=-s -w", f"{tool.package}@{tool.version}"],
             environment | {"GOBIN": part},
             notify,
-            f"Is the Go module proxy reachable? Or build {tool.name} {tool.version} elsewhere and name it in "
-            f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN.",
+            f"Check that the Go module proxy is reachable. Or build {tool.name} {tool.version} elsewhere and set "
+            f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN to its path.",
         )
         os.replace(Path(part) / tool.name, target)
 

@@ -34,7 +34,10 @@ def held(data: Path, *, timeout: float) -> Iterator[int]:
                 break
             except OSError:
                 if time.monotonic() > deadline:
-                    raise StackError(f"another stack runs on {data}; stop it or name another directory") from None
+                    raise StackError(
+                        f"another stack uses the data directory {data}; stop it, or choose another directory with "
+                        "--data"
+                    ) from None
                 time.sleep(_PAUSE_SECONDS)
         yield descriptor
     finally:

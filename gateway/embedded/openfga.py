@@ -73,10 +73,12 @@ class OpenFga:
         ) as client:
             stores = (await client.get("/stores", params={"name": STORE_NAME})).raise_for_status().json()["stores"]
             if not stores:
-                raise StackError(f"OpenFGA has no store named {STORE_NAME!r} after `lakegate migrate`")
+                raise StackError(f"OpenFGA has no store named {STORE_NAME!r}, although `lakegate migrate` has run")
             store = str(stores[0]["id"])
             answer = await client.get(f"/stores/{store}/authorization-models", params={"page_size": 1})
             models = answer.raise_for_status().json()["authorization_models"]
         if not models:
-            raise StackError(f"the OpenFGA store {store} has no authorization model after `lakegate migrate`")
+            raise StackError(
+                f"the OpenFGA store {store} has no authorization model, although `lakegate migrate` has run"
+            )
         return store, str(models[0]["id"])

@@ -46,7 +46,10 @@ def programs_directory(setting: str | None) -> Path:
             )
         directory = Path(found.origin).parent / "pginstall"
     if not (directory / "bin" / "postgres").is_file():
-        raise ToolMissing(f"no PostgreSQL programs found in {directory / 'bin'}")
+        raise ToolMissing(
+            f"{directory / 'bin'} contains no PostgreSQL programs; check LAKEGATE__EMBEDDED__POSTGRES_DIR, or "
+            "install Lakegate again"
+        )
     return directory
 
 
@@ -77,8 +80,8 @@ class Postgres:
         fresh = not finished.exists()
         if not fresh and not (cluster / "PG_VERSION").exists():
             raise StackError(
-                f"the database of {self._requested_data.parent} was in {cluster} and is gone; "
-                "remove the whole data directory to begin anew"
+                f"the database of {self._requested_data.parent} is missing from {cluster}; remove the whole data directory "
+                "to start again without data"
             )
         if fresh:
             await self._initialise(children, cluster)

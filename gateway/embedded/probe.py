@@ -36,7 +36,7 @@ async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], 
     except TimeoutError:
         raise ChildFailed(
             child.name,
-            f"did not serve within {timeout:.0f} seconds",
+            f"did not respond within {timeout:.0f} seconds",
             child.log,
             output=log_tail(child.log, child.log_start),
         ) from None

@@ -87,6 +87,6 @@ def load_or_generate(path: Path) -> Secrets:
         return made
     except (OSError, msgspec.DecodeError) as error:
         raise StackError(
-            f"the secrets of this data directory, {path}, cannot be read: {type(error).__name__}; "
-            "remove the whole directory to begin anew"
+            f"the file with the secrets of this data directory, {path}, cannot be read: {type(error).__name__}; "
+            "remove the whole directory to start again without data"
         ) from error

@@ -101,7 +101,9 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
                 os.replace(got, directory / archive.file_name)
                 return directory / archive.file_name
             if problem is None:
-                problem = "what came does not have the pinned SHA-256 checksum" if got.exists() else "nothing came"
+                problem = (
+                    "the file does not have the pinned SHA-256 checksum" if got.exists() else "no file was fetched"
+                )
             failures.append(f"{reason.__name__.removeprefix('_with_')}: {problem}")
             got.unlink(missing_ok=True)
     raise StackError(

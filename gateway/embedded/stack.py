@@ -190,8 +190,8 @@ def _choose_ports(data: Path) -> Ports:
     chosen = ports.pick(kept)
     if kept is not None and chosen.s3 != kept.s3 and (data / "served").exists():
         raise StackError(
-            f"the warehouse of {data} is served at port {kept.s3}, which another program uses now; "
-            "stop that program or start with another data directory"
+            f"the warehouse of {data} needs the port {kept.s3}, which another program uses now; stop that program, "
+            "or start with another data directory"
         )
     ports.save(data / "ports.json", chosen)
     return chosen

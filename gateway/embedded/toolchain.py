@@ -95,7 +95,7 @@ def cache(settings: Settings) -> Cache:
 def _chosen(setting: str | None, variable: str, kept: Callable[[], Path]) -> Path:
     if setting is not None:
         if not Path(setting).is_file():
-            raise ToolMissing(f"LAKEGATE__EMBEDDED__{variable} names {setting}, which is no file")
+            raise ToolMissing(f"LAKEGATE__EMBEDDED__{variable} must be the path of a file, and {setting} is not one")
         return Path(setting).resolve()
     path = kept()
     if not path.is_file():

@@ -101,7 +101,10 @@ async def _watch(running: Stack, console: Console) -> None:
 
     async def report(child: Child) -> None:
         code = await asyncio.shield(child.exited)
-        console.print(f"[red]{escape(child.name)} ended with code {code}[/red]; its log is {escape(str(child.log))}")
+        console.print(
+            f"[red]{escape(child.name)} ended unexpectedly with exit code {code}[/red]; its log is "
+            f"{escape(str(child.log))}"
+        )
 
     await asyncio.gather(*map(report, running.running.values()))
-    raise StackError("every part of the stack has ended")
+    raise StackError("all processes of the stack have ended")

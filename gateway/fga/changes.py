@@ -57,5 +57,5 @@ async def changes_since(client: FgaClient, start: datetime | None) -> AsyncItera
         if len(page.changes) < _PAGE_SIZE or not page.continuation_token:
             return
         if page.continuation_token == parameters.get("continuation_token"):
-            raise DecisionEngineUnavailable("OpenFGA gave the same page of changes twice.")
+            raise DecisionEngineUnavailable("OpenFGA returned the same page of changes twice.")
         parameters = {"page_size": _PAGE_SIZE, "continuation_token": page.continuation_token}

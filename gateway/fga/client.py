@@ -126,7 +126,9 @@ class FgaClient:
         and ValueError for too many contextual tuples.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
-            raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA takes at most {MAX_CONTEXTUAL_TUPLES}.")
+            raise ValueError(
+                f"A check has {len(contextual)} contextual tuples; OpenFGA accepts at most {MAX_CONTEXTUAL_TUPLES}."
+            )
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
         model_id = self._model_id
@@ -238,7 +240,10 @@ class FgaClient:
         - DecisionEngineUnavailable if nothing was written and a later retry may succeed.
         """
         if len(writes) + len(deletes) > MAX_TUPLES_PER_WRITE:
-            raise ValueError(f"{len(writes) + len(deletes)} tuples; one write takes at most {MAX_TUPLES_PER_WRITE}.")
+            raise ValueError(
+                f"A write has {len(writes) + len(deletes)} tuples; OpenFGA accepts at most {MAX_TUPLES_PER_WRITE} in "
+                "one write."
+            )
         body: dict[str, Any] = {"authorization_model_id": self._model_id}
         if writes:
             body["writes"] = {"tuple_keys": writes, "on_duplicate": "ignore"}
@@ -277,7 +282,7 @@ class FgaClient:
             if not page.continuation_token:
                 return
             if page.continuation_token == body.get("continuation_token"):
-                raise DecisionEngineUnavailable("OpenFGA gave the same page of tuples twice.")
+                raise DecisionEngineUnavailable("OpenFGA returned the same page of tuples twice.")
             body["continuation_token"] = page.continuation_token
 
     async def get(self, path: str, kind: type[Answer]) -> Answer:
@@ -319,7 +324,9 @@ class FgaClient:
         }
         answer = decoded(await self._query("POST", "/batch-check", body), BatchAnswer).result
         if len(answer) != len(chunk):
-            raise DecisionEngineUnavailable(f"OpenFGA was asked {len(chunk)} checks and answered {len(answer)}.")
+            raise DecisionEngineUnavailable(
+                f"OpenFGA received {len(chunk)} checks, but returned {len(answer)} answers."
+            )
         return {
             (check.user, check.relation, check.object)
             for number, check in enumerate(chunk)
@@ -367,7 +374,7 @@ def _chunks(checks: Sequence[FgaTuple], size: int) -> list[Sequence[FgaTuple]]:
 
 def _require_ulid(name: str, value: str) -> None:
     if _STORE_ID.fullmatch(value) is None:
-        raise ValueError(f"The id of a {name} of OpenFGA is a ULID of 26 characters, not {value!r}.")
+        raise ValueError(f"The id of a {name} of OpenFGA must be a ULID of 26 characters, not {value!r}.")
 
 
 def _unreachable(error: Exception) -> DecisionEngineUnavailable:

@@ -117,8 +117,8 @@ def require_relations(model_id: str, model: Mapping[str, Any], demanded: Mapping
     missing = missing_from(model, demanded)
     if missing:
         raise ModelNotReady(
-            f"The model {model_id} lacks {', '.join(missing)}, which this version of the gateway demands; "
-            "run `lakegate migrate` of this version first."
+            f"The model {model_id} lacks {', '.join(missing)}, which this version of the gateway requires; run "
+            "`lakegate migrate` of this version first."
         )
 
 
@@ -136,7 +136,9 @@ async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) 
             yield client
     except OpenApiException as error:
         status = getattr(error, "status", None)
-        raise DecisionEngineUnavailable(f"OpenFGA refused: status {status} ({type(error).__name__}).") from None
+        raise DecisionEngineUnavailable(
+            f"OpenFGA rejected the request with status {status} ({type(error).__name__})."
+        ) from None
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise DecisionEngineUnavailable(f"OpenFGA cannot be reached ({type(error).__name__}).") from None
 
@@ -152,8 +154,8 @@ async def _store_named(client: Any, name: str) -> str | None:
             return found[0][1] if found else None
         await asyncio.sleep(_SETTLE_SECONDS)
     raise ModelNotReady(
-        f"OpenFGA has {len(found)} stores named {name!r} ({', '.join(store_id for _, store_id in found)}). "
-        "Delete those that are not in use: the gateway cannot know which one holds the grants."
+        f"OpenFGA has {len(found)} stores named {name!r} ({', '.join(store_id for _, store_id in found)}). The "
+        "gateway cannot determine which of them contains the grants. Delete the stores that are not in use."
     )
 
 
@@ -200,8 +202,8 @@ async def _model(client: Any, model_id: str) -> dict[str, Any]:
         found = (await client.read_authorization_model()).authorization_model
     except NotFoundException:
         raise ModelNotReady(
-            f"The store of OpenFGA has no model {model_id}, which PostgreSQL says serves: was one of the two restored "
-            "without the other? Run `lakegate model push` and `lakegate model migrate`."
+            f"The store of OpenFGA lacks the model {model_id}, which PostgreSQL records as active. One of the two "
+            "may have been restored without the other. Run `lakegate model push` and `lakegate model migrate`."
         ) from None
     model: dict[str, Any] = client._api_client.sanitize_for_serialization(found)
     return model

@@ -37,10 +37,11 @@ def user_object(user_id: str) -> str:
     try:
         encoded = quote(user_id, safe="")
     except UnicodeEncodeError:
-        raise InvalidPrincipalId("A user id must be Unicode text without lone surrogates.") from None
+        raise InvalidPrincipalId("A user id must be valid Unicode text; this one contains a lone surrogate.") from None
     if len(_USER) + len(encoded) > MAX_SUBJECT_BYTES:
         raise InvalidPrincipalId(
-            f"A user id may have {MAX_SUBJECT_BYTES - len(_USER)} bytes percent-encoded; this one has {len(encoded)}."
+            f"A user id must have at most {MAX_SUBJECT_BYTES - len(_USER)} bytes when percent-encoded; this one has "
+            f"{len(encoded)}."
         )
     return _USER + encoded
 
@@ -82,7 +83,9 @@ def object_of(type_name: str, object_id: UUID | str) -> str:
     """
     text = str(object_id)
     if _PLAIN_ID.fullmatch(text) is None:
-        raise InvalidPrincipalId(f"The id of a {type_name} consists of letters, digits and . _ ~ - only, not {text!r}.")
+        raise InvalidPrincipalId(
+            f"The id of a {type_name} must consist of letters, digits and . _ ~ - only, not {text!r}."
+        )
     name = f"{type_name}:{text}"
     if len(name) > MAX_OBJECT_BYTES:
         raise InvalidPrincipalId(
@@ -96,4 +99,4 @@ def _uuid(role_id: UUID | str) -> str:
     try:
         return str(role_id if isinstance(role_id, UUID) else UUID(role_id))
     except ValueError:
-        raise InvalidPrincipalId(f"The id of a role is a UUID, not {role_id!r}.") from None
+        raise InvalidPrincipalId(f"The id of a role must be a UUID, not {role_id!r}.") from None

@@ -108,7 +108,7 @@ def holds(item: Item | None, check: FgaTuple) -> bool:
     Raises DecisionEngineUnavailable for a missing or contradictory result and for every other error.
     """
     if item is None or (item.allowed is None) == (item.error is None):
-        raise DecisionEngineUnavailable(f"OpenFGA gave no answer on {check.relation} on {check.object}.")
+        raise DecisionEngineUnavailable(f"OpenFGA returned no answer for {check.relation} on {check.object}.")
     if item.error is None:
         return item.allowed is True
     if _MISSING_CONTEXT.match(item.error.message):
@@ -134,7 +134,7 @@ def refuse_write(status: int, answer: bytes) -> NoReturn:
         raise TuplesRefused(f"{refusal.code}: {refusal.message}")
     if status >= 500:
         raise WriteOutcomeUnknown(f"OpenFGA answered a write with status {status}: {refusal.code} {refusal.message}")
-    raise DecisionEngineUnavailable(f"OpenFGA refused a write with status {status}: {refusal.code} {refusal.message}")
+    raise DecisionEngineUnavailable(f"OpenFGA rejected a write with status {status}: {refusal.code} {refusal.message}")
 
 
 def decoded(answer: bytes, kind: type[Answer]) -> Answer:
@@ -142,7 +142,7 @@ def decoded(answer: bytes, kind: type[Answer]) -> Answer:
     try:
         return msgspec.json.decode(answer, type=kind, strict=True)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DecisionEngineUnavailable(f"OpenFGA answered with something else than was asked for: {error}.") from None
+        raise DecisionEngineUnavailable(f"The response of OpenFGA does not have the expected form: {error}.") from None
 
 
 def _refusal(answer: bytes) -> _Refusal:

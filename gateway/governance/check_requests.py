@@ -41,19 +41,27 @@ def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str
     """Return the operation for a request body. Raise 400 that names the invalid part."""
     check = _check(request.operation, request.identity, None, caller, default_project_id)
     if check.or_on is not None:
-        raise BadRequestException("`tabular` is asked in a batch.")
+        raise BadRequestException(
+            "A `tabular` check is only possible in a batch: POST /management/v1/action/batch-check."
+        )
     return CheckPermission(check)
 
 
 def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
     """Return the operation for a batch. Raise 400 that names the invalid part, or TooManyChecks."""
     if len(request.checks) > MAX_CHECKS:
-        raise TooManyChecks(f"{len(request.checks)} checks; one request may hold {MAX_CHECKS}.")
+        raise TooManyChecks(
+            f"The request contains {len(request.checks)} checks; at most {MAX_CHECKS} are allowed. Send them in "
+            "several requests."
+        )
     checks = tuple(
         _check(each.operation, each.identity, each.id, caller, default_project_id) for each in request.checks
     )
     if len({check.principal for check in checks}) > MAX_PRINCIPALS:
-        raise TooManyChecks(f"One request may ask about {MAX_PRINCIPALS} principals.")
+        raise TooManyChecks(
+            f"The checks of one request may name at most {MAX_PRINCIPALS} different principals. Send them in several "
+            "requests."
+        )
     return BatchCheck(checks, request.error_on_not_found, request.delegated)
 
 
@@ -65,20 +73,22 @@ def _check(
     default_project_id: str | None,
 ) -> Check:
     if len(operation) != 1:
-        raise BadRequestException(f"`operation` names exactly one of {', '.join(_REFS)}.")
+        raise BadRequestException(f"`operation` must have exactly one of these fields: {', '.join(_REFS)}.")
     ((kind, fields),) = operation.items()
     if kind not in _REFS:
-        raise BadRequestException(f"`operation` cannot be about {kind!r}: possible are {', '.join(_REFS)}")
+        raise BadRequestException(f"`operation` has the unknown field {kind!r}. Possible fields: {', '.join(_REFS)}")
     fields = dict(fields)
     relation, facts = _action(fields.pop("action", None))
     runs_as_owner = fields.pop("runs-as-owner", False) if kind == "view" else False
     if not isinstance(runs_as_owner, bool):
-        raise BadRequestException("`operation.view.runs-as-owner` is true or false.")
+        raise BadRequestException("`operation.view.runs-as-owner` must be true or false.")
     try:
         other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
         ref = _REFS[kind](fields, default_project_id)
     except (KeyError, ValueError, TypeError, AttributeError):
-        raise BadRequestException(f"`operation.{kind}` does not name one {kind} by its ids or names.") from None
+        raise BadRequestException(
+            f"`operation.{kind}` must identify one {kind} completely, by ids or by names."
+        ) from None
     if fields:
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
     principal = None if identity is None else other_principal(principal_of(identity), caller)
@@ -96,7 +106,7 @@ def _action(action: object) -> tuple[Can, Facts]:
         for name in (action, f"can_{action}"):
             if name in _RELATIONS:
                 return Can(name), {key.replace("-", "_"): _fact(key, value) for key, value in context.items()}
-    raise BadRequestException(f"`action` {action!r} is not an action this server decides.")
+    raise BadRequestException(f"`action` {action!r} is not an action of this server.")
 
 
 _RELATIONS = frozenset(Can)
@@ -126,7 +136,9 @@ def _fact(key: str, value: object) -> Fact:
         return value
     if isinstance(value, (list, dict)) and all(isinstance(each, str) for each in value):
         return tuple(sorted(value) if isinstance(value, dict) else value)
-    raise BadRequestException(f"`action.{key}` is a text, a number, true, false, a list of texts or a map.")
+    raise BadRequestException(
+        f"`action.{key}` must be a string, an integer, true, false, a list of strings or an object."
+    )
 
 
 def _server(fields: dict[str, Any], default: str | None) -> Ref:
@@ -175,20 +187,20 @@ def _generic_table(fields: dict[str, Any], default: str | None) -> Ref:
 
 def _levels(value: object) -> Namespace:
     if not isinstance(value, list):
-        raise TypeError("a namespace is a list of names")
+        raise TypeError("a namespace must be a list of names")
     return Namespace(tuple(_text(level) for level in value))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("a name is text")
+        raise TypeError("a name must be a string")
     return value
 
 
 def _tabular(fields: dict[str, Any], default: str | None) -> Ref:
     """Return the table of this name. `_check` adds the view of the same name as the alternative."""
     if "table-id" in fields:
-        raise ValueError("a table or view is asked for by its name")
+        raise ValueError("a table or view must be given by its name")
     fields["table"] = fields.pop("name")
     return _table(fields, default)
 

@@ -61,7 +61,8 @@ class Checks:
         operation = permit.operation
         if operation.delegated and not _inspects_somewhere(permit):
             raise CannotInspectPermissions(
-                "Delegated checks are answered to who holds `inspector` or `delegate` where they lie."
+                "A delegated check needs `inspector` or `delegate` on the project or warehouse of its object. A "
+                "security administrator of the project can grant them."
             )
         answerable = [self._may_be_answered(permit, check) for check in operation.checks]
         seen_whole = await self._seen_whole(permit, answerable)
@@ -173,7 +174,8 @@ class Checks:
             raise not_found(check.on)
         if seen and check.principal is not None:
             raise CannotInspectPermissions(
-                f"Rights of {check.principal.id} on this {check.on.type} are told to who may read its assignments."
+                f"The rights of {check.principal.id} on this {check.on.type} are visible only to principals that may "
+                "read its assignments. Ask a principal with `manage_grants` on it."
             )
         return seen
 

@@ -33,7 +33,10 @@ async def columns_for(connection: Connection, operation: Operation, row: Resolve
         return None
     excerpt = (await excerpts_of(connection, [row.id])).get(row.id)
     if excerpt is None:
-        raise ColumnNotFound("The table has no columns to name: its schemas cannot be read.")
+        raise ColumnNotFound(
+            "The columns of the table cannot be determined: its schemas cannot be read. Grant on the whole table "
+            "instead."
+        )
     return known_columns(excerpt)
 
 
@@ -54,7 +57,9 @@ def known_columns(excerpt: Excerpt) -> Columns:
     try:
         return columns_of(excerpt.text)
     except RestrictionNotExpressible as unreadable:
-        raise ColumnNotFound(f"The table has no columns to name: {unreadable}.") from None
+        raise ColumnNotFound(
+            f"The columns of the table cannot be determined: {unreadable}. Grant on the whole table instead."
+        ) from None
 
 
 def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
@@ -62,11 +67,16 @@ def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
     if (by_id := _BY_ID.fullmatch(name)) is not None:
         # Policies receive the column name of a new grant, so a new grant must name the column.
         if not dropped:
-            raise BadRequestException(f"{name} is a field id: by it rights are read and taken away, by names given.")
+            raise BadRequestException(
+                f"{name} is a field id. Use the name of the column to grant; a field id is only valid to list and "
+                "revoke grants."
+            )
         return int(by_id[1])
     found = columns.named(name)
     if found is None and columns.nested(name):
-        raise BadRequestException(f"{name} lies within a column: rights are given on whole columns.")
+        raise BadRequestException(
+            f"{name} is a field inside a column. Grants are possible on top-level columns only; name the column."
+        )
     if found is None and dropped:
         found = columns.dropped(name)
     if found is None:
@@ -94,9 +104,9 @@ async def refuse_another_column(
     if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
         return
     raise AmbiguousColumn(
-        f"Nothing was taken: {entry.principal.id} has no {entry.privilege} on the column that this names, "
-        f"{_by_field_id(key)}, but on {', '.join(map(_by_field_id, holding))}, which had the name once or has it in "
-        "another letter case. Name the column by its field id."
+        f"Nothing was revoked: {entry.principal.id} has no {entry.privilege} on the column with this name, "
+        f"{_by_field_id(key)}. The grant is on {', '.join(map(_by_field_id, holding))}, which had this name earlier "
+        "or has it in another letter case. Name the column by its field id."
     )
 
 

@@ -62,7 +62,8 @@ def require_remaining_admin() -> Iterator[None]:
         yield
     except LastAdminRemoved as nobody:
         raise LastServerAdmin(
-            "Nobody would be left who has admin or operator on the server for good. Give it to somebody else first."
+            "This change would remove the last user with `admin` or `operator` on the server without an expiry. "
+            "Grant one of these to another user first."
         ) from nobody
 
 

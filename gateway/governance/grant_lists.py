@@ -220,12 +220,18 @@ def _uuid(token: str | None) -> UUID | None:
     try:
         return UUID(token)
     except ValueError:
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
 
 
 def _number(token: str | None) -> int | None:
     if not token:
         return None
     if not token.isascii() or not token.isdigit() or len(token) > 18:
-        raise InvalidPaginationToken("The page token is not one this server gave out.")
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
     return int(token)

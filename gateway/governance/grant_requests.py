@@ -46,7 +46,9 @@ def _known_privilege(name: str) -> Privilege:
     try:
         return Privilege(name)
     except ValueError:
-        raise InvalidGrantPrivilege(f"{name!r} is no privilege.") from None
+        raise InvalidGrantPrivilege(
+            f"{name!r} is not a privilege of this server. Check the spelling of the privilege."
+        ) from None
 
 
 def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
@@ -68,9 +70,12 @@ def require_writable(
     contains twice.
     """
     if len(writes) + len(deletes) > MAX_ENTRIES:
-        raise TooManyEntries(f"{len(writes) + len(deletes)} entries; one request may hold {MAX_ENTRIES}.")
+        raise TooManyEntries(
+            f"The request contains {len(writes) + len(deletes)} entries; at most {MAX_ENTRIES} are allowed. Send "
+            "them in several requests."
+        )
     if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
-        raise BadRequestException("The same assignment is in the request twice.")
+        raise BadRequestException("The request contains the same assignment twice. Give each assignment once.")
     for entry in (*writes, *deletes):
         _privilege(kind or on.type, entry.privilege)
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
@@ -78,9 +83,15 @@ def require_writable(
             raise SelfAssignment("A role cannot be assigned to itself.")
         # Compare the year only: near the end of the calendar a conversion to another time zone overflows.
         if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
-            raise InvalidGrantExpiry(f"expires-at is before the year {LAST_END.year}; a grant without it does not end.")
+            raise InvalidGrantExpiry(
+                f"expires-at must be before the year {LAST_END.year}. For a grant without an expiry, leave "
+                "expires-at out."
+            )
         if within_roles and entry.expires_at is not None:
-            raise InvalidGrantExpiry("A role's membership in a role cannot end by itself; take it away then.")
+            raise InvalidGrantExpiry(
+                "The membership of a role in a role cannot have an expiry. Leave expires-at out, and revoke the "
+                "membership later."
+            )
     return writes, deletes
 
 
@@ -88,11 +99,13 @@ def _privilege(kind: ObjectType, name: str) -> Privilege:
     for privilege in GRANTABLE[kind]:
         if privilege == name:
             return privilege
-    raise InvalidGrantPrivilege(f"{name!r} cannot be granted on a {kind}: possible are {', '.join(GRANTABLE[kind])}")
+    raise InvalidGrantPrivilege(
+        f"{name!r} cannot be granted on a {kind}. Possible privileges: {', '.join(GRANTABLE[kind])}"
+    )
 
 
 def require_future(entries: Iterable[Assignment], now: datetime) -> None:
     """Raise InvalidGrantExpiry for an expiry that is not after `now`, the time of the database clock."""
     for entry in entries:
         if entry.expires_at is not None and entry.expires_at <= now:
-            raise InvalidGrantExpiry(f"expires-at {entry.expires_at.isoformat()} is not in the future.")
+            raise InvalidGrantExpiry(f"expires-at must be in the future, and {entry.expires_at.isoformat()} is not.")

@@ -178,7 +178,10 @@ class Grants:
                     connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
                 )
                 if strict and not taken:
-                    raise TupleNotFound(f"There is no {entry.privilege} of {entry.principal.id} here.")
+                    raise TupleNotFound(
+                        f"The grant to revoke does not exist: {entry.principal.id} has no {entry.privilege} on this "
+                        "object."
+                    )
                 if not taken:
                     await refuse_another_column(connection, permit.operation, row, columns, key, entry)
             if strict:
@@ -214,13 +217,15 @@ class Grants:
         ends = await self._door.first_expiry(permit, max(entry.expires_at or LAST_END for entry in own))
         if ends is not None and any(entry.expires_at is None or entry.expires_at > ends for entry in own):
             raise InvalidGrantExpiry(
-                f"You may give this until {ends.isoformat()}: what you give yourself ends no later than that."
+                "A grant to yourself must expire no later than your own right to grant it, which expires at "
+                f"{ends.isoformat()}. Set expires-at to that time or earlier."
             )
 
     async def _answer_when_delivered(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
             with pending_during_outage(
-                "The revocation is recorded and not yet in force everywhere; it is delivered as soon as possible."
+                "The revocation is recorded, but it is not yet in effect everywhere. The gateway retries it; no "
+                "further request is needed."
             ):
                 await self._delivery.deliver(taken)
         await self._delivery.deliver_or_defer(given)
@@ -251,7 +256,7 @@ async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence
     held = await grants.held_of(connection, on, [entry.key for entry in entries])
     for entry in entries:
         if entry.key in held:
-            raise TupleAlreadyExists(f"{entry.principal.id} has {entry.privilege} here already.")
+            raise TupleAlreadyExists(f"{entry.principal.id} already has {entry.privilege} on this object.")
 
 
 async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
@@ -264,7 +269,10 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
     missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
     missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
     if missing:
-        raise GrantPrincipalUnknown(f"Not known here: {', '.join(missing)}")
+        raise GrantPrincipalUnknown(
+            f"These users or roles do not exist on this server: {', '.join(missing)}. Create them first, or correct "
+            "the ids."
+        )
 
 
 async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
@@ -278,9 +286,15 @@ async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequen
         return
     found = await nesting(connection, on.id, members)
     if found.around:
-        raise RoleMembershipCycle(f"The role is a member of {', '.join(found.around)} itself.")
+        raise RoleMembershipCycle(
+            f"This would be a cycle: the role is already a member of {', '.join(found.around)}, directly or through "
+            "other roles."
+        )
     if found.depth > MAX_DEPTH:
-        raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+        raise RoleMembershipDepthExceeded(
+            f"Roles would be nested {found.depth} levels deep; at most {MAX_DEPTH} are allowed. Nest the roles less "
+            "deeply."
+        )
 
 
 async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
@@ -289,7 +303,9 @@ async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, ent
         return
     provider = await roles.provider_of(connection, on.id)
     if provider != OWN_PROVIDER:
-        raise RoleNotManuallyAssignable(f"The members of this role come from its provider {provider}.")
+        raise RoleNotManuallyAssignable(
+            f"The identity provider {provider} sets the members of this role. Change them there."
+        )
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

@@ -62,7 +62,8 @@ class ManagedAccess:
             await self._delivery.deliver(pending)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             raise RevocationPending(
-                "Managed access is recorded and not yet in force everywhere; it is delivered as soon as possible."
+                "Managed access is recorded, but it is not yet in effect everywhere. The gateway retries it; no "
+                "further request is needed."
             ) from outage
 
 

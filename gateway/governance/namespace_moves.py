@@ -82,7 +82,8 @@ class NamespaceMoves:
         except Clash as clash:
             raise AlreadyExistsException(f"Namespace already exists: {operation.destination.dotted}") from clash
         with pending_during_outage(
-            "The move is recorded and not yet in force everywhere; it is delivered as soon as possible."
+            "The move is recorded, but the access rights are not yet updated everywhere. The gateway retries it; no "
+            "further request is needed."
         ):
             # Deliver the steps in order, so that principals which keep access do not lose it in between.
             for step in steps:
@@ -131,11 +132,13 @@ class NamespaceMoves:
         if subtree.into_itself:
             raise NamespaceCannotMoveIntoSelf(f"Namespace {moved} cannot be moved into itself.")
         if subtree.protected and not operation.force:
-            raise NamespaceProtected(f"Namespace {moved} is protected; say force to move it nevertheless.")
+            raise NamespaceProtected(
+                f"Namespace {moved} is protected. Remove its protection first, or send force=true to move it."
+            )
         deepest = subtree.depth - len(subtree.levels) + len(operation.destination.levels)
         if deepest > self._max_depth:
             raise NamespaceDepthExceeded(
-                f"After the move a namespace would have {deepest} levels, at most {self._max_depth} are allowed"
+                f"After the move a namespace would have {deepest} levels; at most {self._max_depth} are allowed."
             )
 
 
@@ -143,6 +146,6 @@ def _refuse_layout(warehouse: ResolvedWarehouse) -> None:
     """Raise StorageLayoutForbidsNamespaceMove if paths of new tables contain the names of their namespaces."""
     if isinstance(stored_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
         raise StorageLayoutForbidsNamespaceMove(
-            "This warehouse lays tables and views out by their namespaces (storage layout full-hierarchy): its "
-            "namespaces stay where they are."
+            "Namespaces of this warehouse cannot be moved or renamed: its storage layout (full-hierarchy) puts "
+            "namespace names into the locations of tables."
         )

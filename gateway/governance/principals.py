@@ -18,7 +18,7 @@ def principal_of(identity: Identity) -> Principal:
     Raise 400 unless it names exactly one user or role, with an id that fits in a relationship tuple.
     """
     if (identity.user is None) == (identity.role is None):
-        raise BadRequestException("A principal is exactly one of user and role.")
+        raise BadRequestException("A principal must have exactly one of the fields `user` and `role`.")
     if identity.role is not None:
         return Principal(PrincipalType.ROLE, str(identity.role))
     return Principal(PrincipalType.USER, require_valid_in_tuples(identity.user or ""))

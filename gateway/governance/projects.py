@@ -55,7 +55,10 @@ class Projects:
                 connection, id, operation.project_name, self._server, owner_of_new(permit.actor), by=permit.actor.id
             )
             if not keys:
-                raise ProjectNameAlreadyTaken(f"A project with name {operation.project_name} or id {id} exists.")
+                raise ProjectNameAlreadyTaken(
+                    f"A project with the name {operation.project_name} or the id {id} already exists. Choose another "
+                    "name or id."
+                )
             if operation.project_id is not None:
                 await _refuse_undelivered(connection, ObjectKey(ObjectType.PROJECT, id))
             pending = await outbox.enqueue(connection, keys, takes_away=False)
@@ -69,7 +72,9 @@ class Projects:
             try:
                 renamed = await projects.rename(connection, operation.project.project_id, operation.new_name)
             except projects.NameTaken as taken:
-                raise ProjectNameAlreadyTaken(f"A project with name {operation.new_name} exists.") from taken
+                raise ProjectNameAlreadyTaken(
+                    f"A project with the name {operation.new_name} already exists. Choose another name."
+                ) from taken
             if not renamed:
                 raise not_found(operation.project)
 
@@ -84,12 +89,17 @@ class Projects:
             if deleted is None:
                 raise not_found(ref)
             if not deleted:
-                raise ProjectNotEmpty(f"Warehouses or roles are in the project {ref.project_id}.")
+                raise ProjectNotEmpty(
+                    f"The project {ref.project_id} is not empty. Delete its warehouses and roles first."
+                )
             gone = ObjectKey(ObjectType.PROJECT, ref.project_id)
             pending = await record_deleted(
                 connection, gone, self._server, above=(), warehouse_id=None, by=permit.actor.id
             )
-        with pending_during_outage("The project is deleted; what it gave is not yet taken away everywhere."):
+        with pending_during_outage(
+            "The project is deleted, but the revocation of the grants on it is not yet complete. The gateway "
+            "retries it; no further request is needed."
+        ):
             await self._delivery.deliver(pending)
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
@@ -128,6 +138,7 @@ async def _refuse_undelivered(connection: Connection, project: ObjectKey) -> Non
     next_try = await outbox.latest_attempt(connection, project)
     if next_try is not None:
         raise ProjectIdNotFree(
-            f"A project with id {project.id} was deleted, and what was given on it is not yet taken away everywhere. "
-            f"That is tried again by {next_try.isoformat(timespec='seconds')}; the id is free when it is done."
+            f"A project with id {project.id} was deleted, but the revocation of the grants on it is not yet "
+            f"complete. The gateway retries it at {next_try.isoformat(timespec='seconds')} at the latest. Try again "
+            "then, or choose another id."
         )

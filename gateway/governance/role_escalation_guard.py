@@ -27,5 +27,6 @@ async def refuse_escalation(connection: Connection, role_id: str, holds_relation
         [may] = await holds_relation(granting(privilege), [held_on])
         if not may:
             raise RoleActionForbidden(
-                f"Members of this role have {privilege} on the {held_on.type}, which is not yours to give."
+                f"Members of this role have {privilege} on the {held_on.type}. You cannot add members, because you "
+                "may not grant that privilege there. A principal that may grant it can add them."
             )

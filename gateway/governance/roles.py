@@ -225,7 +225,10 @@ class Roles:
                 parent = ObjectKey(ObjectType.PROJECT, project)
                 pending = await record_deleted(connection, gone, parent, above=(), warehouse_id=None, by=by)
                 pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, gone.id), by=by)
-        with pending_during_outage("The role is deleted; what it gave is not yet taken away everywhere."):
+        with pending_during_outage(
+            "The role is deleted, but the revocation of its grants is not yet complete. The gateway retries it; no "
+            "further request is needed."
+        ):
             await self._delivery.deliver(pending)
 
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
@@ -303,7 +306,9 @@ def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
         kind = PrincipalType(type)
         return kind, str(UUID(id)) if kind is PrincipalType.ROLE else msgspec.convert(id, UserId)
     except (ValueError, msgspec.ValidationError):
-        raise BadRequestException("A member is a user by `<provider>~<subject>`, or a role by its UUID.") from None
+        raise BadRequestException(
+            "A member must be a user in the form `<provider>~<subject>`, or the UUID of a role."
+        ) from None
 
 
 async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principal) -> None:
@@ -315,7 +320,10 @@ async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principa
         return
     found = await nesting(connection, role.id, [owner.id])
     if found.depth > MAX_DEPTH:
-        raise RoleMembershipDepthExceeded(f"Roles would be nested {found.depth} deep; possible are {MAX_DEPTH}.")
+        raise RoleMembershipDepthExceeded(
+            f"Roles would be nested {found.depth} levels deep; at most {MAX_DEPTH} are allowed. Choose a user as "
+            "owner, or a role that is nested less."
+        )
 
 
 async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
@@ -325,23 +333,23 @@ async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
     """
     if await scim_groups.is_provisioned(connection, ref.role_id):
         raise RoleSynchronized(
-            "The name, source and members of this role are said by a directory (SCIM); change the group there."
+            "A directory (SCIM) manages the name, source and members of this role. Change the group in the directory."
         )
 
 
 def _refuse_reserved(provider: str) -> None:
     if provider == SYSTEM_PROVIDER:
         raise ReservedRoleProvider(
-            f"Roles of the provider {SYSTEM_PROVIDER} are the catalog's own: use {OWN_PROVIDER}."
+            f"The role provider {SYSTEM_PROVIDER} is reserved for the server. Use the provider {OWN_PROVIDER}."
         )
 
 
 def _clash_error(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> CatalogError:
     match clash:
         case roles.NameTaken():
-            return RoleNameAlreadyExists("Another role of the project has this name.")
+            return RoleNameAlreadyExists("A role with this name already exists in the project. Choose another name.")
         case roles.SourceTaken():
-            return RoleSourceIdConflict("Another role of the project has this provider and source id.")
+            return RoleSourceIdConflict("A role with this provider and source id already exists in the project.")
         case _:
             return not_found(about)
 
@@ -370,7 +378,10 @@ def _uuid(token: str | None) -> UUID | None:
     try:
         return UUID(token)
     except ValueError:
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
 
 
 def _after(token: str | None) -> tuple[str, str] | None:
@@ -378,5 +389,8 @@ def _after(token: str | None) -> tuple[str, str] | None:
         return None
     type, colon, id = token.partition(":")
     if not colon or type not in list(PrincipalType):
-        raise InvalidPaginationToken("The page token is not one this server gave out.")
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
     return type, id

@@ -50,7 +50,10 @@ from gateway.scim.reading import Group
 from gateway.scim.wire import GROUP, ScimGroup, ScimGroupList, ScimMember, listed
 
 MAX_LISTED_MEMBERS = 10_000
-_NOT_YET = "The members are taken out; what they had by the group is not yet taken away everywhere."
+_NOT_YET = (
+    "The members are removed, but the revocation of the rights they had through the group is not yet complete. The "
+    "gateway retries it."
+)
 
 
 @dataclass
@@ -243,7 +246,7 @@ class ScimGroups:
 def _project(permit: Permit[Any], ref: ProjectRef) -> str:
     """Return the project id. Raise NoSuchResource if the project does not exist."""
     if permit.resolution.get(ref) is None:
-        raise NoSuchResource("There is no such project.")
+        raise NoSuchResource("The project of this provisioning token does not exist.")
     return ref.project_id
 
 
@@ -255,7 +258,7 @@ async def _held(
 ) -> AnyRow:
     row = await scim_groups.hold(connection, provider, project_id, operation.id)
     if row is None:
-        raise NoSuchResource("There is no such group.")
+        raise NoSuchResource("The group with this id does not exist.")
     require_version(row.version, operation.if_match)
     return row
 
@@ -263,7 +266,7 @@ async def _held(
 async def _read(connection: Connection, provider: str, project_id: str, id: UUID, *, with_members: bool) -> ScimGroup:
     row = await scim_groups.get(connection, provider, project_id, id)
     if row is None:
-        raise NoSuchResource("There is no such group.")
+        raise NoSuchResource("The group with this id does not exist.")
     inside = await _inside(connection, [id]) if with_members else {}
     return _group_resource(row, inside.get(id))
 
@@ -273,7 +276,8 @@ async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | N
     found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
         raise TooMany(
-            f"These groups have more than {limit} members; ask for fewer, or with excludedAttributes=members."
+            f"These groups have more than {limit} members in total. Request fewer groups with `count`, or send "
+            "excludedAttributes=members."
         )
     return found
 
@@ -287,7 +291,10 @@ async def _users(connection: Connection, provider: str, ids: Iterable[str], *, k
     found = await scim_users.ids_of(connection, provider, [id for id in parsed_ids.values() if id is not None])
     missing = [each for each, id in parsed_ids.items() if id not in found]
     if known and missing:
-        raise InvalidValue(f"{len(missing)} of the members are no users of this provider here. Nothing was changed.")
+        raise InvalidValue(
+            f"{len(missing)} of the members are not users of this provider on this server. Provision these users "
+            "first. Nothing was changed."
+        )
     return sorted(found.values())
 
 
@@ -308,11 +315,12 @@ def _unique() -> Iterator[None]:
     try:
         yield
     except roles.ProjectGone as gone:
-        raise NoSuchResource("There is no such project.") from gone
+        raise NoSuchResource("The project of this provisioning token does not exist.") from gone
     except roles.RoleClash as clash:
-        raise NotUnique("Another role of the project has this displayName, in whatever letter case, or source.") from (
-            clash
-        )
+        raise NotUnique(
+            "A role with this displayName (letter case is ignored) or with this id at the provider already exists "
+            "in the project."
+        ) from (clash)
 
 
 def _group_resource(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:

@@ -23,7 +23,10 @@ from gateway.scim.reading import User
 from gateway.scim.wire import Meta
 
 MAX_RESULTS = 200
-GONE = "It is deleted; what it held and gave is not yet taken away everywhere."
+GONE = (
+    "The user or group is deleted, but the revocation of its rights and grants is not yet complete. The gateway "
+    "retries it."
+)
 _MAX_SUBJECT = 127
 
 SubjectT = TypeVar("SubjectT")
@@ -40,8 +43,8 @@ class ScimSources:
         provider = managed_provider(actor)
         if provider not in self.subjects:
             raise NotProvisioned(
-                f"The provider {provider} keeps nobody here: its setting SCIM_SUBJECT does not say which attribute "
-                "names its users."
+                f"The provider {provider} cannot provision users: the server's setting SCIM_SUBJECT for it is "
+                "missing. The operator can set it to the attribute that identifies users."
             )
         return provider
 
@@ -50,7 +53,9 @@ class ScimSources:
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
         if not subject or len(subject) > _MAX_SUBJECT or not is_valid_in_tuples(f"{provider}~{subject}"):
-            raise InvalidValue(f"{attribute} names the user here: it is text of 1 to {_MAX_SUBJECT} characters.")
+            raise InvalidValue(
+                f"{attribute} identifies the user on this server. It must be text of 1 to {_MAX_SUBJECT} characters."
+            )
         return f"{provider}~{subject}"
 
     def require_same(self, provider: str, user: User, user_id: str) -> None:
@@ -63,8 +68,8 @@ class ScimSources:
         if user.active and self.user_id(provider, user) != user_id:
             attribute, subject = self.subjects[provider], user_id.partition("~")[2]
             raise Immutable(
-                f"{attribute} names the user here and is {subject!r} whenever the user is active: with another one it "
-                "would be somebody else. Deactivate or delete this user and make the other one."
+                f"{attribute} identifies the user on this server and must remain {subject!r} while the user is "
+                "active. To change it, deactivate or delete this user and create another one."
             )
 
 
@@ -111,7 +116,9 @@ def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
     conditions: dict[str, Any] = {}
     for each in found:
         if each.attribute in conditions:
-            raise InvalidFilter(f"The filter has two conditions on {each.attribute}.")
+            raise InvalidFilter(
+                f"The filter has two conditions on {each.attribute}; at most one per attribute is allowed."
+            )
         conditions[each.attribute] = each.value
     for attribute in ("id", "members"):
         if attribute in conditions:
@@ -142,7 +149,10 @@ def require_version(version: int, if_match: str | None) -> None:
     if if_match is None or if_match.strip() == "*":
         return
     if _etag(version) not in [each.strip() for each in if_match.split(",")]:
-        raise VersionChanged("The resource is in another version by now; read it again.")
+        raise VersionChanged(
+            "The resource was changed and no longer has the version in If-Match. Read the resource again, then "
+            "repeat the change."
+        )
 
 
 async def finish_deletion(

@@ -77,7 +77,7 @@ class ScimUsers:
         async with self._database.read() as connection:
             row = await scim_users.get(connection, provider, permit.operation.id)
         if row is None:
-            raise NoSuchResource("There is no such user.")
+            raise NoSuchResource("The user with this id does not exist.")
         return _user_resource(row)
 
     async def create(self, permit: Permit[CreateScimUser]) -> ScimUser:
@@ -179,7 +179,9 @@ class ScimUsers:
             # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
             async with self._database.transaction() as connection:
                 await move_revisions(connection, within=(), server_too=True)
-        with pending_during_outage("The user is deactivated; what they hold is not yet taken away everywhere."):
+        with pending_during_outage(
+            "The user is deactivated, but the revocation of their rights is not yet complete. The gateway retries it."
+        ):
             await self._delivery.deliver(pending)
             await user_deletion_cleanup.suspend_grants(self._database, self._delivery, user_id)
 
@@ -189,7 +191,7 @@ async def _held(
 ) -> AnyRow:
     row = await scim_users.hold(connection, provider, operation.id)
     if row is None:
-        raise NoSuchResource("There is no such user.")
+        raise NoSuchResource("The user with this id does not exist.")
     require_version(row.version, operation.if_match)
     return row
 
@@ -200,7 +202,9 @@ def _unique() -> Iterator[None]:
     try:
         yield
     except scim_users.UserTaken as taken:
-        raise NotUnique("Another user of this provider has this userName, in whatever letter case, or id.") from taken
+        raise NotUnique(
+            "A user with this userName (letter case is ignored) or this id already exists for this provider."
+        ) from taken
 
 
 def _merged(user: User, active: bool | None) -> User:

@@ -59,7 +59,7 @@ class Servers:
         """
         request = permit.operation.request
         if not request.accept_terms_of_use:
-            raise TermsOfUseNotAccepted("Bootstrapping needs accept-terms-of-use to be true.")
+            raise TermsOfUseNotAccepted("To bootstrap the server, set accept-terms-of-use to true.")
         actor = permit.actor
         caller = Principal(PrincipalType.USER, actor.id)
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
@@ -67,8 +67,14 @@ class Servers:
         async with self._database.change(permit) as connection:
             if not await servers.claim_bootstrap(connection, actor.id):
                 if await servers.needs_bootstrap(connection):
-                    raise BootstrapForbidden("This server was opened to be bootstrapped by somebody else.")
-                raise CatalogAlreadyBootstrapped("This server has been bootstrapped before.")
+                    raise BootstrapForbidden(
+                        "Only the user that the operator named may bootstrap this server again. The operator can "
+                        "name another with `lakegate reopen-bootstrap`."
+                    )
+                raise CatalogAlreadyBootstrapped(
+                    "This server is already bootstrapped. A user with `admin` or `operator` on the server can grant "
+                    "these to more users."
+                )
             await users.upsert(
                 connection,
                 id=actor.id,

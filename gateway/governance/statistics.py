@@ -67,7 +67,9 @@ class Statistics:
         )
         rows = await self._reads.run(find)
         if len(rows) > _MOST:
-            raise BadRequestException(f"There are more than {_MOST} counts: ask for a shorter interval.")
+            raise BadRequestException(
+                f"The statistics of this interval have more than {_MOST} entries. Request a shorter interval."
+            )
         hours = [(hour, list(some)) for hour, some in itertools.groupby(rows, key=lambda row: row.hour)]
         interval = operation.end - operation.start
         return EndpointStatistics(
@@ -121,14 +123,14 @@ def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime
         case PageOfHours(token=token):
             end, interval = _read_token(token)
     if not timedelta() < interval <= LONGEST:
-        raise BadRequestException(f"The interval of a window is more than nothing and at most {LONGEST.days} days.")
+        raise BadRequestException(f"The interval of a window must be positive and at most {LONGEST.days} days.")
     _require_year(end)
     return end - interval, end
 
 
 def _require_year(end: datetime) -> None:
     if not 1970 <= end.year <= 9000:
-        raise BadRequestException("The end of a window lies in the years 1970 to 9000.")
+        raise BadRequestException("The end of a window must be in the years 1970 to 9000.")
 
 
 def _token(end: datetime, interval: timedelta) -> str:
@@ -141,7 +143,10 @@ def _read_token(token: str) -> tuple[datetime, timedelta]:
         hours = msgspec.msgpack.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Hours)
         return datetime.fromtimestamp(hours.end, UTC), timedelta(seconds=hours.interval)
     except (ValueError, OverflowError, OSError, msgspec.MsgspecError):
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
 
 
 def _hour(token: str | None) -> datetime | None:
@@ -150,7 +155,10 @@ def _hour(token: str | None) -> datetime | None:
     try:
         return datetime.fromtimestamp(int(token), UTC)
     except (ValueError, OverflowError, OSError):
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
 
 
 def _called(row: AnyRow) -> CalledEndpoint:

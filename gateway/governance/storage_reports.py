@@ -43,7 +43,7 @@ ONLY_CREATION: Final = "Only applies when creating a warehouse."
 # Cleanup may take half as long as the checks, so both take four fifths of the request time. The rest is for the
 # catalog's own work.
 _SHARE: Final = 8 / 15
-_SWITCHED_OFF: Final = "Storage validation is switched off on this server."
+_SWITCHED_OFF: Final = "Storage validation is disabled on this server."
 
 Rule = Callable[[], Awaitable[object]] | str
 """A check that raises if the rule is broken, or the reason why it is skipped."""
@@ -103,7 +103,7 @@ class StorageValidator:
         for name in RULES:
             checks.append(await _ruled(name, rules.get(name, ONLY_CREATION)))
         if any(check.status == CheckStatus.FAILED for check in checks):
-            tried = _skipped("A check before it failed.")
+            tried = _skipped("An earlier check failed.")
         else:
             tried = await self.tried(*subject())
         checks += [_check_answer(check) for check in tried.checks]
@@ -118,7 +118,7 @@ def require_valid(report: ValidationReport) -> None:
     failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
     if failed:
         raise StorageValidationFailed(
-            "The storage is not what a warehouse needs: " + ", ".join(check.name for check in failed),
+            "The storage failed these checks: " + ", ".join(check.name for check in failed),
             detail=tuple(f"{check.name}: {check.error}" for check in failed),
         )
 

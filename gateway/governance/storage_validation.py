@@ -147,7 +147,7 @@ class _Probe:
                 "storage-client-initialized", "lakekeeper-read-write", reason="the address is refused"
             )
         if not await self._first_contact("storage-client-initialized", self._client):
-            return self._skip_rest("lakekeeper-read-write", reason="there is no storage client")
+            return self._skip_rest("lakekeeper-read-write", reason="the storage client could not be initialized")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
             return self._skip_rest(reason="the gateway itself cannot read and write")
         if isinstance(self._profile.downscoping, NoVending):
@@ -186,7 +186,7 @@ class _Probe:
 
     async def _client(self) -> None:
         if self._credential is None:
-            raise StorageCheckFailed("The warehouse has no storage credential")
+            raise StorageCheckFailed("The warehouse has no storage credential; set one")
         await self._files.list_keys(self._profile, self._credential, self._folder, 1)
 
     async def _own_read_write(self) -> None:
@@ -208,11 +208,14 @@ class _Probe:
         vended = _issued(self._read_write)
         await self._round_trip(vended, self._table.child("data", "inside.txt"))
         if not await self._files.list_keys(self._profile, vended, self._table, 1):
-            raise StorageCheckFailed("A vended credential does not see the objects of its own table")
+            raise StorageCheckFailed("A vended credential cannot list the objects of its own table")
 
     async def _outside(self) -> None:
         vended, profile, files = _issued(self._read_write), self._profile, self._files
-        for key, where in ((self._folder, "the parent folder"), (self._sibling, "a sibling with the same beginning")):
+        for key, where in (
+            (self._folder, "the parent folder"),
+            (self._sibling, "a sibling folder whose name begins the same"),
+        ):
             name = "other.txt" if key is self._sibling else "parent.txt"
             known, new = key.child(name).text, key.child("written.txt").text
             await _refused(files.write(profile, vended, new, _PROBE), f"write in {where}")
@@ -225,8 +228,10 @@ class _Probe:
         vended, profile, files = _issued(self._read_only), self._profile, self._files
         known = self._table.child("kept.txt").text
         await files.read(profile, vended, known, max_bytes=1024)
-        await _refused(files.write(profile, vended, self._table.child("no.txt").text, _PROBE), "write with read access")
-        await self._not_deleted(vended, known, "delete with read access")
+        await _refused(
+            files.write(profile, vended, self._table.child("no.txt").text, _PROBE), "write although it is read-only"
+        )
+        await self._not_deleted(vended, known, "delete although it is read-only")
 
     async def _no_second_role(self) -> None:
         sessions = self._clients.of(self._profile).sessions
@@ -291,7 +296,7 @@ class _Probe:
     async def _round_trip(self, credential: Credential, key: Location) -> None:
         await self._files.write(self._profile, credential, key.text, _PROBE)
         if await self._files.read(self._profile, credential, key.text, max_bytes=1024) != _PROBE:
-            raise StorageCheckFailed("The storage gave back other bytes than were written")
+            raise StorageCheckFailed("The storage returned other bytes than were written")
         await self._files.delete(self._profile, credential, [key.text])
 
     async def _not_deleted(self, vended: TemporaryCredential, text: str, attempt_text: str) -> None:
@@ -322,11 +327,13 @@ class _Probe:
         keys = await self._files.list_keys(self._profile, self._own(), self._folder, _MAX_PROBES)
         await self._files.delete_below(self._profile, self._own(), self._folder, keys)
         if not await self._files.is_empty(self._profile, self._own(), self._folder):
-            raise StorageCheckFailed(f"Objects below {self._folder.prefix_text!r} could not be removed")
+            raise StorageCheckFailed(
+                f"Test objects below {self._folder.prefix_text!r} could not be removed; remove them by hand"
+            )
 
     def _own(self) -> Credential:
         if self._credential is None:
-            raise StorageCheckFailed("The warehouse has no storage credential")
+            raise StorageCheckFailed("The warehouse has no storage credential; set one")
         return self._credential
 
 
@@ -349,7 +356,9 @@ STORAGE_CHECKS: Final = (
 )
 
 
-_NOT_ENFORCED: Final = "The storage lets a vended credential {}: it does not enforce session policies"
+_NOT_ENFORCED: Final = (
+    "A vended credential can {}, which its session policy forbids: the storage does not enforce session policies"
+)
 
 
 def _is_stores_own(error: CatalogError) -> bool:
@@ -367,7 +376,7 @@ _REASONS_OF_CONNECTIONS: Final = frozenset({"unreachable", "malformed", "incompl
 
 def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:
     if credential is None:
-        raise StorageCheckFailed("No credential was issued")
+        raise StorageCheckFailed("The storage issued no credential")
     return credential
 
 
@@ -378,7 +387,8 @@ async def _refused(attempt: Awaitable[object], attempt_text: str, *, empty_is_ac
         return
     except CatalogError:
         raise StorageCheckFailed(
-            f"Whether the storage refuses a vended credential to {attempt_text} could not be seen"
+            f"The storage answered neither with success nor with a denial when a vended credential tried to {attempt_text}; "
+            "run the validation again"
         ) from None
     if empty_is_accepted and not answer:
         return

@@ -59,7 +59,8 @@ class TaskQueues:
         """Raise QueueNotFound for an unknown queue, and TaskNotSchedulable for any other."""
         queue = _of_warehouses(permit.operation.queue)
         raise TaskNotSchedulable(
-            f"Tasks of the queue {queue} are not scheduled by hand: each follows from a change of the catalog."
+            f"Tasks of the queue {queue} cannot be scheduled by a request. The gateway creates them when the catalog "
+            "changes."
         )
 
     async def get_cleanup(self, permit: Permit[GetTaskLogCleanupConfig]) -> QueueConfig:
@@ -89,7 +90,7 @@ def _of_warehouses(name: str) -> Queue:
     queue = named_queue(name)
     if queue is None or queue in _OF_PROJECTS:
         names = ", ".join(each.value for each in Queue if each not in _OF_PROJECTS)
-        raise QueueNotFound(f"Warehouses have the queues {names}, and none with this name.")
+        raise QueueNotFound(f"A task queue of warehouses with this name does not exist. Possible queues: {names}.")
     return queue
 
 
@@ -99,7 +100,7 @@ def _decoded(queue: Queue, config: msgspec.Raw, kind: type[Settings]) -> Setting
     except (msgspec.ValidationError, msgspec.DecodeError) as wrong:
         raise BadRequestException(f"Malformed queue-config of {queue}: {wrong}") from None
     if settings.queue_name is not None and named_queue(settings.queue_name) is not queue:
-        raise BadRequestException(f"The queue-config is of another queue than {queue}.")
+        raise BadRequestException(f"The queue-config names another queue than the path, {queue}.")
     return settings
 
 
@@ -107,7 +108,7 @@ def _bounded(name: str, given: timedelta | None, default: timedelta) -> timedelt
     if given is None:
         return default
     if not _SHORTEST <= given <= _LONGEST:
-        raise BadRequestException(f"{name} is a time from a minute to {_LONGEST.days} days.")
+        raise BadRequestException(f"{name} must be a duration from one minute to {_LONGEST.days} days.")
     return given
 
 

@@ -285,7 +285,7 @@ async def _act(
             await task_lists.stop(connection, ids, again_in=AGAIN_IN_SECONDS)
         case Cancel():
             _require(found, "cancelled", {Status.SCHEDULED, Status.CANCELLED}, "is running or has ended")
-            await task_lists.cancel(connection, ids, reason="cancelled as it was asked to be")
+            await task_lists.cancel(connection, ids, reason="cancelled by request")
         case RunNow() | RunAt() as run:
             at = None if isinstance(run, RunNow) else _require_within_a_year(run.scheduled_for)
             fits = {Status.SCHEDULED, Status.STOPPING, Status.FAILED}
@@ -293,14 +293,16 @@ async def _act(
             try:
                 await task_lists.reschedule(connection, ids, at=at)
             except AlreadyActive as clash:
-                raise TaskAlreadyActive("Another task of the queue is active for the same table or view.") from clash
+                raise TaskAlreadyActive(
+                    "Another task of the queue is active for the same table or view. Wait until it ends, or cancel it."
+                ) from clash
 
 
 def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status], otherwise: str) -> None:
     wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
     if wrong:
         raise TaskStateConflict(
-            f"Nothing was {target_state}: a task that {otherwise} cannot be {target_state}.",
+            f"No task was {target_state}: a task that {otherwise} cannot be {target_state}. The details list the tasks concerned.",
             detail=tuple(sorted(wrong)),
         )
 
@@ -308,7 +310,7 @@ def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status],
 def _require_within_a_year(at: datetime) -> datetime:
     at = _utc(at)
     if at > datetime.now(UTC) + LONGEST_DELAY:
-        raise BadRequestException(f"scheduled-for is at most {LONGEST_DELAY.days} days from now.")
+        raise BadRequestException(f"scheduled-for must be at most {LONGEST_DELAY.days} days from now.")
     return at
 
 
@@ -316,7 +318,9 @@ def _utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise BadRequestException(f"The time {moment.isoformat()} is in no year from 1 to 9999.") from None
+        raise BadRequestException(
+            f"The time {moment.isoformat()}, converted to UTC, must be in the years 1 to 9999."
+        ) from None
 
 
 def _task_filter(
@@ -367,4 +371,7 @@ def _read(token: str | None) -> tuple[datetime, UUID] | None:
         position = msgspec.msgpack.decode(raw, type=_Position)
         return position.created_at.astimezone(UTC), position.id
     except (ValueError, OverflowError, msgspec.MsgspecError):
-        raise InvalidPaginationToken("The page token is not one this server gave out.") from None
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None

@@ -166,13 +166,16 @@ class Users:
         with require_remaining_admin():
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 if await scim_users.is_provisioned(connection, ref.user_id):
-                    raise UserSynchronized("A directory (SCIM) keeps this user. Delete the user there.")
+                    raise UserSynchronized("A directory (SCIM) manages this user. Delete the user in the directory.")
                 known = await users.delete(connection, ref.user_id)
                 begun = await user_deletion_cleanup.expected(connection, ref.user_id)
                 pending = await user_deletion_cleanup.record_deletion(connection, user, by=permit.actor.id)
                 if not (known or begun or pending):
                     raise not_found(ref)
-        with pending_during_outage("The user is deleted; what they were given is not yet taken away everywhere."):
+        with pending_during_outage(
+            "The user is deleted, but the revocation of their rights is not yet complete. The gateway retries it; "
+            "no further request is needed."
+        ):
             await self._delivery.deliver(pending)
             await user_deletion_cleanup.revoke_created(self._database, self._delivery, [user.id])
 

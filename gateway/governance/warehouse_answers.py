@@ -42,13 +42,19 @@ def require_manager(actor: Actor, row: AnyRow) -> None:
     effect.
     """
     if row.managed_by == INSTANCE_ADMIN and not actor.instance_admin:
-        raise WarehouseManaged("Only instance admins may change this warehouse: it is managed by instance-admin.")
+        raise WarehouseManaged(
+            "Only instance admins may change this warehouse: its managed-by is instance-admin. The operator names "
+            "them in the setting INSTANCE_ADMINS."
+        )
 
 
 def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
     """Return the allowed versions, sorted and distinct. Raise DefaultFormatVersionNotAllowed."""
     if default is not None and default not in allowed:
-        raise DefaultFormatVersionNotAllowed(f"Format version {default} is not among the allowed ones.")
+        raise DefaultFormatVersionNotAllowed(
+            f"The default format version {default} is not among the allowed format versions. Add it to them, or "
+            "choose one of them."
+        )
     return sorted(set(allowed))
 
 

@@ -52,7 +52,9 @@ class WarehouseChanges:
         try:
             return warehouse_answer(await self._change(permit, name=name))
         except warehouses.NameTaken as taken:
-            raise WarehouseNameAlreadyTaken(f"A warehouse with name {name} exists.") from taken
+            raise WarehouseNameAlreadyTaken(
+                f"A warehouse with the name {name} already exists in the project. Choose another name."
+            ) from taken
 
     async def activate(self, permit: Permit[ActivateWarehouse]) -> None:
         """Make the catalog serve a warehouse again. Idempotent."""
@@ -74,7 +76,10 @@ class WarehouseChanges:
     async def set_managed_by(self, permit: Permit[SetWarehouseManagedBy]) -> Warehouse:
         """Set `managed-by`. Raise InstanceAdminRequired."""
         if not permit.actor.instance_admin:
-            raise InstanceAdminRequired("Only instance admins may say who manages a warehouse.")
+            raise InstanceAdminRequired(
+                "Only instance admins may set managed-by of a warehouse. The operator names them in the setting "
+                "INSTANCE_ADMINS."
+            )
         return warehouse_answer(await self._change(permit, managed_by=permit.operation.managed_by))
 
     async def set_delete_profile(self, permit: Permit[SetWarehouseDeleteProfile]) -> Warehouse:
@@ -111,16 +116,18 @@ class WarehouseChanges:
                 raise not_found(operation.warehouse)
             require_manager(permit.actor, row)
             if row.protected and not operation.force:
-                raise WarehouseProtected("The warehouse is protected: deleting it takes force=true.")
+                raise WarehouseProtected(
+                    "The warehouse is protected. Remove its protection first, or delete it with force=true."
+                )
             if not await warehouses.is_empty(connection, row.id):
-                raise WarehouseNotEmpty("Namespaces are in the warehouse.")
+                raise WarehouseNotEmpty("The warehouse is not empty. Drop its namespaces first.")
             if operation.abandon_files:
                 locations, files = await warehouses.give_up_unfinished(connection, row.id)
                 permit.pending_audit.add_details(places_left=_listed(locations), files_left=_listed(files))
             elif await warehouses.unfinished(connection, row.id):
                 raise WarehouseHasUnfinishedTasks(
-                    "Tasks of the warehouse are not finished, or metadata files wait for their removal: it cannot be "
-                    "deleted before, or by abandon-files=true, which leaves the files where they are for good."
+                    "The warehouse has unfinished tasks, or metadata files that are still to be removed. Wait until "
+                    "they are done. Or delete it with abandon-files=true: the files then remain in the storage."
                 )
             await warehouses.delete(connection, row.id)
             if row.secret_id is not None:
@@ -129,7 +136,10 @@ class WarehouseChanges:
             pending = await record_deleted(
                 connection, resolved.key, project, above=(project,), warehouse_id=row.id, by=permit.actor.id
             )
-        with pending_during_outage("The warehouse is deleted; what it gave is not yet taken away everywhere."):
+        with pending_during_outage(
+            "The warehouse is deleted, but the revocation of the grants on it is not yet complete. The gateway "
+            "retries it; no further request is needed."
+        ):
             await self._delivery.deliver(pending)
 
     async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:

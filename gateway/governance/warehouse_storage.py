@@ -38,7 +38,7 @@ from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
 from gateway.storage.registry import stored_profile
 
-_AS_IT_IS = "The storage is tried as it is."
+_AS_IT_IS = "The storage is tested with the stored profile and credential."
 
 
 class WarehouseStorage:
@@ -138,7 +138,7 @@ class WarehouseStorage:
         """Return `rules` with the general rules of an update. Rules that apply only to creation are skipped."""
         return {
             "warehouse-name-valid": ONLY_CREATION,
-            "location-exclusive": "An update leaves the warehouse where it is.",
+            "location-exclusive": "An update cannot change the location of the warehouse.",
             "spec-mutable": lambda: self._require_manager(actor, ref),
             **rules,
         }
@@ -146,7 +146,9 @@ class WarehouseStorage:
     async def _require_alone(self, id: UUID, profile: StorageProfile) -> None:
         async with self._database.read() as connection:
             if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, except_id=id):
-                raise StorageProfileImmutable("Another warehouse has a base location that overlaps this one's.")
+                raise StorageProfileImmutable(
+                    "The base location overlaps the base location of another warehouse. Choose another base location."
+                )
 
     async def _require_manager(self, actor: Actor, ref: WarehouseRef) -> None:
         async with self._database.read() as connection:
@@ -190,4 +192,7 @@ def _require_compatible(now: StorageProfile, new: StorageProfile) -> None:
     """
     changed = now.moved(new)
     if changed:
-        raise StorageProfileImmutable(f"These fields of a storage profile cannot be changed: {', '.join(changed)}.")
+        raise StorageProfileImmutable(
+            f"These fields of a storage profile cannot be changed: {', '.join(changed)}. Send their present values, "
+            "or create another warehouse."
+        )

@@ -197,14 +197,19 @@ class Warehouses:
 
 def _overlaps(profile: StorageProfile) -> CreateWarehouseStorageProfileOverlap:
     return CreateWarehouseStorageProfileOverlap(
-        f"The base location {profile.base_location().prefix_text} overlaps that of another warehouse."
+        f"The base location {profile.base_location().prefix_text} overlaps the base location of another warehouse. "
+        "Choose another base location."
     )
 
 
 def _taken(name: str) -> WarehouseNameAlreadyTaken:
-    return WarehouseNameAlreadyTaken(f"A warehouse with name {name} exists.")
+    return WarehouseNameAlreadyTaken(
+        f"A warehouse with the name {name} already exists in the project. Choose another name."
+    )
 
 
 def _require_instance_admin(actor: Actor, managed_by: str) -> None:
     if managed_by == INSTANCE_ADMIN and not actor.instance_admin:
-        raise InstanceAdminRequired("Only instance admins may create warehouses that are managed by instance-admin.")
+        raise InstanceAdminRequired(
+            "Only instance admins may create a warehouse with managed-by set to instance-admin. Leave managed-by out."
+        )

@@ -227,11 +227,15 @@ def _steps(
             looked_at += len(getattr(builder, array))
             if looked_at > MAX_COMPARISONS:
                 raise TooManyUpdatesInCommit(
-                    f"The updates up to {at} look at more than {MAX_COMPARISONS} entries; send them in several commits"
+                    f"The updates up to {at} would compare more than {MAX_COMPARISONS} entries. Send them in several "
+                    "commits."
                 )
         yield at, update
 
 
 def _refuse_too_many(updates: Sequence[TableUpdate | ViewUpdate]) -> None:
     if len(updates) > MAX_UPDATES:
-        raise TooManyUpdatesInCommit(f"A commit may hold at most {MAX_UPDATES} updates, this one has {len(updates)}")
+        raise TooManyUpdatesInCommit(
+            f"A commit must have at most {MAX_UPDATES} updates; this one has {len(updates)}. Send them in several "
+            "commits."
+        )

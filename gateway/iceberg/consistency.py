@@ -25,8 +25,8 @@ def check_consistency(metadata: TableMetadata) -> None:
         check_structure(schema)
         if schema.highest_field_id > metadata.last_column_id:
             raise _inconsistent(
-                f"last-column-id is {metadata.last_column_id}, "
-                f"schema {schema.schema_id} has field id {schema.highest_field_id}"
+                f"last-column-id is {metadata.last_column_id}, but schema {schema.schema_id} has the higher field id "
+                f"{schema.highest_field_id}"
             )
     # These properties raise if the default does not exist.
     _ = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
@@ -40,10 +40,10 @@ def _check_snapshots(metadata: TableMetadata) -> None:
     check_unique("snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
     for name, ref in metadata.refs.items():
         if ref.snapshot_id not in ids:
-            raise _inconsistent(f"{ref.type} {name} names the unknown snapshot {ref.snapshot_id}")
+            raise _inconsistent(f"the {ref.type} {name} refers to the unknown snapshot {ref.snapshot_id}")
     main = metadata.refs.get(MAIN)
     if main is not None and main.type != "branch":
-        raise _inconsistent("main is a tag")
+        raise _inconsistent("the ref main is a tag; it must be a branch")
     if (main.snapshot_id if main is not None else None) != metadata.current_snapshot_id:
         raise _inconsistent(
             f"Current snapshot ID does not match main branch ({metadata.current_snapshot_id} != "
@@ -51,7 +51,10 @@ def _check_snapshots(metadata: TableMetadata) -> None:
         )
     newest = max((snapshot.sequence_number for snapshot in metadata.snapshots), default=0)
     if metadata.format_version > 1 and newest > metadata.last_sequence_number:
-        raise _inconsistent(f"last-sequence-number is {metadata.last_sequence_number}, a snapshot has {newest}")
+        raise _inconsistent(
+            f"last-sequence-number is {metadata.last_sequence_number}, but a snapshot has the higher sequence number "
+            f"{newest}"
+        )
     _ = metadata.snapshot_log.items
 
 
@@ -59,7 +62,7 @@ def _check_uuid(text: str) -> None:
     try:
         UUID(text)
     except ValueError:
-        raise _inconsistent(f"{text[:80]!r} is not a UUID") from None
+        raise _inconsistent(f"table-uuid {text[:80]!r} is not a UUID") from None
 
 
 def check_unique(name: str, ids: Iterable[int]) -> None:

@@ -341,7 +341,7 @@ class ProtectedTabularDeletionWithoutForce(CatalogError, code=409):
     @classmethod
     def of(cls, kind: str, name: Dotted) -> Self:
         """Return the error `The table a.b is protected…`."""
-        return cls(f"The {kind} {name.dotted} is protected: take its protection away first, or drop it with force=true")
+        return cls(f"The {kind} {name.dotted} is protected. Remove its protection first, or drop it with force=true.")
 
 
 class LocationAlreadyTaken(CatalogError, code=409):

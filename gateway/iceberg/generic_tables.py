@@ -108,10 +108,10 @@ def new_document(request: CreateGenericTableRequest, limits: Limits, *, adopted:
     MetadataTooLarge for too many properties or too large a document.
     """
     if not request.format.isprintable() or request.format != request.format.strip():
-        raise BadRequestException("`format` is printable text without white space at its ends")
+        raise BadRequestException("`format` must be printable text without white space at its ends")
     if len(request.properties) > limits.properties:
         raise MetadataTooLarge(
-            f"There would be {len(request.properties)} properties, at most {limits.properties} are allowed"
+            f"The table would have {len(request.properties)} properties; at most {limits.properties} are allowed"
         )
     document = msgspec.json.encode(
         GenericTableDocument(
@@ -124,7 +124,7 @@ def new_document(request: CreateGenericTableRequest, limits: Limits, *, adopted:
     )
     if len(document) > limits.document_bytes:
         raise MetadataTooLarge(
-            f"The description takes {len(document)} bytes, at most {limits.document_bytes} are allowed"
+            f"The description has {len(document)} bytes; at most {limits.document_bytes} are allowed"
         )
     return document
 

@@ -66,7 +66,7 @@ class Namespace(Struct, frozen=True):
             raise NamespaceEmpty("A namespace needs at least one level")
         if len(self.levels) > MAX_REQUESTED_LEVELS:
             raise NamespaceDepthExceeded(
-                f"A namespace has at most {MAX_REQUESTED_LEVELS} levels, not {len(self.levels)}"
+                f"A namespace must have at most {MAX_REQUESTED_LEVELS} levels; this one has {len(self.levels)}"
             )
         for level in self.levels:
             _refuse_length(level, InvalidNamespace, "Namespace level")
@@ -115,7 +115,9 @@ class TableIdentifier(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise IdentifierNameEmpty(f"The name of a table or view in {_shown(self.namespace.dotted)} is empty")
+            raise IdentifierNameEmpty(
+                f"The name of a table or view in namespace {_shown(self.namespace.dotted)} is empty"
+            )
         _refuse_length(self.name, InvalidTableName, "Name")
         _refuse_categories(self.name, _UNSTORABLE, InvalidTableName, "Name")
 
@@ -138,10 +140,12 @@ def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], ma
     """
     if len(namespace.levels) > max_depth:
         raise NamespaceDepthExceeded(
-            f"Namespace {_shown(namespace.dotted)} has {len(namespace.levels)} levels, at most {max_depth} are allowed"
+            f"Namespace {_shown(namespace.dotted)} has {len(namespace.levels)} levels; at most {max_depth} are allowed"
         )
     if fold(namespace.levels[0]) in {fold(name) for name in reserved}:
-        raise ReservedNamespace(f"Namespace is reserved for internal use: {_shown(namespace.levels[0])}")
+        raise ReservedNamespace(
+            f"Namespace is reserved for internal use: {_shown(namespace.levels[0])}. Choose another name"
+        )
     for level in namespace.levels:
         if "." in level:
             raise NamespacePartContainsDot(f"Namespace levels must not contain a dot: {_shown(level)}")
@@ -173,18 +177,18 @@ def _check_new(name: str, error: type[CatalogError], subject: str) -> None:
         if character in name:
             raise error(f"{subject} must not contain {character!r}: {_shown(name)}")
     if _PERCENT_ENCODED.search(name):
-        raise error(f"{subject} must not contain percent-encoded characters: {_shown(name)}")
+        raise error(f"{subject} must not contain percent-encoded characters such as %41: {_shown(name)}")
     if name != name.strip():
         raise error(f"{subject} must not begin or end with white space: {_shown(name)}")
     if not _DECEPTIVE.isdisjoint(name):
-        raise error(f"{subject} must not contain text direction controls: {_shown(name)}")
+        raise error(f"{subject} must not contain characters that control the text direction: {_shown(name)}")
     if (size := len(name.encode())) > MAX_NAME_BYTES:
-        raise error(f"{subject} takes {size} bytes, at most {MAX_NAME_BYTES} are allowed: {_shown(name)}")
+        raise error(f"{subject} has {size} bytes; at most {MAX_NAME_BYTES} are allowed: {_shown(name)}")
 
 
 def _refuse_length(text: str, error: type[CatalogError], subject: str) -> None:
     if len(text) > MAX_REQUESTED_CHARACTERS:
-        raise error(f"{subject} has {len(text)} characters, at most {MAX_REQUESTED_CHARACTERS} can be asked about")
+        raise error(f"{subject} has {len(text)} characters; at most {MAX_REQUESTED_CHARACTERS} are allowed")
 
 
 def _refuse_categories(text: str, categories: frozenset[str], error: type[CatalogError], subject: str) -> None:

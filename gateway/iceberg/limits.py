@@ -67,8 +67,8 @@ def refuse_many_values(body: bytes, limits: Limits) -> None:
     """Raise PayloadTooLarge if a request body holds more values than `limits.request_values`."""
     if len(body) > limits.request_values and (found := count_values(body)) > limits.request_values:
         raise PayloadTooLarge(
-            f"The request body holds about {found} values, at most {limits.request_values} are taken; "
-            "send the change in several requests"
+            f"The request body has about {found} values; at most {limits.request_values} are allowed. Send the "
+            "change in several requests."
         )
 
 
@@ -79,11 +79,13 @@ def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
     """
     if len(text) > limits.document_bytes:
         raise MetadataTooLarge(
-            f"{noun} metadata takes {len(text)} bytes, at most {limits.document_bytes} bytes are allowed"
+            f"{noun} metadata has {len(text)} bytes; at most {limits.document_bytes} are allowed. Expire snapshots "
+            "or versions to make it smaller."
         )
     if len(text) > limits.document_values and (found := count_values(text)) > limits.document_values:
         raise MetadataTooLarge(
-            f"{noun} metadata holds about {found} values, at most {limits.document_values} are allowed"
+            f"{noun} metadata has about {found} values; at most {limits.document_values} are allowed. Expire "
+            "snapshots or versions to make it smaller."
         )
 
 
@@ -101,14 +103,24 @@ def refuse_growth(limits: Limits, now: Measured, before: Measured | None) -> Non
             if parts is was or not parts.longer_than(limit):
                 continue
             if was is None or parts.length > was.length:
-                raise MetadataTooLarge(f"There would be {parts.length} {name}, at most {limit} are allowed")
+                raise MetadataTooLarge(
+                    f"The metadata would have {parts.length} {name}; at most {limit} are allowed. Remove or expire "
+                    "some of them first."
+                )
     count, had = len(now.properties), 0 if before is None else len(before.properties)
     if count > max(limits.properties, had):
-        raise MetadataTooLarge(f"There would be {count} properties, at most {limits.properties} are allowed")
+        raise MetadataTooLarge(
+            f"The metadata would have {count} properties; at most {limits.properties} are allowed. Remove some of "
+            "them first."
+        )
     if now.refs > max(limits.structures, 0 if before is None else before.refs):
-        raise MetadataTooLarge(f"There would be {now.refs} refs, at most {limits.structures} are allowed")
+        raise MetadataTooLarge(
+            f"The metadata would have {now.refs} refs; at most {limits.structures} are allowed. Remove some of the "
+            "branches or tags first."
+        )
     size = now.size
     if size > limits.document_bytes and (before is None or size > before.size):
         raise MetadataTooLarge(
-            f"The metadata would take about {size} bytes, at most {limits.document_bytes} are allowed; expire snapshots"
+            f"The metadata would have about {size} bytes; at most {limits.document_bytes} are allowed. Expire "
+            "snapshots or versions first."
         )

@@ -225,10 +225,12 @@ def _read(texts: Mapping[str, Raw]) -> TableMetadata:
     scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)
     if scalars.format_version not in SUPPORTED_FORMAT_VERSIONS:
         raise BadRequestException(
-            f"Unsupported format version {scalars.format_version} of table metadata, supported are 1 to 3"
+            f"Unsupported format version {scalars.format_version} of table metadata. Supported versions: 1 to 3"
         )
     if scalars.table_uuid is None:
-        raise BadRequestException("Table metadata has no table-uuid; write the table once with a current client")
+        raise BadRequestException(
+            "Table metadata has no table-uuid. Commit to the table once with a current Iceberg client, which adds it."
+        )
     schemas, current_schema_id = _schemas(scalars, texts)
     specs, default_spec_id = _specs(scalars, texts)
     orders = _parts(SortOrder, texts, "sort-orders", or_else=[UNSORTED])
@@ -307,7 +309,7 @@ def _by_id(parts: Parts[PartT], attribute: str, requested: int, pointer: str) ->
     for part in parts:
         if getattr(part, attribute) == requested:
             return part
-    raise BadRequestException(f"Table metadata is inconsistent: {pointer} is {requested}, which does not exist")
+    raise BadRequestException(f"Table metadata is inconsistent: {pointer} is {requested}, but no such entry exists")
 
 
 def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> TableMetadata:

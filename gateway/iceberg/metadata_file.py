@@ -87,7 +87,9 @@ def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
             if unpacker.eof:
                 members += 1
                 if members > MAX_MEMBERS:
-                    raise BadRequestException(f"The metadata file has more than {MAX_MEMBERS} gzip members")
+                    raise BadRequestException(
+                        f"The metadata file has more than {MAX_MEMBERS} gzip members. Write it with fewer."
+                    )
                 unpacker = zlib.decompressobj(_GZIP_WINDOW)
             chunk = unpacker.decompress(pending, min(_CHUNK, room + 1))
             pending = unpacker.unconsumed_tail or unpacker.unused_data
@@ -96,18 +98,18 @@ def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
     while not unpacker.eof:  # Flush the output that the decoder buffered.
         chunk = unpacker.decompress(b"", min(_CHUNK, room + 1))
         if not chunk and not unpacker.eof:
-            raise BadRequestException("The metadata file is damaged: its gzip data ends early")
+            raise BadRequestException("The metadata file is damaged: its gzip data is incomplete")
         room = _room_left(room, chunk, max_bytes)
         yield chunk
 
 
 def _room_left(room: int, chunk: bytes, max_bytes: int) -> int:
     if len(chunk) > room:
-        raise BadRequestException(f"The metadata file unpacks to more than {max_bytes} bytes")
+        raise BadRequestException(f"The metadata file has more than {max_bytes} bytes when decompressed")
     return room - len(chunk)
 
 
 def _within(data: bytes, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
-        raise BadRequestException(f"The metadata file takes {len(data)} bytes, at most {max_bytes} are allowed")
+        raise BadRequestException(f"The metadata file has {len(data)} bytes; at most {max_bytes} are allowed")
     return data

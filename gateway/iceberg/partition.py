@@ -191,7 +191,8 @@ def assign_field_ids(
             taken.add(field_id)
         elif (before := meanings.get(field_id)) and not _same_meaning(field, before):
             raise BadRequestException(
-                f"Cannot use partition field id {field_id} for {field.name}: it already stands for another field"
+                f"Cannot use partition field id {field_id} for {field.name}: another partition field already has "
+                "this id"
             )
         result.append(_with_id(field, field_id))
     if len({field.field_id for field in result}) != len(result):

@@ -27,7 +27,9 @@ class SnapshotsMode(StrEnum):
         try:
             return cls(text)
         except ValueError:
-            raise BadRequestException(f"The query parameter snapshots is all or refs, not {text[:20]!r}.") from None
+            raise BadRequestException(
+                f"The query parameter snapshots must be all or refs, not {text[:20]!r}."
+            ) from None
 
 
 class _OfSnapshot(Struct, rename="kebab"):

@@ -83,7 +83,7 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
                 )
             if not 0 <= column.field.id <= MAX_FIELD_ID:
                 raise BadRequestException(
-                    f"Invalid schema: field id {column.field.id} of {column.dotted} is not within 0 and {MAX_FIELD_ID}"
+                    f"Invalid schema: field id {column.field.id} of {column.dotted} must be from 0 to {MAX_FIELD_ID}"
                 )
             columns[column.field.id] = column
         return columns

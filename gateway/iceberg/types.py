@@ -122,8 +122,8 @@ def check_primitive(kind: str, column: str) -> None:
         if 1 <= precision <= _MAX_DECIMAL_PRECISION and scale <= precision:
             return
         raise BadRequestException(
-            f"Invalid type for {column}: {kind} needs a precision of 1 to {_MAX_DECIMAL_PRECISION} "
-            "and a scale not above it"
+            f"Invalid type for {column}: {kind} must have a precision from 1 to {_MAX_DECIMAL_PRECISION} and a scale "
+            "of at most the precision"
         )
     raise BadRequestException(f"Invalid type for {column}: cannot parse type string to primitive: {kind}")
 
@@ -136,13 +136,15 @@ def check_transform(transform: str) -> None:
     """
     shape = _TRANSFORM.fullmatch(transform)
     if shape is None:
-        raise BadRequestException(f"Invalid transform: {transform!r} is neither a name nor a name[parameter]")
+        raise BadRequestException(f"Invalid transform: {transform!r} must have the form name or name[parameter]")
     name, parameter = shape[1].lower(), shape[2]
     if name in _WIDTHS:
         if parameter is None or not _is_width(parameter):
-            raise BadRequestException(f"Invalid {_WIDTHS[name]}: {transform} (must be > 0 and fit 32 bits)")
+            raise BadRequestException(
+                f"Invalid {_WIDTHS[name]}: {transform} (must be greater than 0 and fit in 32 bits)"
+            )
     elif name in _BARE and parameter is not None:
-        raise BadRequestException(f"Invalid transform: {name} takes no parameter: {transform}")
+        raise BadRequestException(f"Invalid transform: {name} must have no parameter: {transform}")
 
 
 def _is_width(parameter: str) -> bool:

@@ -97,7 +97,8 @@ class ViewMetadata(Struct, frozen=True, kw_only=True):
             if version.version_id == self.current_version_id:
                 return version
         raise BadRequestException(
-            f"View metadata is inconsistent: current-version-id is {self.current_version_id}, which does not exist"
+            f"View metadata is inconsistent: current-version-id is {self.current_version_id}, but no such version "
+            "exists"
         )
 
 
@@ -122,7 +123,7 @@ def decode_stored_view_metadata(data: bytes) -> ViewMetadata:
     scalars = codec.decode(codec.encode({n: texts[n] for n in _SCALARS if n in texts}), _Scalars)
     if scalars.format_version != SUPPORTED_VIEW_VERSION:
         raise BadRequestException(
-            f"Unsupported format version {scalars.format_version} of view metadata, supported is 1"
+            f"Unsupported format version {scalars.format_version} of view metadata. Supported version: 1"
         )
     return ViewMetadata(
         view_uuid=scalars.view_uuid,
@@ -149,7 +150,9 @@ def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMe
     try:
         UUID(metadata.view_uuid)
     except ValueError:
-        raise BadRequestException(f"View metadata is inconsistent: {metadata.view_uuid[:80]!r} is not a UUID") from None
+        raise BadRequestException(
+            f"View metadata is inconsistent: view-uuid {metadata.view_uuid[:80]!r} is not a UUID"
+        ) from None
     check_unique("version-id", (version.version_id for version in metadata.versions))
     check_unique("schema-id", (schema.schema_id for schema in metadata.schemas))
     schema_ids = {schema.schema_id for schema in metadata.schemas}
@@ -204,7 +207,7 @@ def check_representations(version: ViewVersion) -> None:
         if representation.type != "sql":
             continue
         if not representation.sql or not representation.dialect:
-            raise BadRequestException("Invalid view version: a SQL representation needs the members sql and dialect")
+            raise BadRequestException("Invalid view version: a SQL representation must have the fields sql and dialect")
         dialect = representation.dialect.lower()
         if dialect in seen:
             raise IllegalArgumentException(f"Invalid view version: Cannot add multiple queries for dialect {dialect}")

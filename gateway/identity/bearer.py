@@ -34,9 +34,11 @@ def bearer_token(header_values: Sequence[str | bytes]) -> str:
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     matched = _CREDENTIALS.fullmatch(text)
     if matched is None:
-        raise AuthenticationFailed("the Authorization header is not of the form 'Bearer <token>'")
+        raise AuthenticationFailed("the Authorization header must have the form 'Bearer <token>'")
     if matched["scheme"].lower() != "bearer":
-        raise AuthenticationFailed("only the 'Bearer' authorization scheme is supported")
+        raise AuthenticationFailed("the Authorization header must use the scheme 'Bearer'")
     if matched["token"].lower() in _UNSET:
-        raise AuthenticationFailed("the bearer token is the text of an unset variable; the client has no token")
+        raise AuthenticationFailed(
+            "the bearer token is a placeholder such as 'null' or 'undefined'; configure a token in the client"
+        )
     return matched["token"]

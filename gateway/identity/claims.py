@@ -47,14 +47,14 @@ def payload_of(token: str) -> bytes:
     matched = _COMPACT.fullmatch(token)
     if matched is None:
         raise AuthenticationFailed(
-            "the token is not a signed JWT of three base64url parts; opaque tokens are looked up nowhere: ask the "
-            "provider for access tokens that are JWTs"
+            "the token is not a signed JWT of three base64url parts; opaque tokens are not supported, so configure "
+            "the identity provider to issue JWT access tokens"
         )
     payload = matched["payload"]
     try:
         return base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
     except binascii.Error:
-        raise AuthenticationFailed("the token is not a signed JWT that can be decoded") from None
+        raise AuthenticationFailed("the token cannot be decoded as a signed JWT") from None
 
 
 def find(claims: Claims, path: str) -> Any:
@@ -82,7 +82,7 @@ def subject_of(claims: Claims, subject_claims: Sequence[str]) -> str:
     for claim in subject_claims:
         if claims.get(claim) is not None:
             return checked_subject(claims[claim], f"the claim '{claim}'")
-    raise AuthenticationFailed(f"the token names no subject: none of the claims {', '.join(subject_claims)} is present")
+    raise AuthenticationFailed(f"the token has no subject: none of the claims {', '.join(subject_claims)} is present")
 
 
 def checked_subject(value: object, where: str) -> str:
@@ -94,7 +94,9 @@ def checked_subject(value: object, where: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise AuthenticationFailed(f"{where} must be text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
     if value != value.strip() or _has_invisible(value):
-        raise AuthenticationFailed(f"{where} contains control characters, invisible characters or blanks at its ends")
+        raise AuthenticationFailed(
+            f"{where} must not contain control characters, invisible characters or blanks at its ends"
+        )
     return value
 
 
@@ -121,7 +123,7 @@ def actor_of(claims: Claims, issuer: str) -> str | None:
     if not isinstance(act, Mapping):
         raise AuthenticationFailed("the claim 'act' must be an object")
     if act.get("iss", issuer) != issuer:
-        raise AuthenticationFailed("the actor of the token comes from another issuer than the token")
+        raise AuthenticationFailed("the actor in the claim 'act' must have the same issuer as the token")
     return checked_subject(act.get("sub"), "the subject of the claim 'act'")
 
 
@@ -156,7 +158,8 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     overage = isinstance(claim_names, Mapping) and (path in claim_names or path.split(".")[0] in claim_names)
     if overage or (claims.get("hasgroups") is True and path == "groups"):
         raise AuthenticationFailed(
-            "the token does not carry its groups because they are too many; limit the groups the provider sends"
+            "the token has more groups than the identity provider can put into it; configure the provider to send "
+            "fewer groups"
         )
     value = find(claims, path)
     if value is None:
@@ -165,7 +168,7 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise AuthenticationFailed(f"the claim '{path}' must be text or a list of text")
     if any(_has_invisible(group) for group in groups):
-        raise AuthenticationFailed(f"the claim '{path}' contains control or invisible characters")
+        raise AuthenticationFailed(f"the claim '{path}' must not contain control or invisible characters")
     return tuple(sorted({group for group in groups if group.strip()}))
 
 

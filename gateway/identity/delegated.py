@@ -147,14 +147,17 @@ class DelegatedTokens:
     async def verify(self, token: str) -> VerifiedToken:
         """Verify a delegated token. Raises `AuthenticationFailed`, and the errors of reading keys."""
         if len(token) > _MAX_BYTES or _COMPACT.fullmatch(token) is None:
-            raise AuthenticationFailed("the token is not one of this server's")
+            raise AuthenticationFailed("this server did not issue the token; exchange the user's token again")
         claims, subject_proven = await self._signed_claims(token)
         now = self._clock()
         if claims.iss != self._name or claims.aud != self._name or claims.scope != SCOPE:
-            raise AuthenticationFailed("the token was issued by or for another server than this one")
+            raise AuthenticationFailed(
+                "the token was issued by another server, or for another server; exchange the user's token at this "
+                "server"
+            )
         # Another process may have issued the token, so its clock may be ahead. The lifetime never exceeds LIFE_SECONDS.
         if now >= claims.exp or claims.exp - claims.iat > LIFE_SECONDS or now < claims.iat - _MAX_SKEW_SECONDS:
-            raise AuthenticationFailed("the token has expired")
+            raise AuthenticationFailed("the token has expired; exchange the user's token again")
         idp_id, _, subject = claims.sub.partition("~")
         return VerifiedToken(
             idp_id=idp_id,
@@ -183,12 +186,14 @@ class DelegatedTokens:
             signed = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
             header = msgspec.convert(signed.protected, _Header)
         except (JoseError, ValueError, TypeError, RecursionError):
-            raise AuthenticationFailed("the token is not one of this server's") from None
+            raise AuthenticationFailed("this server did not issue the token; exchange the user's token again") from None
         if header.typ != _TYPE or header.alg != CURVE:
-            raise AuthenticationFailed("the token is not one of this server's")
+            raise AuthenticationFailed("this server did not issue the token; exchange the user's token again")
         key = await self._keys.verifying(header.kid)
         if key is None:
-            raise AuthenticationFailed("the token is signed with a key that this server does not have, or no longer")
+            raise AuthenticationFailed(
+                "the signing key of the token is unknown or was revoked; exchange the user's token again"
+            )
         try:
             if not jws.validate_compact(signed, key, registry=_REGISTRY):
                 raise AuthenticationFailed("the token's signature is not valid")

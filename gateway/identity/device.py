@@ -73,7 +73,7 @@ class DeviceLogin:
         provider = await self._provider()
         token_endpoint, device_endpoint = self._endpoints(provider)
         if device_endpoint is None:
-            raise LoginFailed(f"{self._issuer} offers no login from a device (RFC 8628)")
+            raise LoginFailed(f"the provider {self._issuer} does not support the device login (RFC 8628)")
         verifier = generate_token(48)
         form = {
             "scope": self._scope,
@@ -83,7 +83,7 @@ class DeviceLogin:
         begun = await self._oauth.post(device_endpoint, form)
         if begun.status_code != 200:
             reason = _error_description(begun.status_code, error_code(begun))
-            raise LoginFailed(f"the provider begins no login for this client ({reason})")
+            raise LoginFailed(f"the provider rejected the start of the login ({reason}); check the client id")
         code = read_answer(begun, DeviceCode)
         _require_showable(code)
         show(code)
@@ -112,15 +112,15 @@ class DeviceLogin:
                     case "slow_down":
                         interval += _SLOWER
                     case "access_denied":
-                        raise LoginFailed("the login was refused at the provider") from None
+                        raise LoginFailed("the login was denied at the provider") from None
                     case "expired_token":
                         break
                     case None:
                         status = refused.status
-                        raise LoginFailed(f"the provider's answer cannot be read (HTTP {status})") from None
+                        raise LoginFailed(f"the provider's response is invalid (HTTP {status})") from None
                     case _:
-                        raise LoginFailed(f"the provider refused the login (HTTP {refused.status})") from None
-        raise LoginFailed("nobody entered the code in time; log in again")
+                        raise LoginFailed(f"the provider rejected the login (HTTP {refused.status})") from None
+        raise LoginFailed("the code was not entered in time; log in again")
 
     async def refresh(self, refresh_token: str) -> Tokens:
         """Renew the tokens without the user (RFC 6749 section 6). Raises LoginFailed."""
@@ -129,9 +129,9 @@ class DeviceLogin:
             return await self._oauth.refresh_token(token_endpoint, refresh_token)
         except TokenRefused as refused:
             if refused.error == "invalid_grant":
-                raise LoginFailed("the login has ended; log in again") from None
+                raise LoginFailed("the login has expired; log in again") from None
             reason = _error_description(refused.status, refused.error)
-            raise LoginFailed(f"the provider does not renew the login now ({reason})") from None
+            raise LoginFailed(f"the provider did not renew the login ({reason})") from None
 
     async def _provider(self) -> ProviderMetadata:
         try:
@@ -152,9 +152,9 @@ class DeviceLogin:
         answer = await self._oauth.get(url)
         if answer.status_code != 200:
             kind = DocumentMissing if answer.status_code == 404 else FetchFailed
-            raise kind(f"{url} answered {answer.status_code} instead of 200")
+            raise kind(f"{url} answered with status {answer.status_code} instead of 200")
         if len(answer.content) > MAX_DOCUMENT_BYTES:
-            raise FetchFailed(f"{url} answered more than {MAX_DOCUMENT_BYTES} bytes")
+            raise FetchFailed(f"the response of {url} has more than {MAX_DOCUMENT_BYTES} bytes")
         return answer.content
 
 
@@ -169,7 +169,7 @@ def _require_showable(code: DeviceCode) -> None:
     """
     shown = (code.user_code, code.verification_uri, code.verification_uri_complete or "")
     if not code.user_code or any(not text.isprintable() or len(text) > 500 for text in shown):
-        raise LoginFailed("the provider's code cannot be shown")
+        raise LoginFailed("the provider's code is not printable or too long")
     try:
         check_endpoint(code.verification_uri, "the provider's page")
         if code.verification_uri_complete is not None:

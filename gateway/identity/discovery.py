@@ -41,7 +41,7 @@ class ProviderMetadata:
         self._document = rfc8414.AuthorizationServerMetadata(document)
         if document.get("issuer") != issuer:
             raise FetchFailed(
-                f"{url} speaks for another issuer than the configured {issuer!r}; both must be the identical string"
+                f"the document {url} names another issuer than the configured {issuer!r}; both must be the same string"
             )
         try:
             self._document.validate_issuer()
@@ -52,7 +52,7 @@ class ProviderMetadata:
         """Return the endpoint `name`. Raises `FetchFailed` if it is missing, malformed, or http for an https issuer."""
         address = self.optional_endpoint(name)
         if address is None:
-            raise FetchFailed(f"{self._url} is not a discovery document: it names no {name}")
+            raise FetchFailed(f"{self._url} is not a discovery document: it has no {name}")
         return address
 
     def optional_endpoint(self, name: str) -> str | None:
@@ -63,14 +63,14 @@ class ProviderMetadata:
         if address is None:
             return None
         if not isinstance(address, str) or len(address) > _TEXT_BYTES:
-            raise FetchFailed(f"{self._url} is not a discovery document: {name} is no address")
+            raise FetchFailed(f"{self._url} is not a discovery document: {name} is not a URL")
         try:
             check_endpoint(address, name)
         except ValueError as error:
             raise FetchFailed(f"{self._url}: {error}") from error
         # An https issuer that names plain http on a loopback address may try to make the gateway call a local service.
         if self._issuer.startswith("https://") and not address.startswith("https://"):
-            raise FetchFailed(f"{self._url}: {name} of an https issuer must be https")
+            raise FetchFailed(f"{self._url}: the {name} of an https issuer must begin with https")
         return address
 
 

@@ -35,7 +35,7 @@ class IdentityProviderUnavailable(ServiceUnavailableException):
 
     def __init__(self, reason: str, *, retry_after_s: int) -> None:
         super().__init__(
-            "the identity provider is not available, so the token could not be checked; try again later",
+            "the identity provider is not available, so the token could not be verified; try again later",
             retry_after_s=retry_after_s,
         )
         self.reason = reason

@@ -56,7 +56,7 @@ def check_endpoint(url: str, setting: str) -> None:
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise ValueError(f"{setting} must not contain a user, a password or a fragment")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
-        raise ValueError(f"{setting} must be https (plain http only to a loopback address)")
+        raise ValueError(f"{setting} must begin with https (http is allowed for loopback addresses only)")
 
 
 class HttpFetcher:
@@ -103,9 +103,9 @@ class HttpFetcher:
         try:
             async with self._session.get(url, allow_redirects=False) as answer:
                 if answer.status == 404:
-                    raise DocumentMissing(f"{url} answered 404 instead of 200")
+                    raise DocumentMissing(f"{url} answered with status 404 instead of 200")
                 if answer.status != 200:
-                    raise FetchFailed(f"{url} answered {answer.status} instead of 200")
+                    raise FetchFailed(f"{url} answered with status {answer.status} instead of 200")
                 return await self._bounded(answer, url)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise FetchFailed(f"{url} could not be fetched: {type(error).__name__}") from error
@@ -115,5 +115,5 @@ class HttpFetcher:
         async for chunk in answer.content.iter_chunked(16_384):
             body += chunk
             if len(body) > self._max_bytes:
-                raise FetchFailed(f"{url} answered more than {self._max_bytes} bytes")
+                raise FetchFailed(f"the response of {url} has more than {self._max_bytes} bytes")
         return bytes(body)

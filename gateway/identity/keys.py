@@ -55,7 +55,7 @@ def parse_jwks(document: bytes) -> tuple[VerificationKey, ...]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not a key set: {type(error).__name__}") from error
     if len(raw_keys) > MAX_KEYS:
-        raise ValueError(f"a key set of {len(raw_keys)} keys; at most {MAX_KEYS} are read")
+        raise ValueError(f"the key set has {len(raw_keys)} keys; at most {MAX_KEYS} are allowed")
     usable = tuple(key for raw in raw_keys if (key := _usable(raw)) is not None)
     if not usable:
         raise ValueError(f"none of the {len(raw_keys)} keys can verify a signature")
@@ -128,7 +128,7 @@ class KeyRing:
         self._generation = 0
         self._loaded_at: float | None = None
         self._attempted_at: float | None = None
-        self._failure: str | None = "no key was loaded yet"
+        self._failure: str | None = "no key has been loaded yet"
         self._loading: asyncio.Task[None] | None = None
 
     @property
@@ -180,7 +180,7 @@ class KeyRing:
         if not self.believable:
             await self._reload()
             if not self.believable:
-                raise self._unavailable(self._failure or "the keys are past their maximum age")
+                raise self._unavailable(self._failure or "the keys are older than their maximum age")
         elif (self._age() or 0.0) >= self._refresh_seconds:
             self._start_load()
 
@@ -196,12 +196,14 @@ class KeyRing:
         fitting = tuple(key for key in self._keys if algorithm in key.algorithms and (kid is None or kid == key.kid))
         if not fitting:
             raise AuthenticationFailed(
-                "the token is signed with a key or an algorithm that the identity provider does not publish"
+                "the identity provider publishes no key with the key id (kid) and algorithm of the token; get a new "
+                "token"
             )
         if kid is None and len(fitting) > 1:
             # OpenID Connect Core section 10.1: if the set has several keys, the header must contain `kid`.
             raise AuthenticationFailed(
-                "the token's header names no key (kid), and the identity provider publishes several"
+                "the token's header has no key id (kid), which is required because the identity provider publishes "
+                "several keys"
             )
         return fitting
 

@@ -69,9 +69,9 @@ class ClusterRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.issuers or not all(self.issuers):
-            raise ValueError(f"the issuer of the cluster {self.idp_id!r} is not known; set it")
+            raise ValueError(f"the issuer of the cluster {self.idp_id!r} is unknown; set it")
         if not self.audiences or not all(self.audiences):
-            raise ValueError(f"the cluster {self.idp_id!r} needs an audience, or tokens for its own API would do")
+            raise ValueError(f"the cluster {self.idp_id!r} needs an audience; else tokens for its own API are valid")
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ class _Lane:
     async def slot(self) -> AsyncIterator[None]:
         """Wait for a slot and hold it. Raises `IdentityProviderUnavailable` if the queue is full."""
         if self._waiting >= self._most:
-            raise unavailable("too many tokens wait to be reviewed")
+            raise unavailable("too many tokens are waiting for a review")
         self._waiting += 1
         try:
             async with self._room:
@@ -208,22 +208,22 @@ class ServiceAccounts:
         """
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self.issuers:
-            raise AuthenticationFailed("the token comes from an issuer that is not configured here")
+            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
             # The review of a legacy token has no audience, so the API server accepts its own one. A token with an
             # audience is no legacy token: it would be accepted here although it is for the API server.
             if "aud" in claims:
-                raise AuthenticationFailed("a token of this issuer names no audience")
+                raise AuthenticationFailed("a token of this issuer must not have an audience (aud)")
             return issuer, (), now + self._seconds if expires_at is None else expires_at
         if expires_at is None or now >= expires_at + skew:
-            raise AuthenticationFailed("the token has expired, or has no expiry (exp)")
+            raise AuthenticationFailed("the token has expired, or has no expiry (exp); get a new one")
         if not_before is not None and now < not_before - skew:
-            raise AuthenticationFailed("the token is not valid yet (nbf)")
+            raise AuthenticationFailed("the token is not valid yet (nbf); check the clocks of the servers")
         audiences = audiences_of(claims)
         if self._rules.audiences.isdisjoint(audiences):
-            raise AuthenticationFailed("the token was issued for another audience than this service")
+            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
         return issuer, audiences, expires_at
 
     async def _lane_for(self, token: str) -> _Lane:
@@ -265,7 +265,7 @@ class ServiceAccounts:
         try:
             return msgspec.json.decode(answer, type=_Review).status
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise unavailable(f"the API server answered something else than a TokenReview: {error}") from None
+            raise unavailable(f"the response of the API server is not a TokenReview: {error}") from None
 
     def _read(
         self, claims: read.Claims, status: _Status, issuer: str, audiences: tuple[str, ...], expires_at: float
@@ -275,18 +275,18 @@ class ServiceAccounts:
         API servers also authenticate human users and nodes. Only service accounts are accepted.
         """
         if not status.authenticated:
-            raise AuthenticationFailed("the cluster does not know the token, or it is over")
+            raise AuthenticationFailed("the cluster rejected the token: it is unknown, has expired or was revoked")
         # An API server without support for audiences omits them. It then validated the token for its own API only.
         if issuer != LEGACY_ISSUER and self._rules.audiences.isdisjoint(status.audiences):
-            raise AuthenticationFailed("the cluster did not confirm that the token is for this service")
+            raise AuthenticationFailed("the cluster did not confirm that the token's audience is this service")
         account = _ACCOUNT.fullmatch(status.user.username)
         if account is None:
-            raise AuthenticationFailed("the token is not one of a service account")
+            raise AuthenticationFailed("the token does not belong to a service account")
         by_uid = self._rules.subject_source == "uid"
         subject = read.checked_subject(status.user.uid if by_uid else status.user.username, "the account's id")
         user_id = f"{self._rules.idp_id}~{subject}"
         if not is_valid_in_tuples(user_id):
-            raise AuthenticationFailed("the account's id has more bytes than a relationship can hold")
+            raise AuthenticationFailed("the id of the service account has more bytes than a user id can have")
         token_id = claims.get("jti")
         return VerifiedToken(
             idp_id=self._rules.idp_id,
@@ -341,7 +341,7 @@ class ApiServer:
         """Set the address of the API server. Raises ValueError if it is not https."""
         check_endpoint(url, "the address of the API server")
         if not url.startswith("https://"):
-            raise ValueError("the address of the API server must be https: the gateway's own token is sent to it")
+            raise ValueError("the address of the API server must begin with https")
         self._url = url.rstrip("/")
         self._token_file = token_file
         self._tls = tls
@@ -390,11 +390,11 @@ class ApiServer:
                 found = await answer.content.read(_MAX_ANSWER_BYTES + 1)
                 if answer.status not in (200, 201):
                     # 401 and 403 concern the gateway's own account, for example if it lacks system:auth-delegator.
-                    raise unavailable(f"the API server answered {answer.status} to {method} {urlsplit(url).path}")
+                    raise unavailable(f"the API server answered {method} {urlsplit(url).path} with {answer.status}")
                 while len(found) <= _MAX_ANSWER_BYTES and (more := await answer.content.read(_MAX_ANSWER_BYTES)):
                     found += more
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise unavailable(f"the API server could not be asked: {type(error).__name__}") from error
+            raise unavailable(f"the API server did not answer: {type(error).__name__}") from error
         if len(found) > _MAX_ANSWER_BYTES:
-            raise unavailable(f"the API server answered more than {_MAX_ANSWER_BYTES} bytes")
+            raise unavailable(f"the response of the API server has more than {_MAX_ANSWER_BYTES} bytes")
         return found

@@ -42,7 +42,7 @@ class TokenRefused(LoginFailed):
     """
 
     def __init__(self, status: int, error: str | None) -> None:
-        super().__init__(f"the provider gave no token (HTTP {status}{f', {error}' if error else ''})")
+        super().__init__(f"the provider issued no token (HTTP {status}{f', {error}' if error else ''})")
         self.status = status
         self.error = error
 
@@ -142,11 +142,11 @@ _JSON: Final = {"Accept": "application/json"}
 def read_answer(answer: httpx2.Response, kind: type[Answer]) -> Answer:
     """Decode the body of a response as `kind`. Raises LoginFailed if it is too long or malformed."""
     if len(answer.content) > _MAX_ANSWER:
-        raise LoginFailed("the provider's answer is too long")
+        raise LoginFailed("the provider's response is too long")
     try:
         return msgspec.json.decode(answer.content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise LoginFailed(f"the provider's answer cannot be read (HTTP {answer.status_code})") from None
+        raise LoginFailed(f"the provider's response is invalid (HTTP {answer.status_code})") from None
 
 
 def error_code(answer: httpx2.Response) -> str | None:
@@ -170,9 +170,9 @@ def _require_token(answer: httpx2.Response) -> httpx2.Response:
         raise TokenRefused(answer.status_code, error_code(answer))
     granted = read_answer(answer, _Granted)
     if granted.token_type.lower() != "bearer":
-        raise LoginFailed("the provider gave a token that is no bearer token")
+        raise LoginFailed("the provider issued a token that is not a bearer token")
     if not _SENDABLE.fullmatch(granted.access_token) or not 0 <= granted.expires_in <= _LONGEST_LIFE:
-        raise LoginFailed("the provider gave a token that cannot be sent")
+        raise LoginFailed("the provider issued a token with invalid characters or an invalid lifetime")
     return answer
 
 
@@ -180,7 +180,7 @@ async def _call(call: Coroutine[Any, Any, Answer]) -> Answer:
     try:
         return await call
     except httpx2.HTTPError as error:
-        raise ProviderSilent(f"the provider does not answer: {type(error).__name__}") from None
+        raise ProviderSilent(f"the provider did not answer: {type(error).__name__}") from None
     # Authlib also converts optional fields such as `expires_at`, and raises the error of a failed conversion.
     except (OAuthError, ValueError, TypeError, OverflowError, RecursionError):
-        raise LoginFailed("the provider's answer cannot be read") from None
+        raise LoginFailed("the provider's response is invalid") from None

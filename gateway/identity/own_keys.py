@@ -84,7 +84,7 @@ class OwnKeys:
             await self._refresh(now=True)
         kid = self._signs
         if kid is None:
-            raise LookupError("a signing key was kept and is not there")
+            raise LookupError("a stored signing key is missing")
         if kid not in self._private:
             self._private = {kid: OKPKey.import_key(msgspec.json.decode(await self._store.private(kid)))}
         return kid, self._private[kid]

@@ -69,7 +69,10 @@ async def verify(token: str, store: TokenStore) -> ProvisioningToken:
     matched = _TOKEN.fullmatch(token)
     row = None if matched is None else await store.find_valid(UUID(matched["id"]))
     if row is None or not hmac.compare_digest(bytes(row.digest), _digest(token)):
-        raise AuthenticationFailed("the token for provisioning is not one of this server's, was revoked or is over")
+        raise AuthenticationFailed(
+            "the provisioning token is unknown, revoked or expired; the operator can issue a new one with `lakegate "
+            "secrets scim-token issue`"
+        )
     return ProvisioningToken(provider_id=row.provider_id, project_id=row.project_id)
 
 

@@ -63,7 +63,7 @@ class TokenRouter:
             if one.issuers & other.issuers and one.audiences & other.audiences:
                 raise ValueError(
                     f"the identity providers {one.idp_id!r} and {other.idp_id!r} have the same issuer and the same "
-                    "audience; nobody could tell whose token one is"
+                    "audience, so a token could belong to either; give each its own audience"
                 )
         for link in links:
             for issuer in link.issuers:
@@ -82,19 +82,22 @@ class TokenRouter:
         routing = _read(token)
         fitting = self._by_issuer.get(routing.iss, []) if isinstance(routing.iss, str) else []
         if not fitting:
-            raise AuthenticationFailed("the token comes from an issuer that is not configured here")
+            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
         if len(fitting) == 1:
             return fitting[0]
         named = {routing.aud} if isinstance(routing.aud, str) else routing.aud
         try:
             addressed = [link for link in fitting if not link.audiences.isdisjoint(named or ())]
         except TypeError:
-            raise AuthenticationFailed("the token names no audience (aud), or one that is not text") from None
+            raise AuthenticationFailed("the token's audience (aud) is missing or is not text") from None
         if not addressed:
-            raise AuthenticationFailed("the token was issued for another audience than this service")
+            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
         if len(addressed) > 1:
             # Each provider would return another user id. The order of the settings must not select the identity.
-            raise AuthenticationFailed("the token is for the audiences of several providers that share its issuer")
+            raise AuthenticationFailed(
+                "the token's audiences (aud) belong to several providers with the same issuer; request a token for "
+                "one of them"
+            )
         return addressed[0]
 
 
@@ -102,7 +105,7 @@ def _read(token: str) -> _RoutingClaims:
     try:
         return msgspec.json.decode(payload_of(token), type=_RoutingClaims)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AuthenticationFailed("the token's claims are not a JSON object") from None
+        raise AuthenticationFailed("the token's claims must be a JSON object") from None
 
 
 class OpenIdLink:

@@ -53,7 +53,7 @@ def origin_of(url: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     name, _, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "")
     if not _HOST.fullmatch(name) or not (port.isascii() and (port.isdigit() or not port)):
-        raise ValueError(f"{url} has no host that can be named in a Content-Security-Policy")
+        raise ValueError(f"the host of {url} cannot be used in a Content-Security-Policy")
     return f"{parts.scheme}://{host.lower()}"
 
 

@@ -67,7 +67,7 @@ class StoredLogin:
             try:
                 self._keyring.store(tokens)
             except KeyringError as refused:
-                self._warn(f"{refused}; the tokens are kept in a file that only you can read")
+                self._warn(f"{refused}; the tokens are stored in a file that only you can read")
             else:
                 self._file.forget()
                 return
@@ -100,7 +100,7 @@ class KeyringTokenStore:
         self._with_timeout(lambda: self._keyring.set_password(_SERVICE, self._name, text))
         # Some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
-            raise KeyringError("the system's keyring does not give back what it was given")
+            raise KeyringError("the system's keyring does not return what was stored in it")
 
     def stored(self) -> Tokens | None:
         """Return the stored tokens, or None if there are none or they cannot be decoded."""

@@ -65,14 +65,21 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"the id of an identity provider is made of a-z, 0-9 and '-', not {self.idp_id!r}")
         if not self.audiences or any(not audience.strip() for audience in self.audiences):
             raise ValueError(
-                "an audience is required, or tokens the provider issued for any other service would be accepted"
+                "an audience is required; without one, tokens that the provider issued for other services would be "
+                "accepted"
             )
         if twice := self.audiences & set(self.project_audiences):
-            raise ValueError(f"{', '.join(sorted(twice))} cannot be bound to a project and be for everything too")
+            raise ValueError(
+                f"{', '.join(sorted(twice))} is both an audience of one project and a general audience; it must be "
+                "one of them"
+            )
         if not self.subject_claims or any(not claim for claim in self.subject_claims):
             raise ValueError("at least one subject claim is required")
         if changeable := read.NOT_AN_IDENTITY.intersection(self.subject_claims):
-            raise ValueError(f"{', '.join(sorted(changeable))} cannot identify a user: it changes and is reused")
+            raise ValueError(
+                f"{', '.join(sorted(changeable))} cannot identify a user: its value can change and be assigned to "
+                "another user"
+            )
         if not 0 <= self.skew_seconds <= 300:
             raise ValueError("skew_seconds must be between 0 and 300")
 
@@ -169,7 +176,7 @@ class TokenVerifier:
         claims = decode_claims(signed.payload)
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self._issuers:
-            raise AuthenticationFailed("the token comes from an issuer that is not configured here")
+            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
         _check_signature(signed, await self._keys.candidates(kid, algorithm))
         return self._read(claims, issuer)
 
@@ -179,15 +186,15 @@ class TokenVerifier:
         audiences = audiences_of(claims)
         project_id = self._project_of(audiences)
         if project_id is None and rules.audiences.isdisjoint(audiences):
-            raise AuthenticationFailed("the token was issued for another audience than this service")
+            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
         _check_is_access_token(claims)
         scopes = read.scopes_of(claims)
         if rules.required_scope is not None and rules.required_scope not in scopes:
-            raise AuthenticationFailed(f"the token lacks the scope '{rules.required_scope}'")
+            raise AuthenticationFailed(f"the token lacks the scope '{rules.required_scope}'; request a token with it")
         subject = read.subject_of(claims, rules.subject_claims)
         user_id = f"{rules.idp_id}~{subject}"
         if not is_valid_in_tuples(user_id):
-            raise AuthenticationFailed("the token's subject has more bytes than a relationship can hold")
+            raise AuthenticationFailed("the token's subject has more bytes than a user id can have")
         actor, may_act = read.actor_of(claims, issuer), read.may_act_of(claims, issuer)
         token_id = claims.get("jti")
         return VerifiedToken(
@@ -218,7 +225,9 @@ class TokenVerifier:
         """
         bound = {self._rules.project_audiences[each] for each in audiences if each in self._rules.project_audiences}
         if len(bound) > 1:
-            raise AuthenticationFailed("the token is for several projects at once")
+            raise AuthenticationFailed(
+                "the token's audiences (aud) are bound to several projects; request a token for one project"
+            )
         return bound.pop() if bound else None
 
     def _checked_dates(self, claims: read.Claims) -> tuple[float, float | None]:
@@ -229,13 +238,15 @@ class TokenVerifier:
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before, issued_at = (numeric_date(claims, name) for name in ("exp", "nbf", "iat"))
         if expires_at is None:
-            raise AuthenticationFailed("the token has no expiry (exp)")
+            raise AuthenticationFailed("the token has no expiry (exp), which is required")
         if now >= expires_at + skew:
-            raise AuthenticationFailed("the token has expired")
+            raise AuthenticationFailed("the token has expired; get a new one from the identity provider")
         if not_before is not None and now < not_before - skew:
-            raise AuthenticationFailed("the token is not valid yet (nbf)")
+            raise AuthenticationFailed("the token is not valid yet (nbf); check the clocks of the servers")
         if issued_at is not None and now < issued_at - skew:
-            raise AuthenticationFailed("the token was issued in the future (iat)")
+            raise AuthenticationFailed(
+                "the token's time of issue (iat) is in the future; check the clocks of the servers"
+            )
         return expires_at, issued_at
 
 
@@ -257,11 +268,11 @@ async def signed_by(token: str, keys: KeySource) -> bool:
 
 def _extract(token: str) -> jws.CompactSignature:
     if _COMPACT.fullmatch(token) is None:
-        raise AuthenticationFailed("the token is not a signed JWT of three base64url parts")
+        raise AuthenticationFailed("the token must be a signed JWT of three base64url parts")
     try:
         return jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
     except (JoseError, ValueError, TypeError, RecursionError):
-        raise AuthenticationFailed("the token is not a signed JWT that can be decoded") from None
+        raise AuthenticationFailed("the token cannot be decoded as a signed JWT") from None
 
 
 def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
@@ -271,17 +282,17 @@ def _checked_header(signed: jws.CompactSignature) -> tuple[str, str | None]:
     """
     header: object = signed.protected
     if not isinstance(header, dict):
-        raise AuthenticationFailed("the token's header is not an object")
+        raise AuthenticationFailed("the token's header must be a JSON object")
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise AuthenticationFailed(f"the token's signature algorithm is not one of {', '.join(sorted(ALGORITHMS))}")
+        raise AuthenticationFailed(f"the token's signature algorithm must be one of {', '.join(sorted(ALGORITHMS))}")
     # RFC 7515 section 4.1.11: a token with an unsupported critical extension must be rejected. None is supported here.
     if "crit" in header or "b64" in header:
-        raise AuthenticationFailed("the token demands an extension (crit) that is not supported")
+        raise AuthenticationFailed("the token requires an extension (crit) that is not supported")
     if not isinstance(kind, str) or kind.lower() not in _ACCESS_TOKEN_TYPES:
-        raise AuthenticationFailed("the token's type (typ) is not that of an access token")
+        raise AuthenticationFailed("the token's type (typ) is not that of an access token; send an access token")
     if kid is not None and not isinstance(kid, str):
-        raise AuthenticationFailed("the token's key id (kid) is not text")
+        raise AuthenticationFailed("the token's key id (kid) must be text")
     return algorithm, kid
 
 
@@ -290,7 +301,7 @@ def decode_claims(payload: bytes | None) -> read.Claims:
     try:
         return msgspec.json.decode(payload or b"", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AuthenticationFailed("the token's claims are not a JSON object") from None
+        raise AuthenticationFailed("the token's claims must be a JSON object") from None
 
 
 def _check_signature(signed: jws.CompactSignature, candidates: tuple[VerificationKey, ...]) -> None:
@@ -313,7 +324,7 @@ def numeric_date(claims: read.Claims, name: str) -> float | None:
     if value is None and name not in claims:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LATEST_DATE:
-        raise AuthenticationFailed(f"the token's '{name}' is not a number of seconds since 1970")
+        raise AuthenticationFailed(f"the token's claim '{name}' must be a number of seconds since 1970")
     return float(value)
 
 
@@ -322,7 +333,7 @@ def audiences_of(claims: read.Claims) -> tuple[str, ...]:
     value = claims.get("aud")
     audiences = [value] if isinstance(value, str) else value
     if not isinstance(audiences, list) or not all(isinstance(audience, str) for audience in audiences):
-        raise AuthenticationFailed("the token names no audience (aud), or one that is not text")
+        raise AuthenticationFailed("the token's audience (aud) is missing or is not text")
     return tuple(audiences)
 
 
@@ -335,10 +346,16 @@ def _check_is_access_token(claims: read.Claims) -> None:
     for claim in _KIND_CLAIMS:
         value = claims.get(claim)
         if value is not None and (not isinstance(value, str) or value.lower() not in _ACCESS_KINDS):
-            raise AuthenticationFailed(f"the token is not an access token (claim '{claim}')")
+            raise AuthenticationFailed(
+                f"the token is not an access token: its claim '{claim}' names another kind of token; send an access "
+                "token"
+            )
     if found := [claim for claim in _CLAIMS_OF_OTHER_TOKENS if claim in claims]:
-        raise AuthenticationFailed(f"the token is not an access token (it carries '{found[0]}')")
+        raise AuthenticationFailed(
+            f"the token is not an access token: it has the claim '{found[0]}' of another kind of token; send an "
+            "access token"
+        )
     if "cnf" in claims:
         raise AuthenticationFailed(
-            "the token is bound to a key of its client (cnf) and cannot be used as a plain bearer token"
+            "the token is bound to a key of its client (cnf), which is not supported; request a bearer token"
         )

@@ -49,15 +49,15 @@ def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) ->
 def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> str | None:
     match obligation:
         case RowFilters():
-            return "a policy restricts its rows, and nothing here enforces row filters"
+            return "a policy filters its rows, and no component enforces row filters for this request"
         case ColumnMasks():
-            return "a policy masks columns by name, and nothing here enforces such masks"
+            return "a policy masks columns by name, and no component enforces such masks for this request"
         case NoVending():
             return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
             return (
-                "not all of it may be read"
+                "only some of its columns may be read"
                 if enforcement_point in (EnforcementPoint.SIGN, EnforcementPoint.WRITE)
                 else None
             )

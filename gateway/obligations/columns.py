@@ -114,7 +114,7 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
     top = {field.id for schema in schemas for field in schema}
     below = {id for schema in schemas for field in schema for id in _ids_within(field.type)}
     if top & below:
-        raise RestrictionNotExpressible("a column lies within another one in some schema")
+        raise RestrictionNotExpressible("a top-level column is nested inside another column in one of the schemas")
     found: dict[int, list[Projection]] = {}
     for id in top - granted:
         found[id] = [Projection(id, _action([f for schema in schemas for f in schema if f.id == id]))]
@@ -127,11 +127,13 @@ def _action(fields: Sequence[NestedField]) -> Action:
     Raises RestrictionNotExpressible if none applies.
     """
     if any(field.id <= 0 for field in fields):
-        raise RestrictionNotExpressible("a column has a field id that no engine can be told")
+        raise RestrictionNotExpressible(
+            "a column has a field id that is not positive, which the protocol cannot send to engines"
+        )
     required = any(field.required for field in fields)
     action = Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
     if not all(applies(action, field.type, required=required) for field in fields):
-        raise RestrictionNotExpressible("a required column is of a type that has no fixed value")
+        raise RestrictionNotExpressible("the type of a required column has no fixed value to mask it with")
     return action
 
 

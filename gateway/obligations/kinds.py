@@ -164,7 +164,7 @@ class ColumnMasks(_Texts):
         for text in value:
             column, parted, action = text.rpartition(": ")
             if not parted or not column or action not in set(Action):
-                raise ValueError(f"{text[:80]!r} is not '<column>: <action>'")
+                raise ValueError(f"{text[:80]!r} must have the form '<column>: <action>'")
         return cls(frozenset(value)) if value else None
 
     def audited(self) -> dict[str, int | bool]:

@@ -71,15 +71,15 @@ class OpaDecider:
         given = _decoded(await self._query(_DECISIONS, request), Decided).result
         if given is msgspec.UNSET:
             raise DecisionEngineUnavailable(
-                "The policies gave no decision: data.gateway.decisions is undefined for this input."
+                "The policies returned no decision: data.gateway.decisions is undefined for this input."
             )
         try:
             answers = given.understood()
         except ValueError as odd:
-            raise DecisionEngineUnavailable(f"OPA answered with an obligation that is not understood: {odd}") from odd
+            raise DecisionEngineUnavailable(f"OPA returned an invalid obligation: {odd}") from odd
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
-                f"OPA was asked {len(request.questions)} questions and answered {len(answers.decisions)}."
+                f"OPA received {len(request.questions)} questions, but returned {len(answers.decisions)} answers."
             )
         return answers
 
@@ -99,9 +99,7 @@ class OpaDecider:
         except (TimeoutError, aiohttp.ClientError, OSError):
             healthy = False
         if not healthy:
-            raise DecisionEngineUnavailable(
-                "OPA does not answer its health check, or does not know the gateway's token."
-            )
+            raise DecisionEngineUnavailable("OPA failed its health check, or rejected the gateway's token.")
 
     async def aclose(self) -> None:
         """Close the connections. A later call opens new connections."""
@@ -126,7 +124,7 @@ class OpaDecider:
                 return answer
             location = _failed_at(status, answer)
             if location is None:
-                reason = f"OPA answered with status {status} or with something that is not JSON."
+                reason = f"OPA answered with status {status}, or with a body that is not JSON."
             else:
                 reason = f"A policy failed for this input: {location}."
         raise DecisionEngineUnavailable(reason)
@@ -166,7 +164,7 @@ def _decoded(body: bytes, kind: type[Answer]) -> Answer:
     try:
         return msgspec.json.decode(body, type=kind, strict=True)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecisionEngineUnavailable(f"The policies gave something that is no decision: {error}.") from None
+        raise DecisionEngineUnavailable(f"The policies returned an invalid decision: {error}.") from None
 
 
 def _failed_at(status: int, body: bytes) -> str | None:
@@ -188,6 +186,6 @@ def _parts(endpoint: str) -> tuple[str, int, bool]:
     url = urlsplit(endpoint)
     more = url.username or url.password or url.query or url.fragment or url.path not in ("", "/")
     if url.scheme not in ("http", "https") or not url.hostname or more:
-        raise ValueError("The address of OPA must be http://host:port or https://host:port, and nothing more.")
+        raise ValueError("The address of OPA must have the form http://host:port or https://host:port, without a path.")
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     return host, url.port or (443 if url.scheme == "https" else 80), url.scheme == "https"

@@ -31,7 +31,7 @@ class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_fie
 
     def __post_init__(self) -> None:
         if (self.token is None) == (self.credential is None):
-            raise ValueError("catalog: give exactly one of token and credential")
+            raise ValueError("catalog: exactly one of token and credential must be given")
         if self.credential is not None and self.token_endpoint is None:
             raise ValueError("catalog: credential needs token_endpoint")
 
@@ -121,5 +121,7 @@ def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
     except OSError as error:
         raise ConfigError(f"pipeline configuration {path}: {error.strerror}") from None
     if mode & 0o077:
-        raise ConfigError(f"pipeline configuration {path} is readable by others (mode {mode:04o}); it must be 0600")
+        raise ConfigError(
+            f"pipeline configuration {path} is readable by other users (mode {mode:04o}); its mode must be 0600"
+        )
     return parse_config(document, PipelineConfig)

@@ -155,7 +155,7 @@ class Run:
                 f"{result.dataset}.{result.expectation}: {result.violations} of {result.rows_checked} rows"
                 for result in failed
             )
-            raise QualityError(f"the delivery was refused, nothing of the layer was written: {lines}")
+            raise QualityError(f"the delivery violates expectations, so no table of the layer was written: {lines}")
 
     def _record(self) -> None:
         recorded = results.record(self._session, self._delivery, self._results, self._at)

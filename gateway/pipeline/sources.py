@@ -69,7 +69,7 @@ def _either(directory: Path, file_name: str) -> Path:
     for candidate in (directory / file_name, directory / file_name.removesuffix(".zip")):
         if candidate.is_file():
             return candidate
-    raise SourceError(f"{directory / file_name} is missing; a delivery holds {', '.join(FILES.values())}")
+    raise SourceError(f"{directory / file_name} is missing; a delivery must contain {', '.join(FILES.values())}")
 
 
 def _sha256(path: Path) -> str:
@@ -97,7 +97,7 @@ def readable(source: Source, work_dir: Path) -> Path:
     with zipfile.ZipFile(source.path) as archive:
         members = [name for name in archive.namelist() if name.endswith(".csv")]
         if len(members) != 1:
-            raise SourceError(f"{source.path} holds {len(members)} CSV files; it must hold exactly one")
+            raise SourceError(f"{source.path} contains {len(members)} CSV files; it must contain exactly one")
         target = work_dir / f"{source.name}-{source.sha256[:12]}.csv"
         with archive.open(members[0]) as stream, target.open("wb") as out:
             while chunk := stream.read(_CHUNK):

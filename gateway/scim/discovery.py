@@ -160,7 +160,7 @@ def _named(id: str, among: Sequence[Named]) -> Named:
     for each in among:
         if each.id.lower() == id.lower():
             return each
-    raise NoSuchResource("There is nothing of this name.")
+    raise NoSuchResource("The schema or resource type with this name does not exist.")
 
 
 def schemas() -> ScimSchemaList:

@@ -85,12 +85,12 @@ class NotSupported(ScimError, code=501, type="ScimNotSupported"):
     """The request needs a part of SCIM that `ServiceProviderConfig` excludes or that RFC 7644 makes optional."""
 
 
-_SEARCH: Final = "Searches are asked with GET and a filter."
+_SEARCH: Final = "POST /.search is not supported. Use GET with the query parameter `filter`."
 
 #: Paths of RFC 7644 (sections 3.4.3, 3.7 and 3.11) that this server does not serve, with their error messages.
 _NOT_SERVED: Final = {
-    "/scim/v2/Me": "There is no /Me here: find the user among /Users.",
-    "/scim/v2/Bulk": "There are no bulk requests here: send each request by itself.",
+    "/scim/v2/Me": "/Me is not supported. Find the user with GET /Users.",
+    "/scim/v2/Bulk": "Bulk requests are not supported. Send each request separately.",
     "/scim/v2/.search": _SEARCH,
     "/scim/v2/Users/.search": _SEARCH,
     "/scim/v2/Groups/.search": _SEARCH,

@@ -45,22 +45,24 @@ def parse(text: str | None, known: frozenset[str]) -> tuple[Condition, ...]:
     if text is None:
         return ()
     if len(text) > MAX_CHARACTERS:
-        raise InvalidFilter(f"The filter is longer than {MAX_CHARACTERS} characters.")
+        raise InvalidFilter(f"The filter must have at most {MAX_CHARACTERS} characters.")
     found: list[Condition] = []
     at = 0
     while True:
         matched = _CONDITION.match(text, at)
         if matched is None:
-            raise InvalidFilter('A filter has the form `attribute eq "value"`, several joined by `and`.')
+            raise InvalidFilter(
+                'A filter must have the form `attribute eq "value"`. Several conditions are joined by `and`.'
+            )
         found.append(_condition(matched, known))
         if len(found) > MAX_CONDITIONS:
-            raise InvalidFilter(f"A filter may have {MAX_CONDITIONS} conditions.")
+            raise InvalidFilter(f"A filter must have at most {MAX_CONDITIONS} conditions.")
         at = matched.end()
         if not text[at:].strip():
             return tuple(found)
         joined = _AND.match(text, at)
         if joined is None:
-            raise InvalidFilter("Conditions can be joined by `and` alone.")
+            raise InvalidFilter("The conditions of a filter can be joined only by `and`.")
         at = joined.end()
 
 
@@ -68,17 +70,22 @@ def _condition(matched: re.Match[str], known: frozenset[str]) -> Condition:
     if matched["list"]:
         attribute, value = "members", _text(matched["item"])
         if attribute not in known:
-            raise InvalidFilter("Users have no members.")
+            raise InvalidFilter("A filter of users cannot contain `members`; users have no members.")
         return Condition(attribute, value)
     attribute = bare(matched["attribute"]).lower()
     attribute = _ALIASES.get(attribute, attribute)
     if matched["operator"].lower() != "eq":
-        raise InvalidFilter("The only operator is `eq`.")
+        raise InvalidFilter("The only supported operator of a filter is `eq`.")
     if attribute not in known:
-        raise InvalidFilter(f"Nothing is found by this attribute; possible are {', '.join(sorted(known))}.")
+        raise InvalidFilter(
+            f"A filter by this attribute is not supported. Possible attributes: {', '.join(sorted(known))}."
+        )
     given = matched["value"]
     if (attribute == "active") == given.startswith('"'):
-        raise InvalidFilter(f"{attribute} is compared with a value of another kind.")
+        raise InvalidFilter(
+            f"The filter compares {attribute} with a value of the wrong type: use true or false for `active`, and a "
+            "string for other attributes."
+        )
     return Condition(attribute, given.lower() == "true" if attribute == "active" else _text(given))
 
 
@@ -97,7 +104,7 @@ def _text(literal: str) -> str:
     try:
         text = msgspec.json.decode(literal, type=str)
     except (msgspec.DecodeError, UnicodeError):
-        raise InvalidFilter("A value of the filter is no JSON string.") from None
+        raise InvalidFilter("A value of the filter is not a valid JSON string.") from None
     if "\x00" in text:
-        raise InvalidFilter("A value of the filter holds U+0000.")
+        raise InvalidFilter("A value of the filter contains the character U+0000, which is not allowed.")
     return text

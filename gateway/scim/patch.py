@@ -80,7 +80,9 @@ def patched_group(request: PatchRequest) -> Group:
             ids = _member_ids(step)
             entries += len(ids)
             if entries > MAX_MEMBERS:
-                raise TooMany(f"More than {MAX_MEMBERS} members; send the change in several requests.")
+                raise TooMany(
+                    f"The request names more than {MAX_MEMBERS} members. Send the change in several requests."
+                )
             group = _members_step(group, step, ids)
         else:
             group = _group_step(group, step)
@@ -94,31 +96,37 @@ def _steps(request: PatchRequest) -> Iterator[_Step]:
     TooMany, InvalidSyntax, InvalidPath, InvalidValue and NoTarget.
     """
     if len(request.operations) > MAX_OPERATIONS:
-        raise TooMany(f"{len(request.operations)} operations; one request may hold {MAX_OPERATIONS}.")
+        raise TooMany(
+            f"The request has {len(request.operations)} operations; at most {MAX_OPERATIONS} are allowed. Send the "
+            "change in several requests."
+        )
     taken = 0
     for operation in request.operations:
         for step in _steps_of(operation):
             taken += 1
             if taken > MAX_OPERATIONS:
-                raise TooMany(f"The operations of one request may change {MAX_OPERATIONS} attributes.")
+                raise TooMany(
+                    f"The operations of one request may change at most {MAX_OPERATIONS} attributes. Send the change "
+                    "in several requests."
+                )
             yield step
 
 
 def _steps_of(operation: OperationBody) -> Iterator[_Step]:
     op = operation.op.lower()
     if op not in (_ADD, _REPLACE, _REMOVE):
-        raise InvalidSyntax("An operation is add, replace or remove.")
+        raise InvalidSyntax("The `op` of an operation must be add, replace or remove.")
     if operation.path and not is_core(operation.path):
         yield _Step(op, _path(operation.path), operation.value)
     elif op == _REMOVE:
-        raise NoTarget("What is to be removed is named by a path.")
+        raise NoTarget("An operation with `op` remove must have a `path`.")
     else:
         yield from _inside(op, operation.value)
 
 
 def _inside(op: str, attributes: Any) -> Iterator[_Step]:
     if not isinstance(attributes, dict):
-        raise InvalidValue("An operation without a path has an object as its value.")
+        raise InvalidValue("The `value` of an operation without a `path` must be an object.")
     for key, value in _bared(attributes):
         path = _path(key)
         if path.attribute == "name" and isinstance(value, dict):
@@ -140,14 +148,16 @@ def _bared(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _path(text: str) -> _Path:
     matched = _PATH.fullmatch(bare(text.strip())) if len(text) <= 2048 else None
     if matched is None:
-        raise InvalidPath('A path has the form `attribute`, `attribute.part` or `attribute[part eq "value"].part`.')
+        raise InvalidPath(
+            'A `path` must have the form `attribute`, `attribute.part` or `attribute[part eq "value"].part`.'
+        )
     attribute, by, of = matched["attribute"].lower(), matched["by"], matched["of"]
     if by is None:
         return _Path(attribute)
     try:
         value = str(msgspec.json.decode(matched["value"]))
     except (msgspec.DecodeError, UnicodeError):
-        raise InvalidPath("A value in the path is no JSON string.") from None
+        raise InvalidPath("A value in the `path` is not a valid JSON string.") from None
     return _Path(attribute, by.lower(), value, None if of is None else of.lower())
 
 
@@ -169,7 +179,7 @@ _PLAIN_OF_GROUPS: Final = frozenset({"displayname", "externalid"})
 def _require_whole(path: _Path, plain: frozenset[str]) -> None:
     name = path.attribute.partition(".")[0]
     if name in plain and (path.by is not None or path.attribute != name):
-        raise InvalidPath(f"{name} has no parts.")
+        raise InvalidPath(f"The `path` names a part of {name}, which has no parts. Use the attribute alone.")
 
 
 def _user_step(user: User, step: _Step) -> User:
@@ -190,10 +200,10 @@ def _user_step(user: User, step: _Step) -> User:
         return user
     if attribute == "active":
         if step.op == _REMOVE:
-            raise InvalidValue("active cannot be removed: say true or false.")
+            raise InvalidValue("`active` cannot be removed. Set it to true or false.")
         return replace(user, active=boolean(_single(step.value), "active"))
     if step.op == _REMOVE:
-        raise Immutable("userName is required and cannot be removed.")
+        raise Immutable("`userName` is required and cannot be removed.")
     return replace(user, user_name=identifying(_single(step.value), "userName"))
 
 
@@ -201,7 +211,7 @@ def _name(user: User, step: _Step) -> User:
     if step.op == _REMOVE:
         return replace(user, formatted=None, given_name=None, family_name=None)
     if not isinstance(step.value, dict):
-        raise InvalidValue("name is an object.")
+        raise InvalidValue("The value of `name` must be an object.")
     for part, value in step.value.items():
         user = _user_step(user, _Step(step.op, _Path(f"name.{part.lower()}"), value))
     return user
@@ -228,7 +238,7 @@ def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
             return tuple(others)
         found = (*others, *_changed(chosen, step))
     if len(found) > MAX_EMAILS:
-        raise TooMany(f"A user may have {MAX_EMAILS} emails.")
+        raise TooMany(f"A user can have at most {MAX_EMAILS} emails.")
     return one_primary(found)
 
 
@@ -261,7 +271,7 @@ def _chooser(path: _Path) -> Callable[[Email], bool]:
         case "primary":
             return lambda each: each.primary == (value == "true")
         case _:
-            raise InvalidPath("Addresses are chosen by type, value or primary.")
+            raise InvalidPath("A `path` can select emails only by `type`, `value` or `primary`.")
 
 
 def _bodies(value: Any) -> Sequence[EmailBody]:
@@ -276,7 +286,7 @@ def _group_step(group: Group, step: _Step) -> Group:
     _require_whole(step.path, _PLAIN_OF_GROUPS)
     if step.path.attribute == "displayname":
         if step.op == _REMOVE:
-            raise Immutable("displayName is required and cannot be removed.")
+            raise Immutable("`displayName` is required and cannot be removed.")
         return replace(group, display_name=identifying(_single(step.value), "displayName", longest=MAX_NAME))
     if step.path.attribute == "externalid":
         return replace(group, external_id=_optional(step))
@@ -287,10 +297,15 @@ def _member_ids(step: _Step) -> frozenset[str]:
     """Return the ids of the members that a step names; an empty set if it addresses all members."""
     path = step.path
     if path.attribute != "members" or path.of is not None or (path.by is not None and path.by != "value"):
-        raise InvalidPath('The path of members is `members`, or `members[value eq "…"]` of one to remove.')
+        raise InvalidPath(
+            'The `path` for members must be `members`, or `members[value eq "<id>"]` to remove one member.'
+        )
     if path.by is not None:
         if step.op != _REMOVE or path.value is None:
-            raise InvalidPath("Members are chosen to be removed alone; who joins is the value of `members`.")
+            raise InvalidPath(
+                'The `path` `members[value eq "<id>"]` is only valid with `op` remove. To add members, give them '
+                "as the `value` of `members`."
+            )
         return frozenset({member_id(path.value)})
     if step.value is None:
         return frozenset()
@@ -304,7 +319,7 @@ def _member_id(entry: Any) -> str:
         refuse_group(by_name.get("type"))
         entry = by_name.get("value")
     if not isinstance(entry, str):
-        raise InvalidValue("A member has the id of a user as its value.")
+        raise InvalidValue("The `value` of a member must be the id of a user.")
     return member_id(entry)
 
 
@@ -314,7 +329,7 @@ def _members_step(group: Group, step: _Step, ids: frozenset[str]) -> Group:
             return replace(group, only=frozenset(), add=frozenset(), remove=frozenset())
         return replace(group, add=group.add - ids, remove=group.remove | ids)
     if step.value is None:
-        raise InvalidValue("No members are named.")
+        raise InvalidValue("The operation has no `value`; it must list the members.")
     if step.op == _REPLACE:
         return replace(group, only=ids, add=frozenset(), remove=frozenset())
     return replace(group, add=group.add | ids, remove=group.remove - ids)

@@ -96,9 +96,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 def read(raw: bytes, kind: type[Body]) -> Body:
     """Parse a JSON body into an object of type `kind`. Raises TooMany and InvalidSyntax."""
     if len(raw) > MAX_BYTES:
-        raise TooMany(f"The request is longer than {MAX_BYTES} bytes.")
+        raise TooMany(f"The request body must have at most {MAX_BYTES} bytes. Send the change in several requests.")
     if count_values(raw) > MAX_VALUES:
-        raise TooMany(f"The request holds more than {MAX_VALUES} values; send the change in several requests.")
+        raise TooMany(f"The request body must have at most {MAX_VALUES} values. Send the change in several requests.")
     try:
         return msgspec.convert(_spelled(msgspec.json.decode(raw), 0), kind)
     except msgspec.ValidationError as wrong:
@@ -128,7 +128,10 @@ def group_of(request: GroupRequest) -> Group:
     """Return the group that a complete body describes, by default without members. Raises InvalidValue and TooMany."""
     members = request.members or ()
     if len(members) > MAX_MEMBERS:
-        raise TooMany(f"{len(members)} members; one request may hold {MAX_MEMBERS}.")
+        raise TooMany(
+            f"The request has {len(members)} members; at most {MAX_MEMBERS} are allowed. Send the change in several "
+            "requests."
+        )
     for member in members:
         refuse_group(member.type)
     return Group(
@@ -141,7 +144,7 @@ def group_of(request: GroupRequest) -> Group:
 def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
     """Return the emails without duplicates and without those that have no value. Raises InvalidValue and TooMany."""
     if len(bodies) > MAX_EMAILS:
-        raise TooMany(f"{len(bodies)} emails; a user may have {MAX_EMAILS}.")
+        raise TooMany(f"The request has {len(bodies)} emails; a user can have at most {MAX_EMAILS}.")
     found: dict[tuple[str, str | None], Email] = {}
     for body in bodies:
         value, type = describing(body.value, "emails.value"), describing(body.type, "emails.type")
@@ -181,7 +184,7 @@ def refuse_group(type: object) -> None:
     Providers send no such members. Administrators assign roles to roles through the management API.
     """
     if isinstance(type, str) and type.lower() == "group":
-        raise InvalidValue("Members are users; groups in groups are not supported.")
+        raise InvalidValue("A member must be a user. Groups as members of groups are not supported.")
 
 
 def _external_id(value: object) -> str | None:
@@ -204,6 +207,6 @@ def _spelled(value: Any, depth: int) -> Any:
     for key, inner in value.items():
         name = _SPELLED.get(str(key).lower(), str(key))
         if name in found:
-            raise InvalidSyntax(f"Malformed request: {name} stands there twice.")
+            raise InvalidSyntax(f"Malformed request: the attribute {name} is given twice.")
         found[name] = _spelled(inner, depth + 1)
     return found

@@ -21,9 +21,9 @@ def identifying(value: object, attribute: str, *, longest: int = MAX_TEXT) -> st
     or paragraph separator characters. With these, two names could look the same.
     """
     if not isinstance(value, str) or not 0 < len(value) <= longest:
-        raise InvalidValue(f"{attribute} is text of 1 to {longest} characters.")
+        raise InvalidValue(f"{attribute} must be text of 1 to {longest} characters.")
     if value != value.strip() or any(_is_invisible(each) for each in value):
-        raise InvalidValue(f"{attribute} has blanks at its ends, or control or invisible characters.")
+        raise InvalidValue(f"{attribute} must not have blanks at its ends, nor control or invisible characters.")
     return value
 
 
@@ -32,7 +32,7 @@ def describing(value: object, attribute: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidValue(f"{attribute} is text.")
+        raise InvalidValue(f"{attribute} must be text.")
     shown = "".join(" " if each.isspace() else each for each in value[:4096] if each.isspace() or not _is_bad(each))
     return " ".join(shown.split())[:MAX_TEXT].strip() or None
 
@@ -43,7 +43,7 @@ def boolean(value: Any, attribute: str) -> bool:
         return value
     if isinstance(value, str) and value.lower() in _BOOLEANS:
         return _BOOLEANS[value.lower()]
-    raise InvalidValue(f"{attribute} is true or false.")
+    raise InvalidValue(f"{attribute} must be true or false.")
 
 
 def _is_bad(character: str) -> bool:

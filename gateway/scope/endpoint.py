@@ -57,7 +57,7 @@ _LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
 _DOCUMENTATION: Final = ip_network("3fff::/20")  # RFC 9637; unknown to the `ipaddress` module of Python 3.11
 _LOOPBACK: Final = (ip_address("127.0.0.1"), ip_address("::1"))
 _NOT_LISTED: Final = (
-    "which this server's operator does not allow: the setting LAKEGATE__STORAGE_ENDPOINT_NETWORKS lists the networks"
+    "which this server does not allow. The operator can list its network in LAKEGATE__STORAGE_ENDPOINT_NETWORKS"
 )
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 # Matches text that inet_aton accepts as an address: decimal, octal and hexadecimal parts.
@@ -106,7 +106,7 @@ def parse_networks(texts: Sequence[str]) -> EndpointRules:
         try:
             networks.append(ip_network(text))
         except ValueError:
-            raise ValueError(f"{text!r} is no network in CIDR form such as 10.1.0.0/16 or fd12:3456::/32") from None
+            raise ValueError(f"{text!r} is not a network in CIDR form, such as 10.1.0.0/16 or fd12:3456::/32") from None
     return EndpointRules(tuple(networks))
 
 
@@ -119,12 +119,13 @@ def check_endpoint(url: str, field: str, rules: EndpointRules) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise InvalidStorageProfile(f"Storage profile field {field!r} is no valid URL") from None
+        raise InvalidStorageProfile(f"Storage profile field {field!r} is not a valid URL") from None
     if parts.scheme not in {"http", "https"}:
         raise InvalidStorageProfile(f"Storage profile field {field!r} must start with http:// or https://")
     if "@" in parts.netloc or "?" in url or "#" in url or "\\" in url or parts.path not in {"", "/"}:
         raise InvalidStorageProfile(
-            f"Storage profile field {field!r} must be scheme, host and port alone: no user, path, query or fragment"
+            f"Storage profile field {field!r} must consist of scheme, host and port only, without user, path, query "
+            "or fragment"
         )
     host = (parts.hostname or "").lower()
     _check_host(host, field, rules)
@@ -142,7 +143,7 @@ def refuse_address(address: str, field: str, rules: EndpointRules) -> None:
         found = _embedded(found) or found
     if _never_allowed(found) or any(map(_never_allowed, _local_translations(found))):
         raise InvalidStorageProfile(
-            f"Storage profile field {field!r} leads to a link-local or metadata address, never allowed"
+            f"Storage profile field {field!r} leads to a link-local or metadata address, which is never allowed"
         )
     if found.is_loopback and not rules.lists(found):
         raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")
@@ -188,14 +189,17 @@ def _check_host(host: str, field: str, rules: EndpointRules) -> None:
             ip_address(host)
         except ValueError:
             raise InvalidStorageProfile(
-                f"Storage profile field {field!r} must write an IPv4 address as four decimal numbers"
+                f"Storage profile field {field!r} must contain an IPv4 address as four decimal numbers, an IPv6 "
+                "address in brackets, or a host name"
             ) from None
         refuse_address(host, field, rules)
         return
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise InvalidStorageProfile(f"Storage profile field {field!r} has no valid host name")
+        raise InvalidStorageProfile(f"Storage profile field {field!r} does not contain a valid host name")
     if host in _METADATA_NAMES:
-        raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a metadata service, never allowed")
+        raise InvalidStorageProfile(
+            f"Storage profile field {field!r} leads to a metadata service, which is never allowed"
+        )
     if (host == "localhost" or host.endswith(".localhost")) and not any(map(rules.lists, _LOOPBACK)):
         raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")

@@ -80,6 +80,6 @@ def _check_template(field: str, template: str) -> None:
         raise InvalidStorageProfile(f"Storage layout field {field!r} must contain {{uuid}}")
     if len(template) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_=") for c in rest):
         raise InvalidStorageProfile(
-            f"Storage layout field {field!r} may hold {{name}}, {{uuid}}, ASCII letters, digits and -_= only, "
-            "at most 128 characters"
+            f"Storage layout field {field!r} must consist of {{name}}, {{uuid}}, ASCII letters, digits and -_= only, "
+            "with at most 128 characters"
         )

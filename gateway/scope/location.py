@@ -117,7 +117,7 @@ class BaseLocation:
             check_segment(segment)
         most = self.scheme.max_path_bytes
         if len("/".join(self.segments).encode()) >= most:
-            raise InvalidLocation(f"Location is too long: {self.scheme.path_noun} has at most {most} bytes")
+            raise InvalidLocation(f"Location is too long: {self.scheme.path_noun} must have fewer than {most} bytes")
 
     @property
     def text(self) -> str:
@@ -192,7 +192,7 @@ class Location(BaseLocation):
     def __post_init__(self) -> None:
         BaseLocation.__post_init__(self)
         if not self.segments:
-            raise InvalidLocation(f"Location {self.text!r} is {self.scheme.root_noun}: a path below it is needed")
+            raise InvalidLocation(f"Location {self.text!r} is {self.scheme.root_noun}. It must have a path below that")
 
 
 def fold(text: str) -> str:
@@ -214,8 +214,8 @@ def refuse_pattern_characters(segment: str) -> None:
     found = sorted(PATTERN_CHARACTERS.intersection(segment))
     if found:
         raise InvalidLocation(
-            f"Path segment {shown(segment)} holds {' '.join(found)}: the store gives these a meaning in policies and "
-            "has no way to take them literally"
+            f"Path segment {shown(segment)} contains {' '.join(found)}. These characters are not allowed, because "
+            "the store interprets them as wildcards in policies"
         )
 
 
@@ -224,16 +224,16 @@ def check_segment(segment: str) -> None:
     if not segment:
         raise InvalidLocation("Location has an empty path segment ('//' or a leading slash)")
     if "/" in segment:
-        raise InvalidLocation(f"Path segment {shown(segment)} must not hold a slash")
+        raise InvalidLocation(f"Path segment {shown(segment)} must not contain a slash")
     if segment in {".", ".."}:
-        raise InvalidLocation("Location must not hold the path segments '.' or '..'")
+        raise InvalidLocation("Location must not contain the path segments '.' or '..'")
     for character in segment:
         if character in _NEVER:
-            raise InvalidLocation(f"Path segment {shown(segment)} must not hold {_NEVER[character]}")
+            raise InvalidLocation(f"Path segment {shown(segment)} must not contain {_NEVER[character]}")
         if unicodedata.category(character) in _REFUSED_CATEGORIES or character in _INVISIBLE_LETTERS:
             raise InvalidLocation(
-                f"Path segment {shown(segment)} holds the character U+{ord(character):04X}: "
-                "whitespace, control, format and unassigned characters are not allowed"
+                f"Path segment {shown(segment)} contains the character U+{ord(character):04X}: white space, control, "
+                "format and unassigned characters are not allowed"
             )
     _check_encoded(segment)
 
@@ -251,7 +251,8 @@ def _check_encoded(segment: str) -> None:
             return
         if any(decoded.count(byte) > current.count(byte) for byte in _NEVER_ENCODED):
             raise InvalidLocation(
-                f"Path segment {shown(segment)} holds a percent encoded slash, backslash, dot or control character"
+                f"Path segment {shown(segment)} must not contain a percent-encoded slash, backslash, dot or control "
+                "character"
             )
         current = decoded
 

@@ -22,9 +22,9 @@ def require_inside(profile: StorageProfile, location: Location, locations: Itera
         try:
             target = location.scheme.parse(source.location, escapes_known=profile.escapes_known)
         except InvalidLocation as wrong:
-            raise InvalidLocation(f"{source.source!r} is no valid location: {wrong.message}") from None
+            raise InvalidLocation(f"{source.source!r} is not a valid location: {wrong.message}") from None
         if not location.contains(target):
-            raise InvalidLocation(f"{source.source!r} must lie inside the table's location {location.prefix_text!r}")
+            raise InvalidLocation(f"{source.source!r} must be inside the table's location {location.prefix_text!r}")
 
 
 def location_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
@@ -35,6 +35,7 @@ def location_of_document(profile: StorageProfile, text: str, file: Location) -> 
     location = profile.parse_location(text)
     if not location.contains(file, strict=True):
         raise InvalidLocation(
-            f"The metadata file {file.text!r} must lie inside the location it names, {location.prefix_text!r}"
+            f"The metadata file {file.text!r} must be inside the location that the file contains, "
+            f"{location.prefix_text!r}"
         )
     return location

@@ -45,5 +45,5 @@ def parse_directories(texts: Sequence[str]) -> tuple[str, ...]:
             for segment in segments:
                 check_segment(segment)
         except InvalidLocation as wrong:
-            raise ValueError(f"{text!r} is no canonical path such as /srv/lake: {wrong.message}") from None
+            raise ValueError(f"{text!r} is not a canonical path, such as /srv/lake: {wrong.message}") from None
     return tuple(texts)

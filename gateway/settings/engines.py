@@ -40,9 +40,9 @@ class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
 REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES": (
-            "a token of a user that names an audience proves no engine, because its holder can send it from any "
-            "client. Remove the variable, name the engine's own subject in SUBJECTS beside it, and let the engine "
-            "exchange its users' tokens (docs/token-exchange.md)"
+            "the audience of a user's token does not identify an engine, because the user can send the token from "
+            "any client. Remove the variable, set SUBJECTS of the same engine to the engine's own subject, and "
+            "configure the engine to exchange its users' tokens (docs/token-exchange.md)"
         )
     }
 )
@@ -58,8 +58,9 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
     for engine in engines.values():
         providers.setdefault(engine.owner_property.casefold(), set()).update(engine.identities)
     return [
-        f"the view property {name} is trusted for identities of {' and '.join(sorted(some))}: the owner it "
-        "names would be another person for the users of each; give each provider's engine an OWNER_PROPERTY of its own"
+        f"the view property {name} is trusted for engines of several providers ({' and '.join(sorted(some))}), but "
+        "the same owner name can mean a different user at each; give the engines of each provider their own "
+        "OWNER_PROPERTY"
         for name, some in sorted(providers.items())
         if len(some) > 1
     ]

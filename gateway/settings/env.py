@@ -74,7 +74,7 @@ class Secret:
 def _parse_duration(text: str) -> float:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise ValueError("write a duration as 500ms, 30s, 5m or 1h")
+        raise ValueError("a duration must have a form such as 500ms, 30s, 5m or 1h")
     return float(found["number"]) * _UNITS[found["unit"]]
 
 
@@ -160,7 +160,7 @@ def _parse(field: _Field, text: str) -> Any:
 
 def _unknown(variable: str, known: list[str]) -> str:
     near = difflib.get_close_matches(variable, known, n=1)
-    return f"{variable} is no setting" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{variable} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
@@ -197,7 +197,7 @@ def read(
             problems.append(_unknown(variable, list(fields)) if remedy is None else f"{variable} was removed: {remedy}")
             continue
         if _id_spelled_otherwise(field, variable, spelled):
-            problems.append(f"{variable}: another variable spells the same id in another way; use one spelling")
+            problems.append(f"{variable}: another variable contains the same id in another spelling; use one spelling")
             continue
         try:
             value = _parse(field, source[variable])

@@ -123,9 +123,11 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
         pairs = [each.split("=", 1) for each in self.project_audiences]
         found = {audience: project for audience, project in pairs}
         if len(found) != len(pairs):
-            raise ValueError("an audience is named twice")
+            raise ValueError("it contains the same audience twice; list each audience once")
         if twice := set(found) & set(self.audience):
-            raise ValueError(f"{', '.join(sorted(twice))} is an audience for everything, too")
+            raise ValueError(
+                f"{', '.join(sorted(twice))} is also an audience for all projects; an audience must be one or the other"
+            )
         return found
 
 
@@ -239,8 +241,8 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
             return dict(self.kubernetes_clusters)
         if not host:
             raise SettingsError(
-                f"{PREFIX}ENABLE_KUBERNETES_AUTHENTICATION is for a gateway that runs in a pod; name the cluster with "
-                f"{PREFIX}KUBERNETES_CLUSTERS__<ID>__URL"
+                f"{PREFIX}ENABLE_KUBERNETES_AUTHENTICATION works only in a pod, and this gateway does not run in "
+                f"one; configure the cluster with {PREFIX}KUBERNETES_CLUSTERS__<ID>__URL instead"
             )
         if not self.kubernetes_authentication_audience:
             raise SettingsError(f"{PREFIX}KUBERNETES_AUTHENTICATION_AUDIENCE must be set")
@@ -259,12 +261,15 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
         """Return one line for each problem of the identity settings. `clusters` are all Kubernetes clusters by id."""
         named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
         lines = [
-            f"{PREFIX}{group}__{id.upper()}: this id is reserved; take another one"
+            f"{PREFIX}{group}__{id.upper()}: this id is reserved; choose another id"
             for group, some in named.items()
             for id in sorted(RESERVED_IDS & some.keys())
         ]
         twice = sorted(self.identity_providers().keys() & clusters.keys())
-        lines += [f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: a provider has this id, too" for id in twice]
+        lines += [
+            f"{PREFIX}KUBERNETES_CLUSTERS__{id.upper()}: an identity provider has the same id; choose another id"
+            for id in twice
+        ]
         return [*lines, *problems_of(self.identity_providers().items())]
 
 
@@ -287,11 +292,12 @@ def problems_of(providers: Iterable[tuple[str, OpenIdProvider]]) -> list[str]:
         issuers = {one.uri, *one.additional_issuers} & {other.uri, *other.additional_issuers}
         audiences = _audiences(one) & _audiences(other)
         if id == other_id:
-            lines.append(f"two providers have the id {id!r}")
+            lines.append(f"two providers have the id {id!r}; give each its own id")
         if issuers and audiences:
             lines.append(
                 f"the providers {id!r} and {other_id!r} have the same issuer ({', '.join(sorted(issuers))}) and the "
-                f"same audience ({', '.join(sorted(audiences))}); nobody could tell whose token one is"
+                f"same audience ({', '.join(sorted(audiences))}), so a token could belong to either; give each its "
+                "own audience"
             )
     return lines
 

@@ -133,7 +133,7 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
         parts = {host_name: host, "PG_USER": self.pg_user, "PG_DATABASE": self.pg_database}
         missing = [f"{PREFIX}{name}" for name, value in parts.items() if not value]
         if missing or host is None:
-            raise SettingsError(f"set {PREFIX}{url_name}, or else {', '.join(missing)}")
+            raise SettingsError(f"{PREFIX}{url_name} must be set, or else {', '.join(missing)}")
         password = f":{quote(self.pg_password.reveal(), safe='')}" if self.pg_password else ""
         user = quote(self.pg_user or "", safe="")
         return Secret(f"postgresql://{user}{password}@{host}:{self.pg_port}/{quote(self.pg_database or '', safe='')}")

@@ -45,8 +45,8 @@ def require_no_tls(url: Secret, variable: str) -> None:
     names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
     if ssl_names := sorted(name for name in names if name.lower().startswith("ssl")):
         raise SettingsError(
-            f"{PREFIX}{variable}: {', '.join(ssl_names)} in the URL does not count: set {PREFIX}PG_SSL_MODE, and "
-            f"{PREFIX}PG_SSL_ROOT_CERT for certificates, and take it out of the URL"
+            f"{PREFIX}{variable}: {', '.join(ssl_names)} in the URL has no effect; remove it from the URL, and set "
+            f"{PREFIX}PG_SSL_MODE, and {PREFIX}PG_SSL_ROOT_CERT for certificates, instead"
         )
 
 

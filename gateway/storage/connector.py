@@ -185,7 +185,7 @@ class Connector:
             await _answer(client[1], 400, str(refused))
         except _Unreachable as unreachable:
             _log.info("endpoint.failed", error=str(unreachable))
-            await _answer(client[1], 502, "the endpoint could not be reached")
+            await _answer(client[1], 502, "no connection to the endpoint was possible")
         except (ClientDisconnected, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
             # The client sees the same as without a proxy: its connection ends in the middle of a message.
             _log.debug("exchange.ended", error=type(ended).__name__)
@@ -263,7 +263,7 @@ async def _connect(addresses: list[str], port: int, seconds: float) -> Streams:
     clock = asyncio.get_running_loop().time
     deadline = clock() + seconds
     tried = _alternate(addresses)[:MAX_ADDRESSES]
-    failure: OSError = OSError("the endpoint's name has no address")
+    failure: OSError = OSError("the host name of the endpoint cannot be resolved")
     for position, address in enumerate(tried):
         share = (deadline - clock()) / (len(tried) - position)
         try:

@@ -102,7 +102,13 @@ def main() -> None:
     except CatalogError as refused:
         answer = Refused(type=refused.type, message=refused.message)
     except MemoryError:
-        answer = Refused(type=MetadataTooLarge.type, message="The metadata takes too much memory to be read")
+        answer = Refused(
+            type=MetadataTooLarge.type,
+            message=(
+                "Reading the metadata takes too much memory. Make the metadata smaller, for example by expiring "
+                "snapshots."
+            ),
+        )
     sys.stdout.buffer.write(msgspec.msgpack.encode(answer))
 
 

@@ -51,7 +51,7 @@ class Files:
         _require_inside(profile, location)
         for key in keys:
             if not key.startswith(location.key_prefix):
-                raise InvalidLocation("An object to delete lies outside of the location; nothing was deleted")
+                raise InvalidLocation("An object to delete is outside of the location. Nothing was deleted.")
         await self._clients.of(profile).files.delete(profile, credential, list(keys))
 
     async def list_keys(
@@ -76,4 +76,4 @@ def _key(profile: StorageProfile, text: str) -> str:
 def _require_inside(profile: StorageProfile, location: BaseLocation) -> None:
     base = profile.base_location()
     if not base.contains(location):
-        raise InvalidLocation(f"Location must lie below the warehouse's base location {base.prefix_text!r}")
+        raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")

@@ -67,7 +67,7 @@ class ObjectFiles:
         async with self._calling(profile, credential) as store:
             answer = await obstore.get_async(store, key)
             if answer.meta["size"] > max_bytes:
-                raise FileTooLarge(f"The file has {answer.meta['size']} bytes, at most {max_bytes} are taken")
+                raise FileTooLarge(f"The file has {answer.meta['size']} bytes; at most {max_bytes} are allowed")
             parts: list[bytes] = []
             remaining = max_bytes
             # The size in the answer is only the store's statement, so the received bytes are counted.
@@ -109,14 +109,23 @@ class ObjectFiles:
         except CatalogError:
             raise
         except (FileNotFoundError, failures.NotFoundError):
-            raise FileMissing("There is no such file in the storage") from None
+            raise FileMissing("The file does not exist in the storage") from None
         except (failures.AlreadyExistsError, failures.PreconditionError):
-            raise FileExists("There is a file at this place of the storage already") from None
+            raise FileExists("A file already exists at this path of the storage. Choose another path") from None
         except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
-            raise StorageDenied("The storage refused the warehouse's credential for this request") from None
+            raise StorageDenied(
+                "The storage denied this request with the credential of the warehouse. Check the credential and its "
+                "rights on the location"
+            ) from None
         except (TimeoutError, OSError, failures.BaseError) as error:
             if route is not None and route.refusal is not None:
                 raise StorageEndpointRefused(route.refusal) from None
             if self._stores.refused.search(str(error)):
-                raise StorageDenied("The storage refused the warehouse's credential for this request") from None
-            raise StorageUnavailable("The storage did not answer as expected") from None
+                raise StorageDenied(
+                    "The storage denied this request with the credential of the warehouse. Check the credential and "
+                    "its rights on the location"
+                ) from None
+            raise StorageUnavailable(
+                "The storage did not answer, or returned an unexpected error. Check the storage profile and the "
+                "store, then try again"
+            ) from None

@@ -60,7 +60,7 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
     types = [provider.tag for provider in PROVIDERS if provider.allowed(rules)]
     if kind in _OTHER_PROFILES:
         raise StorageTypeNotSupported(
-            f"Storage profile type {kind!r} is not supported yet: supported types are {', '.join(types)}"
+            f"Storage profile type {kind!r} is not supported. Supported types: {', '.join(types)}"
         )
     if not isinstance(kind, str) or kind not in _BY_TYPE:
         raise InvalidStorageProfile(f"Storage profile field 'type' must be {_quoted(types)}")
@@ -89,7 +89,7 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
     readers = {each.tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
     if kind in _OTHER_CREDENTIALS:
         raise StorageTypeNotSupported(
-            f"Storage credential type {kind!r} is not supported yet: supported types are {', '.join(readers)}"
+            f"Storage credential type {kind!r} is not supported. Supported types: {', '.join(readers)}"
         )
     if not isinstance(kind, str) or kind not in readers:
         raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
@@ -106,8 +106,8 @@ def require_same_provider(profile: StorageProfile, credential: Credential | None
     """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(
-            f"Storage credential type {credential.provider!r} does not fit the storage profile type "
-            f"{profile.provider!r}"
+            f"Storage credential type {credential.provider!r} cannot be used with the storage profile type "
+            f"{profile.provider!r}; both must be of the same provider"
         )
 
 

@@ -51,7 +51,7 @@ class RotationResult:
 
     def summary(self) -> str:
         """Return one line of text for the operator."""
-        return f"{self.stored} stored credentials: {self.sealed} sealed anew, {self.left} need the other key still"
+        return f"{self.stored} stored credentials: {self.sealed} encrypted again, {self.left} still need the other key"
 
 
 class KeyRotation:
@@ -89,9 +89,9 @@ class KeyRotation:
         if unreadable:
             shown = ", ".join(map(str, unreadable[:_SHOWN])) + (", …" if len(unreadable) > _SHOWN else "")
             raise NotAllReadable(
-                f"{len(unreadable)} of {stored} stored credentials ({shown}) can be opened neither with "
-                "PG_ENCRYPTION_KEY nor with PG_ENCRYPTION_KEY_OTHER. Nothing was changed. Give the key they were "
-                "sealed with as PG_ENCRYPTION_KEY_OTHER."
+                f"{len(unreadable)} of {stored} stored credentials ({shown}) can be decrypted neither with "
+                "PG_ENCRYPTION_KEY nor with PG_ENCRYPTION_KEY_OTHER. Nothing was changed. Set "
+                "PG_ENCRYPTION_KEY_OTHER to the key with which they were encrypted."
             )
         return stored, left
 

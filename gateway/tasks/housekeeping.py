@@ -102,7 +102,10 @@ class Housekeeping:
             warehouse = permit.warehouse(operation.warehouse)
             credential = await self._storage.of(warehouse)
             if credential is None:
-                raise StorageDenied("The warehouse has no storage credential to delete files with.")
+                raise StorageDenied(
+                    "The warehouse has no storage credential, so its files cannot be deleted. Set one with POST "
+                    "/management/v1/warehouse/<id>/storage-credential."
+                )
             # The rows are locked during the deletion, so that a change slower than the window cannot name the files.
             async with self._database.change(permit) as connection:
                 held = await pending_files.claim(connection, locations, seconds=self._file_seconds)

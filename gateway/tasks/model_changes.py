@@ -207,7 +207,7 @@ class Models:
         """
         active, recorded = await self.known()
         if active is None or active.previous_id is None:
-            raise NoSuchModel("No model served before the present one.")
+            raise NoSuchModel("There is no earlier model to return to.")
         previous = self._chosen(recorded, active.previous_id)
         await self._require(previous)
         await self._switch(to=previous.model_id, expected=active.model_id, by=by)
@@ -218,7 +218,9 @@ class Models:
             if target is None or each.model_id == target:
                 return each
         raise NoSuchModel(
-            "No model is recorded; run `lakegate model push`." if target is None else f"No model {target} is recorded."
+            "No model is recorded; run `lakegate model push` first."
+            if target is None
+            else f"No model {target} is recorded; list the models with `lakegate model status`."
         )
 
     async def _require(self, model: RecordedModel) -> None:
@@ -254,7 +256,9 @@ class Models:
                 async with self._database.transaction() as connection:
                     waiting = await models.undelivered(connection, pending)
                     if waiting:
-                        raise TuplesNotWritten(f"{waiting} tuples of the step {step.name!r} are not in OpenFGA yet.")
+                        raise TuplesNotWritten(
+                            f"{waiting} tuples of the step {step.name!r} are not in OpenFGA yet; run the command again."
+                        )
                     await models.advance_step(connection, model.model_id, step.name, cursor)
         finally:
             await client.aclose()

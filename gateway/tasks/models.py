@@ -60,7 +60,7 @@ class ModelWatch:
             self._followed = active.model_id
             _log.error("model.refused", model_id=active.model_id, reason=str(reason))
         except BaseException:
-            self._client.block_checks(f"The relationship model {active.model_id} serves by now and could not be read.")
+            self._client.block_checks(f"The relationship model {active.model_id} is active now, but could not be read.")
             raise
         else:
             self._client.use_model(active.model_id)

@@ -62,7 +62,7 @@ class Purge:
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
                     await task_runs.finish(
-                        connection, task, status=Status.CANCELLED, reason="the place is in use again"
+                        connection, task, status=Status.CANCELLED, reason="the location is in use again"
                     )
                 return
             deleted = await self._delete(permit, location, task)
@@ -103,7 +103,10 @@ class Purge:
         """Return a credential for this location only, or the warehouse's own if the store has no sessions."""
         own = await self._storage.of(warehouse)
         if own is None:
-            raise StorageDenied("The warehouse has no storage credential to delete files with.")
+            raise StorageDenied(
+                "The warehouse has no storage credential, so its files cannot be deleted. Set one with POST "
+                "/management/v1/warehouse/<id>/storage-credential."
+            )
         return await self._vendor.narrowed(
             profile=profile,
             profile_version=f"{warehouse.id}/{warehouse.profile_version}",

@@ -64,7 +64,7 @@ class Comparison:
         """Return one line of text for the operator."""
         found = ", ".join(f"{count} {kind}" for kind, count in self.found.items() if count) or "no difference"
         mended = ", ".join(f"{count} {action}" for action, count in self.mended.items() if count)
-        waiting = f"{self.postponed} tasks that delete wait a day" if self.postponed else ""
+        waiting = f"{self.postponed} deleting tasks are delayed by one day" if self.postponed else ""
         return "; ".join(part for part in (f"{self.tuples} tuples: {found}", mended, waiting) if part)
 
 
@@ -94,8 +94,8 @@ class Reconcile:
         async for _ in self._client.read():
             return
         raise EmptyStore(
-            "OpenFGA holds no relationship at all, it is new or was emptied: it cannot tell what was revoked since the "
-            "backup. Use `--restored give-back`."
+            "OpenFGA contains no relationships, because it is new or was emptied. Thus it does not show which "
+            "grants were revoked after the backup. Use `--restored give-back`."
         )
 
     async def discard_pending_work(self) -> int:

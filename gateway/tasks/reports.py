@@ -21,4 +21,4 @@ async def report(
     async with database.transaction() as connection:
         stop = await task_runs.report(connection, task, progress=progress, details=details)
     if stop:
-        raise TaskStopped("stopped as it was asked to")
+        raise TaskStopped("stopped by request")

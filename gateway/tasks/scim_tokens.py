@@ -56,7 +56,7 @@ async def issue(
         database.change(permit) as connection,
     ):
         if not await projects.exists_with(connection, project_id):
-            raise NoSuchProject(f"There is no project {project_id}.")
+            raise NoSuchProject(f"The project {project_id} does not exist.")
         permit.pending_audit.add_details(scim_token=str(id), user_id=user_id)
         await users.upsert(
             connection,

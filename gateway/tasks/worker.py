@@ -240,7 +240,7 @@ class Worker:
         """Make the task due for other processes at once, because this one ends."""
         try:
             async with asyncio.timeout(_SHUTDOWN_SECONDS), self._database.transaction() as connection:
-                await task_runs.interrupt(connection, task, "its process was ended", in_seconds=0.0)
+                await task_runs.interrupt(connection, task, "its worker process was stopped", in_seconds=0.0)
         except (*_DATABASE_OUTAGES, TaskLost, TimeoutError) as left:
             _log.info("task.left", task=str(task.id), reason=str(left))
 

@@ -80,12 +80,14 @@ class Vendor:
             return NoCredentials("the warehouse has no storage credential")
         if not profile.base_location().contains(location, strict=True):
             raise LocationOutsideWarehouse(
-                "The table's location is outside of its warehouse: no credentials are handed out"
+                "The table's location is not below the base location of its warehouse, so no credentials are "
+                "issued. Create or register the table below the base location."
             )
         life = min(seconds, downscoping.seconds)
         if life < FLOOR_SECONDS:
             raise BelowCredentialFloor(
-                f"A credential may live {max(life, 0)} seconds here and the store makes none below {FLOOR_SECONDS}"
+                f"A credential for this caller may live at most {max(life, 0)} seconds, but the shortest lifetime "
+                f"that the store supports is {FLOOR_SECONDS} seconds"
             )
         sessions = self._clients.of(profile).sessions
         if sessions is None:

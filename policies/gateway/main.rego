@@ -113,7 +113,7 @@ _faults contains _fault(name, sprintf("the type of %s is not %s", [rule, propert
 
 # METADATA
 # description: The keys of denials and obligations are indexes of questions.
-_faults contains _fault(name, sprintf("%s[%v] is about no question", [kind, index])) if {
+_faults contains _fault(name, sprintf("%s[%v] is not the index of a question", [kind, index])) if {
 	some kind in ["denials", "obligations"]
 	some name, rules in _guardrails
 	some index, _ in rules[kind]

@@ -259,10 +259,10 @@ test_a_rule_of_the_wrong_type_denies if {
 }
 
 test_what_is_given_for_no_question_denies if {
-	fault({"denials": {"0": {denial("a")}}}) == "denials[0] is about no question"
-	fault({"denials": {1: {denial("a")}}}) == "denials[1] is about no question"
-	fault(guardrail({}, {"all": {{"no_vending": true}}})) == "obligations[all] is about no question"
-	fault(guardrail({}, {-1: {{"no_vending": true}}})) == "obligations[-1] is about no question"
+	fault({"denials": {"0": {denial("a")}}}) == "denials[0] is not the index of a question"
+	fault({"denials": {1: {denial("a")}}}) == "denials[1] is not the index of a question"
+	fault(guardrail({}, {"all": {{"no_vending": true}}})) == "obligations[all] is not the index of a question"
+	fault(guardrail({}, {-1: {{"no_vending": true}}})) == "obligations[-1] is not the index of a question"
 }
 
 test_an_unknown_obligation_denies if {

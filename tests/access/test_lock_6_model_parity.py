@@ -150,7 +150,7 @@ def test_relation_names_appear_in_code_only_as_members_of_can() -> None:
 
 
 def test_a_check_of_an_action_outside_the_model_is_400() -> None:
-    with pytest.raises(BadRequestException, match="can_drop is not decided on a warehouse"):
+    with pytest.raises(BadRequestException, match="can_drop does not apply to a warehouse"):
         checks.Check(WarehouseRef(world.WAREHOUSE_ID), Can.DROP)
     for name in ACTIONS[ObjectType.TABLE]:
         checks.Check(TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID), name)

@@ -109,7 +109,7 @@ def test_wrong_password_gives_no_login_and_a_denial_ends_polling(world: World, t
     assert process.poll() is None
     assert _answer(page, code, "deny").status_code == 200
     out, err = process.communicate(timeout=_SECONDS)
-    assert process.returncode == 1 and "refused at the provider" in err, (out, err)
+    assert process.returncode == 1 and "denied at the provider" in err, (out, err)
     assert terminal.run("token")[0] == 1
 
 

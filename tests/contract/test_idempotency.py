@@ -92,7 +92,7 @@ def test_retry_never_returns_another_object_of_the_same_name(world: World, ns: s
         assert world.admin.post(thing.rsplit("/", 1)[0], made).status_code == 200
         refused = world.admin.post(path, body, headers=key)
         assert refused.status_code == 422, refused.text
-        assert "is gone; another has its name now" in error_of(refused)["message"]
+        assert "was dropped or renamed since. Another object has that name now" in error_of(refused)["message"]
         assert "metadata" not in refused.json()
 
 

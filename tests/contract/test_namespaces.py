@@ -118,9 +118,9 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     name, root, path = unique("large"), f"{world.root}/namespaces", f"{world.root}/namespaces/{ns}"
     over = world.admin.post(root, {"namespace": [name], "properties": {"k": "x" * most}})
     assert over.status_code == 400, "a request above the limit must be refused"
-    advice = "at most 1048576 are allowed; set shorter values or remove properties"
+    advice = "at most 1048576 are allowed. Set shorter values, or remove properties."
     about = "The properties of the namespace would take"
-    assert error_triple(over) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert error_triple(over) == (400, "BadRequestException", f"{about} {most + 1} bytes; {advice}")
     assert world.admin.head(f"{root}/{name}").status_code == 404
     wide = world.admin.post(f"{path}/properties", {"updates": {"k": "ß" * (most // 2)}})
     assert error_triple(wide)[:2] == (400, "BadRequestException")
@@ -133,7 +133,7 @@ def test_properties_of_a_namespace_take_one_mebibyte_at_most(world: World, ns: s
     )
     before = world.admin.get(path).json()["properties"]
     again = world.admin.post(f"{path}/properties", {"updates": {"c": ""}})
-    assert error_triple(again) == (400, "BadRequestException", f"{about} {most + 1} bytes, {advice}")
+    assert error_triple(again) == (400, "BadRequestException", f"{about} {most + 1} bytes; {advice}")
     assert world.admin.get(path).json()["properties"] == before
     swapped = world.admin.post(f"{path}/properties", {"updates": {"c": ""}, "removals": ["a"]})
     assert swapped.status_code == 200, "removed properties must not count against the limit"

@@ -74,7 +74,7 @@ def test_project_id_is_blocked_until_its_grants_are_revoked(world: World) -> Non
     body = {"project-name": unique("p"), "project-id": id}
     refused = world.admin.post(PROJECT, body)
     assert error_triple(refused)[:2] == (409, "ProjectIdNotFree")
-    assert "is tried again by 20" in refused.text
+    assert "retries it at 20" in refused.text
     assert world.sql("select 1 from projects where id = $1", id) == []
     world.sql("update outbox set not_before = now() where object_id = $1", id)
     warehouses.until(lambda: world.sql("select 1 from outbox where object_id = $1", id) == [])

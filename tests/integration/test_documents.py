@@ -207,7 +207,7 @@ async def test_document_sizes_of_a_transaction_are_summed_before_reading(databas
         id: _document(number, size=1000) for number, id in enumerate(ids)
     }
     few = Documents(database, DocumentCache(0, Uses()), max_together=2_000)
-    with pytest.raises(PayloadTooLarge, match=r"takes \d{4} bytes, at most 2000 .* several transactions"):
+    with pytest.raises(PayloadTooLarge, match=r"takes \d{4} bytes; at most 2000 .* several transactions"):
         await few.read_all(resolved)
     assert await few.read_all(resolved[:1]), "a single table above the sum must be readable"
 

@@ -156,7 +156,7 @@ async def test_token_names_the_user_of_its_client(parts: Stack) -> None:
 
 async def test_a_second_stack_on_the_same_data_is_refused(parts: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "_LOCK_PATIENCE_SECONDS", 0.2)
-    with pytest.raises(StackError, match="another stack runs on"):
+    with pytest.raises(StackError, match="another stack uses the data directory"):
         async with stack.running(_plan(parts.plan.data)):
             pass
 
@@ -220,7 +220,7 @@ async def test_missing_database_is_not_silently_replaced(tmp_path: Path) -> None
     data = tmp_path / "data"
     data.mkdir()
     (data / "postgres.initialised").touch()
-    with pytest.raises(StackError, match="is gone; remove the whole data directory"):
+    with pytest.raises(StackError, match="remove the whole data directory"):
         async with stack.running(_plan(data)):
             pass
     account.remove_data(data / "postgres")

@@ -167,7 +167,7 @@ async def test_taken_port_is_distinguished_from_other_failures(text: str, tmp_pa
 
 async def test_child_exceeding_its_start_timeout_is_ended(tmp_path: Path) -> None:
     async with Children(tmp_path) as children:
-        with pytest.raises(ChildFailed, match="was not done after"):
+        with pytest.raises(ChildFailed, match="did not finish within"):
             await children.run(
                 ChildSpec(name="slow", argv=[sys.executable, "-c", "import time; time.sleep(600)"]), timeout=0.2
             )

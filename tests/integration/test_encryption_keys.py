@@ -118,11 +118,11 @@ def test_key_rotation_under_two_gateways_fails_no_load(
             assert (dry.returncode, opened_by(world, first)) == (NOT_YET, count), dry.stderr
             done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
             assert done.returncode == 0, done.stderr
-            assert f"{count} sealed anew, 0 need the other key" in done.stdout
+            assert f"{count} encrypted again, 0 still need the other key" in done.stdout
             assert (opened_by(world, NEXT), opened_by(world, first)) == (count, 0)
             # The old key is no longer configured: a gateway with only the new key decrypts everything.
             alone = lakegate(world, "secrets", "rotate", "--dry-run", **{KEY: NEXT})
-            assert (alone.returncode, "0 need the other key" in alone.stdout) == (0, True), alone.stderr
+            assert (alone.returncode, "0 still need the other key" in alone.stdout) == (0, True), alone.stderr
             back = lakegate(world, "secrets", "rotate", **{KEY: first, OTHER: NEXT})
             assert back.returncode == 0, back.stderr
         assert wrong == []
@@ -135,7 +135,7 @@ def test_gateway_and_rotation_with_a_wrong_key_fail_without_a_change(world: Worl
     before = sealed(world)
     served = lakegate(world, "serve", **{KEY: WRONG})
     assert served.returncode == 1
-    assert "PG_ENCRYPTION_KEY is not the key that this database was used with" in served.stderr
+    assert "PG_ENCRYPTION_KEY is not the key with which they were encrypted" in served.stderr
     for keys in ({KEY: WRONG}, {KEY: NEXT, OTHER: WRONG}):
         refused = lakegate(world, "secrets", "rotate", **keys)
         assert refused.returncode == 1
@@ -183,7 +183,7 @@ def test_killed_rotation_resumes(world: World, first: str) -> None:
         )
         done = lakegate(world, "secrets", "rotate", **{KEY: NEXT, OTHER: first})
         assert done.returncode == 0, done.stderr
-        assert f"{len(before) + len(many) - half} sealed anew" in done.stdout
+        assert f"{len(before) + len(many) - half} encrypted again" in done.stdout
         assert opened_by(world, NEXT) == len(before) + len(many)
     finally:
         world.sql("rollback")

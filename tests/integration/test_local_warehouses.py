@@ -112,7 +112,7 @@ def test_local_table_load_has_no_credentials_and_a_request_is_refused(world: Wor
     assert (loaded["config"], loaded.get("storage-credentials", [])) == ({}, [])
     status, kind, message = error_triple(world.admin.get(f"{path}/credentials"))
     assert (status, kind) == (403, "NoCredentialsVended")
-    assert "open its directory themselves" in message
+    assert "open its directory directly" in message
     changed = world.commit(world.admin, path, {"action": "set-properties", "updates": {"a": "b"}})
     assert changed.status_code == 200, changed.text
     written = Path(changed.json()["metadata-location"].removeprefix("file://"))

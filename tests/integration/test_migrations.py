@@ -190,7 +190,9 @@ def there(connection: Connection, written: Rows) -> dict[str, str]:
 async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(empty: str, start: str) -> None:
     await _on(empty, to, start)
     if start != REVISIONS[-1]:
-        with pytest.raises(SchemaMismatch, match=f"has schema {start}, this version needs .*run `lakegate migrate`"):
+        with pytest.raises(
+            SchemaMismatch, match=f"has schema {start}, but this version needs .*run `lakegate migrate`"
+        ):
             await require_current_schema(empty)
     written = await _on(empty, fill)
     assert isinstance(written, dict)
@@ -216,7 +218,7 @@ async def test_a_database_older_than_the_first_schema_is_refused_unchanged(empty
         ),
     )
     before = await _on(empty, columns)
-    way = f"has schema {revision}, and this version upgrades databases from 0034 on: run .* of the last version"
+    way = f"has schema {revision}, but this version upgrades only from schema 0034 .* of the last version"
     for refused in (run_migrations, require_current_schema):
         with pytest.raises(SchemaMismatch, match=way):
             await refused(empty)
@@ -255,7 +257,7 @@ async def test_a_failed_migration_is_rolled_back_and_can_be_repeated(empty: str)
     with pytest.raises(ProgrammingError, match="warehouses"):
         await run_migrations(empty)
     assert await _on(empty, lambda connection: inspect(connection).get_table_names()) == ["warehouses"]
-    with pytest.raises(SchemaMismatch, match="no schema yet"):
+    with pytest.raises(SchemaMismatch, match="no schema"):
         await require_current_schema(empty)
     await _on(empty, lambda connection: connection.execute(text("drop table warehouses")))
     await run_migrations(empty)
@@ -288,7 +290,8 @@ async def test_a_failed_migration_keeps_the_earlier_migrations(
         await run_migrations(empty)
     assert "second" not in await _on(empty, lambda connection: inspect(connection).get_table_names())
     with pytest.raises(
-        SchemaMismatch, match=f"has schema {REVISIONS[-1]}, this version needs {_NEXT}: run `lakegate migrate`"
+        SchemaMismatch,
+        match=f"has schema {REVISIONS[-1]}, but this version needs schema {_NEXT}; run `lakegate migrate`",
     ):
         await require_current_schema(empty)
     second.write_text(_NEXT_MIGRATION.replace("third", "second"))
@@ -300,12 +303,12 @@ async def test_a_database_of_a_newer_version_is_refused_unchanged(empty: str) ->
     await run_migrations(empty)
     await _on(empty, lambda connection: connection.execute(text("update alembic_version set version_num = '9999'")))
     for refused in (run_migrations, require_current_schema):
-        with pytest.raises(SchemaMismatch, match="schema 9999, which a newer version made"):
+        with pytest.raises(SchemaMismatch, match="schema 9999, which a newer version created"):
             await refused(empty)
 
 
 async def test_missing_schema_and_unreachable_database_are_different_errors(empty: str) -> None:
-    with pytest.raises(SchemaMismatch, match="no schema yet: run `lakegate migrate`"):
+    with pytest.raises(SchemaMismatch, match="no schema; run `lakegate migrate`"):
         await require_current_schema(empty)
     with pytest.raises(DatabaseUnavailable), closed_port() as port:
         await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d")

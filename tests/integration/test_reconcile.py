@@ -229,7 +229,7 @@ def test_deletions_due_after_a_restore_wait_a_day(world: World, relations: Relat
         assert world.sql(waits, made) == [], "deletions must be postponed only after a restore"
         done = relations.reconcile("--restored", "give-back")
         assert done.returncode == 0, done.stderr
-        assert "tasks that delete wait a day" in done.stdout
+        assert "deleting tasks are delayed by one day" in done.stdout
         assert len(world.sql(waits, made)) == 3
     finally:
         world.sql("delete from tasks where id::text = any($1)", made)

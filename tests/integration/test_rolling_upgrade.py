@@ -183,7 +183,7 @@ def test_gateway_keeps_serving_after_a_newer_migration_but_cannot_restart(world:
             _require_served(world)
         refused = _serve(world)
         assert refused.returncode == 1
-        assert "cannot serve: the database has schema 9999, which a newer version made" in refused.stderr
+        assert "cannot serve: the database has schema 9999, which a newer version created" in refused.stderr
     # Serve again with the columns removed: a version removes only what the previous version no longer uses.
     _require_served(world)
 
@@ -196,5 +196,5 @@ def test_gateway_refuses_an_unmigrated_database_with_the_remedy(world: World) ->
     finally:
         world.sql("update alembic_version set version_num = $1", version)
     assert refused.returncode == 1
-    assert "the database has schema 0001, and this version upgrades databases from 0034 on" in refused.stderr
+    assert "the database has schema 0001, but this version upgrades only from schema 0034 or later" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -232,7 +232,7 @@ async def test_stopped_task_ends_and_is_restarted_when_due(stack: WorkerStack) -
 
         await until(stopped)
         [attempt] = await stack.log(id)
-        assert (attempt.status, attempt.message) == ("cancelled", "stopped as it was asked to")
+        assert (attempt.status, attempt.message) == ("cancelled", "stopped by request")
         assert attempt.progress > 0 and attempt.execution_details["pieces"] > 0
         await stack.sql("update tasks set scheduled_for = clock_timestamp() where id = :id", id=id)
         await until(lambda: _all_succeeded(stack, [id]))
@@ -281,7 +281,7 @@ async def test_ending_process_releases_its_tasks_at_once(stack: WorkerStack, mon
     assert (row.status, row.attempt, row.interruptions) == ("scheduled", 1, 1)
     assert row.scheduled_for <= row.updated_at
     [attempt] = await stack.log(id)
-    assert (attempt.status, attempt.message) == ("failed", "its process was ended")
+    assert (attempt.status, attempt.message) == ("failed", "its worker process was stopped")
 
 
 async def test_lost_connections_do_not_prevent_task_completion(stack: WorkerStack) -> None:
@@ -405,7 +405,7 @@ async def test_every_task_ends_once_despite_killed_workers(
     ids: list[UUID] = []
     chance = random.Random(count)
     children = [await asyncio.to_thread(_spawn, parts.database_url) for _ in range(2)]
-    deaths = "select 1 from task_log where message = 'its worker died'"
+    deaths = "select 1 from task_log where message = 'its worker process died'"
     try:
         # Continue past `kills` until one worker was killed during a task. How many tasks a worker completes before it
         # dies depends on the machine.
@@ -434,7 +434,7 @@ async def test_every_task_ends_once_despite_killed_workers(
         *before, last = of[mark.task_id]
         assert [each.attempt for each in (*before, last)] == list(range(1, mark.attempt + 1))
         assert last.status == "succeeded"
-        assert {(each.status, each.message) for each in before} <= {("failed", "its worker died")}
+        assert {(each.status, each.message) for each in before} <= {("failed", "its worker process died")}
         died += len(before)
     assert died > 0, "no kill hit a running task, so the test proves nothing"
 

@@ -193,7 +193,7 @@ def test_worker_without_heartbeat_loses_its_task(there: Tasks) -> None:
         there.do(task_runs.fail, first, "too late")
     there.do(task_runs.finish, second)
     assert [(each.attempt, each.status, each.message) for each in there.log(id)] == [
-        (1, "failed", "its worker died"),
+        (1, "failed", "its worker process died"),
         (2, "succeeded", None),
     ]
     assert (there.row(id).status, there.row(id).progress) == ("succeeded", 1.0)

@@ -181,12 +181,12 @@ def test_unusable_certificates_are_named_in_the_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing")
     for file, directory, error in (
-        (str(empty), None, "SSL_CERT_FILE names .*empty.pem, which holds no certificate"),
-        (str(tmp_path / "gone"), None, "SSL_CERT_FILE names .*gone, which cannot be read"),
-        (None, str(tmp_path), "SSL_CERT_DIR names .*, where no file holds a certificate"),
-        (None, str(empty), "SSL_CERT_DIR names .*, which is no directory"),
+        (str(empty), None, "the file of SSL_CERT_FILE, .*empty.pem, contains no certificate"),
+        (str(tmp_path / "gone"), None, "the file of SSL_CERT_FILE, .*gone, cannot be read"),
+        (None, str(tmp_path), "no file in the directory of SSL_CERT_DIR, .*, contains a certificate"),
+        (None, str(empty), "SSL_CERT_DIR must be a directory"),
     ):
         with pytest.raises(CertificatesUnusable, match=error):
             trusted(file, directory)
-    with pytest.raises(CertificatesUnusable, match="PG_SSL_ROOT_CERT names"):
+    with pytest.raises(CertificatesUnusable, match="the file of PG_SSL_ROOT_CERT"):
         for_postgres("verify-full", trusted(None, None), str(empty))

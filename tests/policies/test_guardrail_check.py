@@ -47,11 +47,11 @@ INVALID = {
     ),
     "a text for a switch": (
         OBLIGATIONS.replace("{}", '{"append_only": "true"}', 1),
-        "field append_only in obligations is a string; it has to be a boolean.",
+        "field append_only in obligations is of type string; it must be of type boolean.",
     ),
     "null": (
         OBLIGATIONS.replace("{}", '{"max_credential_seconds": null}', 1),
-        "field max_credential_seconds in obligations is a null; it has to be a number.",
+        "field max_credential_seconds in obligations is of type null; it must be of type number.",
     ),
     "a denial without a message": (DENIALS.replace(', "message": "m"', ""), "missing field message in denials."),
     "an assigned denial with another field": (
@@ -66,9 +66,9 @@ INVALID = {
     ),
     "a default": (DENIALS + "default obligations := {}\n", "obligations has another form"),
     "neither": ("steady := true\n", "defines neither denials nor obligations."),
-    "a partial steady": (DENIALS + "steady contains true\n", "steady has another form"),
-    "a helper that nothing reads": (DENIALS + "_denials := 5\n", "no rule reads the helper _denials."),
-    "a helper that only reads itself": (DENIALS + "_a if { _b }\n\n_b if { not _c }\n", "no rule reads the helper _a."),
+    "a partial steady": (DENIALS + "steady contains true\n", "steady must have the form"),
+    "a helper that nothing reads": (DENIALS + "_denials := 5\n", "no rule uses the helper _denials."),
+    "a helper that only reads itself": (DENIALS + "_a if { _b }\n\n_b if { not _c }\n", "no rule uses the helper _a."),
     "unknown policy data": (
         DENIALS.replace("false", "data.policy_data.contractor.users"),
         "data.policy_data.contractor does not exist",
@@ -180,7 +180,7 @@ def test_invalid_policies_produce_no_bundle(
     (copied / "gateway" / "guardrails" / "mine.rego").write_text(HEAD + "steady := true\n")
     done = CliRunner().invoke(main, ["policy", "bundle", "-o", str(tmp_path / "b.tar.gz")])
     assert done.exit_code == 1
-    assert "nothing was written" in done.output
+    assert "no bundle was written" in done.output
     assert not (tmp_path / "b.tar.gz").exists()
 
 

@@ -199,7 +199,7 @@ def test_token_of_a_revoked_signing_key_is_refused_within_a_second(world: World,
         assert world.lakegate("secrets", "withdraw-signing-keys").returncode == 2
         assert before.get(table.path).status_code == 200
         done = world.lakegate("secrets", "withdraw-signing-keys", "--yes")
-        assert (done.returncode, done.stdout) == (0, "signing keys that ended: 1\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "revoked signing keys: 1\n"), done.stderr
         # Every worker process must reject the token.
         until(
             lambda: {before.get(table.path).status_code for _ in range(8)} == {401},

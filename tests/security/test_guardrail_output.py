@@ -172,7 +172,7 @@ def test_obligation_without_an_enforcer_denies_all_reads(
         drop = fixture_gateway.admin.delete(f"{table.path}?purgeRequested=false")
     for location, answer in refused.items():
         assert answer.status_code == 403, (location, answer.text)
-        assert "nothing here enforces" in error_of(answer)["message"], location
+        assert "no component enforces" in error_of(answer)["message"], location
         assert "s3" not in answer.text, location
     assert [each["allowed"] for each in checked.json()["results"]] == [False]
     assert drop.status_code == 204, "a drop returns no data, so the obligation must not refuse it"

@@ -62,7 +62,7 @@ FILES: dict[str, Callable[[str, dict[str, Any]], bytes]] = {
 }
 
 
-_UNPACKED = "unpacks to more than 67108864 bytes"
+_UNPACKED = "more than 67108864 bytes when decompressed"
 
 #: Error texts for a table's and a view's file.
 REASONS = {
@@ -71,7 +71,7 @@ REASONS = {
     "ten million empty objects": ("20000053 values", "20000053 values"),
     "half a million snapshots": ("values", "values"),
     "more snapshots than a table has": ("100001 snapshots, at most 100000", "missing required field `view-uuid`"),
-    "more properties than a table has": ("100000 properties, at most 10000", "missing required field `view-uuid`"),
+    "more properties than a table has": ("100000 properties; at most 10000", "missing required field `view-uuid`"),
     "nesting of a hundred thousand levels": ("nested too deeply", "nested too deeply"),
     "nesting that parsers accept": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
     "nested columns": ("nested deeper than 200 levels", "nested deeper than 200 levels"),

@@ -245,7 +245,10 @@ def test_active_user_cannot_be_renamed_to_another_user(
         user = directory.user(unique("mallory"))
         requested = directory.patch(user, {"op": "replace", "path": attribute, "value": subject}, expect=400)
         assert scim_error(requested) == (400, "mutability")
-        assert f"{attribute} names the user here and is '{user[attribute]}'" in requested.json()["detail"]
+        assert (
+            f"{attribute} identifies the user on this server and must remain '{user[attribute]}'"
+            in requested.json()["detail"]
+        )
         assert scim_error(put(directory, user, **{attribute: subject})) == (400, "mutability")
         assert directory.scim.get(f"{USERS}/{user['id']}").json()[attribute] == user[attribute]
     mallory = entra.user()
@@ -336,7 +339,7 @@ def test_last_administrator_cannot_be_removed_by_a_directory(world: World, attac
             put(own, user, active=False),
             own.scim.delete(f"{USERS}/{user['id']}"),
         ):
-            assert answer.status_code == 409 and "admin or operator" in answer.json()["detail"], answer.text
+            assert answer.status_code == 409 and "`admin` or `operator`" in answer.json()["detail"], answer.text
         assert own.scim.get(f"{USERS}/{user['id']}").json()["active"] is True
         assert world.admin.get("/management/v1/permissions/server/assignments").status_code == 200
     finally:

@@ -54,7 +54,7 @@ def test_a_variable_sets_its_field(variable: str, text: str, path: str, expected
 
 def test_a_misspelt_variable_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(
-        SettingsError, match=r"LAKEGATE__OPENID_AUDIENC is no .*did you mean LAKEGATE__OPENID_AUDIENCE\?"
+        SettingsError, match=r"LAKEGATE__OPENID_AUDIENC is not .*did you mean LAKEGATE__OPENID_AUDIENCE\?"
     ):
         settings.load({"LAKEGATE__OPENID_AUDIENC": "x"})
 
@@ -140,7 +140,7 @@ def test_the_replica_is_used_only_if_configured() -> None:
 
 
 def test_an_incomplete_replica_or_tls_in_its_url_is_refused() -> None:
-    with pytest.raises(SettingsError, match="LAKEGATE__PG_DATABASE_URL_READ, or else LAKEGATE__PG_USER"):
+    with pytest.raises(SettingsError, match="LAKEGATE__PG_DATABASE_URL_READ must be set, or else LAKEGATE__PG_USER"):
         settings.load(_SERVING | {"LAKEGATE__PG_HOST_R": "replica"}).require_serving()
     url = "postgresql://u:hidden@replica/lakegate?sslmode=disable"
     with pytest.raises(SettingsError, match="PG_SSL_MODE"):
@@ -250,11 +250,11 @@ def test_the_unnamed_provider_is_optional_beside_named_ones() -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "message"),
     [
-        ("OPENID_PROVIDERS__CORP-AD__SCOPE", "read", "spells the same id in another way"),
+        ("OPENID_PROVIDERS__CORP-AD__SCOPE", "read", "contains the same id in another spelling"),
         ("OPENID_PROVIDERS__OTHER__SCOPE", "read", "OPENID_PROVIDERS__OTHER__URI must be set"),
         ("OPENID_PROVIDERS__CORP_AD__AUDIENC", "read", "did you mean"),
-        ("OPENID_PROVIDERS__CORP_AD", "x", "is no setting"),
-        ("OPENID_PROVIDERS__B~D__URI", "x", "is no setting"),
+        ("OPENID_PROVIDERS__CORP_AD", "x", "is not a setting"),
+        ("OPENID_PROVIDERS__B~D__URI", "x", "is not a setting"),
         ("OPENID_PROVIDERS__CORP_AD__AUDIENCE", ",", "AUDIENCE: "),
     ],
 )
@@ -268,7 +268,10 @@ def test_a_misspelt_provider_setting_is_refused(variable: str, text: str, messag
     [
         ({"CORP_AD__URI": "https://issuer.example", "CORP_AD__AUDIENCE": "x,lakegate"}, "same issuer .* same audience"),
         ({"CORP_AD__ADDITIONAL_ISSUERS": "https://issuer.example"}, "same issuer .* same audience"),
-        ({"CORP_AD__PROJECT_AUDIENCES": "lakegate=p"}, "PROJECT_AUDIENCES: lakegate is an audience for everything"),
+        (
+            {"CORP_AD__PROJECT_AUDIENCES": "lakegate=p"},
+            "PROJECT_AUDIENCES: lakegate is also an audience for all projects",
+        ),
         ({"CORP_AD__KEYS_REFRESH": "3h"}, "KEYS_REFRESH must not be longer"),
         ({"OIDC__URI": "https://a.example", "OIDC__AUDIENCE": "a"}, "OIDC: this id is reserved"),
         ({"KUBERNETES__URI": "https://a.example", "KUBERNETES__AUDIENCE": "a"}, "KUBERNETES: this id is reserved"),
@@ -286,7 +289,7 @@ def test_an_owner_property_shared_by_several_providers_is_refused(second: str) -
         "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__SUBJECTS": "trino",
         f"LAKEGATE__TRUSTED_ENGINES__{second}__IDENTITIES__CORP_AD__SUBJECTS": "trino",
     }
-    with pytest.raises(SettingsError, match="trusted for identities of .* and oidc"):
+    with pytest.raises(SettingsError, match="trusted for engines of several providers .* and oidc"):
         settings.load(_SERVING | engines).require_serving()
     apart = {f"LAKEGATE__TRUSTED_ENGINES__{second}__OWNER_PROPERTY": "presto.run-as-owner"}
     if second == "PRESTO":
@@ -298,7 +301,7 @@ def test_trusting_an_engine_by_audience_is_refused_with_a_remedy(value: str) -> 
     name = "LAKEGATE__TRUSTED_ENGINES__TRINO__IDENTITIES__OIDC__AUDIENCES"
     with pytest.raises(SettingsError, match=f"^{name} was removed: .*SUBJECTS"):
         settings.load(_SERVING | {name: value})
-    with pytest.raises(SettingsError, match="is no setting"):
+    with pytest.raises(SettingsError, match="is not a setting"):
         settings.load(_SERVING | {name.replace("AUDIENCES", "AUDIENCE"): "trino"})
 
 
@@ -331,9 +334,9 @@ def test_clusters_are_configured_with_providers_or_alone() -> None:
         ),
         (
             {"OPENID_PROVIDERS__LAB__URI": "https://a.example", "OPENID_PROVIDERS__LAB__AUDIENCE": "a"},
-            "has this id, too",
+            "has the same id",
         ),
-        ({"ENABLE_KUBERNETES_AUTHENTICATION": "true"}, "for a gateway that runs in a pod"),
+        ({"ENABLE_KUBERNETES_AUTHENTICATION": "true"}, "works only in a pod"),
     ],
 )
 def test_serving_is_refused_with_invalid_clusters(

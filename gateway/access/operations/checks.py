@@ -55,7 +55,8 @@ class Check:
             known = ACTIONS[on.type]
             if self.relation not in known:
                 raise BadRequestException(
-                    f"{self.relation} is not decided on a {on.type}: possible are {', '.join(sorted(known))}"
+                    f"The action {self.relation} does not apply to a {on.type}. Possible actions: "
+                    f"{', '.join(sorted(known))}"
                 )
 
     @property
@@ -116,13 +117,18 @@ class BatchCheck(QuestionOperation):
         must not disclose which objects exist.
         """
         if self.delegated and self.error_on_not_found:
-            raise BadRequestException("`error-on-not-found` does not go with `delegated`.")
+            raise BadRequestException("`error-on-not-found` and `delegated` cannot both be true.")
         if self.delegated and any(each.principal is not None and hub_of(each.on) is None for each in self.checks):
-            raise BadRequestException("A delegated check is about a project, or about something by its warehouse.")
+            raise BadRequestException(
+                "In a delegated batch, each check with an `identity` must name a project, or an object in a warehouse."
+            )
         if self.error_on_not_found and any(each.or_on is not None for each in self.checks):
-            raise BadRequestException("`error-on-not-found` does not go with `tabular`.")
+            raise BadRequestException("`error-on-not-found` cannot be true in a batch with a `tabular` check.")
         if not self.delegated and any(each.or_on is not None and each.principal is not None for each in self.checks):
-            raise BadRequestException("`tabular` about somebody else is asked by an inspector: `delegated`.")
+            raise BadRequestException(
+                "A `tabular` check with the `identity` of another principal needs `delegated: true`, which needs "
+                "the privilege `inspector`."
+            )
 
     def demands(self) -> tuple[Demand, ...]:
         demands: dict[Demand, None] = {}

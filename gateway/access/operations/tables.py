@@ -147,7 +147,7 @@ class ReportMetrics(ChangeOperation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     returns: ClassVar[int] = 204
     # Java clients wait for the answer, and for the retry delay of a 429, before they return the first row of a scan.
-    refused_for_good: ClassVar[str] = "no metrics reports are kept"
+    refused_for_good: ClassVar[str] = "it does not store metrics reports"
     table: InPath[TableRef]
     report: InBody[ReportMetricsRequest]
 

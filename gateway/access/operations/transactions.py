@@ -44,14 +44,18 @@ class CommitTransaction(ChangeOperation):
         """
         changes = self.request.table_changes
         if not 0 < len(changes) <= MAX_TABLES:
-            raise BadRequestException(f"A transaction commits to 1 to {MAX_TABLES} tables, not to {len(changes)}.")
+            raise BadRequestException(f"A transaction must change 1 to {MAX_TABLES} tables, not {len(changes)}.")
         seen: set[str] = set()
         for number, change in enumerate(changes):
             if change.identifier is None:
-                raise TableIdentifierRequiredForCommitTransaction(f"`table-changes[{number}]` names no table.")
+                raise TableIdentifierRequiredForCommitTransaction(
+                    f"`table-changes[{number}]` has no `identifier`; it must name a table."
+                )
             key = change.identifier.key
             if key in seen:
-                raise TableIdentifiersNotUnique(f"The transaction names {change.identifier.dotted} twice.")
+                raise TableIdentifiersNotUnique(
+                    f"The transaction contains two changes of table {change.identifier.dotted}; combine them into one."
+                )
             seen.add(key)
 
     def parts(self) -> tuple[CommitTable | CommitTableCreation, ...]:
@@ -60,7 +64,9 @@ class CommitTransaction(ChangeOperation):
 
     def _part(self, change: CommitTableRequest) -> CommitTable | CommitTableCreation:
         if change.identifier is None:
-            raise TableIdentifierRequiredForCommitTransaction("A change of the transaction names no table.")
+            raise TableIdentifierRequiredForCommitTransaction(
+                "A change of the transaction has no `identifier`; it must name a table."
+            )
         identifier = change.identifier.identifier
         if any(isinstance(requirement, AssertCreate) for requirement in change.requirements):
             namespace = NamespaceRef(self.warehouse_id, identifier.namespace)

@@ -35,7 +35,9 @@ def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
         return (True,)
     states = {part.lower() for part in given}
     if not states <= {"active", "inactive"}:
-        raise BadRequestException("warehouseStatus is active, inactive, or both separated by a comma.")
+        raise BadRequestException(
+            "The query parameter warehouseStatus must be `active`, `inactive`, or both, separated by a comma."
+        )
     return tuple(state == "active" for state in sorted(states))
 
 

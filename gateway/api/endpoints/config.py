@@ -21,7 +21,9 @@ async def get_config(ctx: Ctx) -> CatalogConfig:
     """
     named = ctx.query("warehouse")
     if not named:
-        raise GetConfigNoWarehouseProvided("Name a warehouse with the query parameter warehouse.")
+        raise GetConfigNoWarehouseProvided(
+            "The request names no warehouse. Name one with the query parameter `warehouse`."
+        )
     project, slash, name = named.partition("/")
     ref = WarehouseNameRef(project, name) if slash else WarehouseNameRef(ctx.project().project_id, named)
     await register_caller(ctx)

@@ -87,7 +87,10 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     _require_exchange(form)
     if ctx.header("x-assume-role") is not None:
         # An engine exchanges tokens as itself. Ignoring the header would give more rights than the client requested.
-        raise OAuthRefused("invalid_request", "x-assume-role goes with each request that the token is used for")
+        raise OAuthRefused(
+            "invalid_request",
+            "a token request must not have the header x-assume-role; send it with each request that uses the token",
+        )
     engine = await _engine(ctx, form)
     subject, proven = await _subject(ctx, form, engine)
     await ctx.authenticate_as(engine)
@@ -121,17 +124,21 @@ def _require_exchange(form: TokenRequest) -> None:
     if form.grant_type != EXCHANGE:
         raise OAuthRefused(
             "unsupported_grant_type",
-            "this server issues no tokens but to engines that act for users; get yours from the identity provider "
-            "(set oauth2-server-uri in the client)",
+            "this server supports only the token exchange of engines that act for users; get other tokens from the "
+            "identity provider (set oauth2-server-uri in the client)",
         )
     if form.requested_token_type not in _TYPES:
-        raise OAuthRefused("invalid_request", "requested_token_type can only be an access token")
+        raise OAuthRefused("invalid_request", "requested_token_type must be access_token or jwt")
     if SCOPE not in form.scope.split():
-        raise OAuthRefused("invalid_scope", f"the only scope is {SCOPE}")
+        raise OAuthRefused("invalid_scope", f"scope must contain {SCOPE}")
     if form.resource or form.audience:
-        raise OAuthRefused("invalid_target", "tokens of this server are for this server alone; name no other")
+        raise OAuthRefused(
+            "invalid_target", "tokens of this server are valid for this server only; leave out resource and audience"
+        )
     if form.subject_token_type not in _TYPES or not form.subject_token:
-        raise OAuthRefused("invalid_request", "subject_token and subject_token_type (access_token or jwt) are needed")
+        raise OAuthRefused(
+            "invalid_request", "subject_token is required, and subject_token_type must be access_token or jwt"
+        )
     if form.actor_token and form.actor_token_type not in _TYPES:
         raise OAuthRefused("invalid_request", "actor_token_type must be access_token or jwt")
 
@@ -144,7 +151,9 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
     """
     header, actor = ctx.authorizations, form.actor_token or None
     if not header and actor is None:
-        raise OAuthUnauthenticated("invalid_client", "the engine's own token is needed, as bearer or as actor_token")
+        raise OAuthUnauthenticated(
+            "invalid_client", "the engine's own token is missing; send it in the Authorization header or as actor_token"
+        )
     found: list[VerifiedToken] = []
     if header:
         try:
@@ -157,11 +166,16 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
         except NotAuthenticated as unknown:
             raise OAuthRefused("invalid_request", f"actor_token: {unknown.message}") from None
     if len({token.user_id for token in found}) > 1:
-        raise OAuthRefused("invalid_request", "actor_token is of somebody else than the Authorization header")
+        raise OAuthRefused(
+            "invalid_request",
+            "actor_token and the token in the Authorization header identify different users; send the engine's own "
+            "token only",
+        )
     if any(token.engine is not None for token in found):
         raise OAuthRefused(
             "invalid_request",
-            "a token that was exchanged is not exchanged or renewed; come with the engine's own token and the subject",
+            "a token that this server issued cannot be exchanged or renewed; send the engine's own token and the "
+            "user's original token as subject_token",
         )
     return found[0]
 
@@ -180,9 +194,14 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
         except NotAuthenticated as unknown:
             raise OAuthRefused("invalid_request", f"subject_token: {unknown.message}") from None
         if verified.actor_user_id is not None:
-            raise OAuthRefused("invalid_request", "subject_token: somebody acts for its subject already")
+            raise OAuthRefused(
+                "invalid_request",
+                "subject_token: the token already names an actor (claim act); send the user's own token",
+            )
         if verified.may_act not in (None, engine.user_id):
-            raise OAuthRefused("invalid_request", "subject_token: its may_act names somebody else than the engine")
+            raise OAuthRefused(
+                "invalid_request", "subject_token: its claim may_act allows another actor, not this engine"
+            )
         named = Subject(
             user_id=verified.user_id,
             project_id=verified.project_id,
@@ -195,11 +214,11 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
     if named.user_id == engine.user_id:
         raise OAuthRefused(
             "invalid_request",
-            "the subject is the caller itself: tokens are not renewed here but at the identity provider (Iceberg "
-            "clients: token-refresh-enabled=false, or oauth2-server-uri)",
+            "the subject is the caller itself; renew tokens at the identity provider (Iceberg clients: "
+            "token-refresh-enabled=false, or oauth2-server-uri)",
         )
     if engine.project_id is not None and named.project_id not in (None, engine.project_id):
-        raise OAuthRefused("invalid_request", "the two tokens are for different projects")
+        raise OAuthRefused("invalid_request", "the engine's token and subject_token are limited to different projects")
     return msgspec.structs.replace(named, project_id=named.project_id or engine.project_id), proven
 
 
@@ -216,15 +235,18 @@ def _named(token: str, engine: VerifiedToken) -> Subject | None:
         header = msgspec.json.decode(_decoded(parts[1]), type=_Header)
         named = msgspec.json.decode(_decoded(parts[2]), type=_Named)
     except (ValueError, RecursionError):
-        raise OAuthRefused("invalid_request", "subject_token cannot be read") from None
+        raise OAuthRefused("invalid_request", "subject_token: the header or the claims cannot be decoded") from None
     if header.alg != "none" or named.act is not None:
-        raise OAuthRefused("invalid_request", "subject_token: an unsigned token has alg none and no actor")
+        raise OAuthRefused(
+            "invalid_request",
+            "subject_token: an unsigned token must have the header alg=none, and must not have the claim act",
+        )
     try:
         user_id = f"{engine.idp_id}~{checked_subject(named.sub, 'its subject')}"
     except NotAuthenticated as unfit:
         raise OAuthRefused("invalid_request", f"subject_token: {unfit.message}") from None
     if not is_valid_in_tuples(user_id):
-        raise OAuthRefused("invalid_request", "subject_token: the subject is too long")
+        raise OAuthRefused("invalid_request", "subject_token: the subject has more bytes than a user id can have")
     return Subject(user_id=user_id, not_after=named.exp)
 
 

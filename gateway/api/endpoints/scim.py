@@ -100,7 +100,10 @@ async def get_schema(ctx: Ctx) -> Response[discovery.ScimSchema]:
 async def _describe(ctx: Ctx, operation: Discovery) -> None:
     await ctx.services.scim_users.describe(await ctx.admit(operation))
     if ctx.query("filter") is not None:
-        raise FilterNotTaken("Schemas, resource types and what is supported are not filtered.")
+        raise FilterNotTaken(
+            "The schemas, the resource types and the service provider configuration cannot be filtered. Leave out "
+            "`filter`."
+        )
 
 
 # ---- users ---------------------------------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def _id(ctx: Ctx) -> UUID:
     try:
         return uuid_of(ctx.path, "scim_id")
     except BadRequestException:
-        raise NoSuchResource("There is no resource with this id.") from None
+        raise NoSuchResource("The resource with this id does not exist.") from None
 
 
 def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
@@ -256,7 +259,7 @@ def _page(ctx: Ctx) -> tuple[str | None, int, int | None]:
     Raises InvalidValue, and NotSupported for `sortBy`.
     """
     if ctx.refused_query("sortBy"):
-        raise NotSupported("Lists are not sorted here: they are in the order of ids.")
+        raise NotSupported("`sortBy` is not supported: lists are in the order of the ids.")
     start, count = _number(ctx.query("startIndex"), 1), _number(ctx.query("count"), None)
     return ctx.query("filter"), 1 if start is None else start, count
 
@@ -267,7 +270,7 @@ def _number(text: str | None, least: int | None) -> int | None:
         return None
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
-        raise InvalidValue("startIndex and count are whole numbers.")
+        raise InvalidValue("startIndex and count must be whole numbers of at most 9 digits.")
     return int(text) if least is None else max(int(text), least)
 
 

@@ -110,7 +110,7 @@ async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
     Return the paths of the warehouse.
     """
     if ready.warehouse is None:
-        raise SetupRefused("the stack has no warehouse; it was started empty")
+        raise SetupRefused("the stack has no warehouse, because it was started with --empty")
     for name in ready.users:
         await register(people[name], ready.warehouse)
     reply = await register(people["admin"], ready.warehouse)
@@ -137,7 +137,7 @@ async def _give(lake: Lake, giver: Caller, kind: str, identity: str, relation: s
     reply = await lake.assign(giver, kind, identity, relation, taker)
     if reply.status not in (httpx2.codes.NO_CONTENT, _CONFLICT):  # 409: an earlier demonstration made the grant
         raise SetupRefused(
-            f"{giver.name} could not give {taker.name} {relation} on the {kind}: {reply} {reply.message}"
+            f"{giver.name} could not grant {taker.name} {relation} on the {kind}: {reply} {reply.message}"
         )
 
 

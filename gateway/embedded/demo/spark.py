@@ -138,7 +138,7 @@ async def run_pipeline(
 
 def _last_words(log: Path) -> str:
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:500] if lines else "it said nothing"
+    return lines[-1][:500] if lines else "it printed nothing"
 
 
 async def _watched(child: Child, notify: Callable[[str], None]) -> int:
@@ -156,7 +156,7 @@ async def _watched(child: Child, notify: Callable[[str], None]) -> int:
         if done:
             return child.exited.result()
         if loop.time() > deadline:
-            raise ChildFailed(child.name, f"was not done after {RUN_SECONDS:.0f} seconds", child.log)
+            raise ChildFailed(child.name, f"did not finish within {RUN_SECONDS:.0f} seconds", child.log)
 
 
 class Answer(msgspec.Struct, frozen=True):

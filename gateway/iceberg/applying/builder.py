@@ -137,7 +137,9 @@ class TableBuilder:
         for schema in self.schemas:
             if schema.schema_id == self.schema_id:
                 return schema
-        raise InvalidTableUpdate("The table has no current schema: add-schema and set-current-schema must come first")
+        raise InvalidTableUpdate(
+            "The table has no current schema. Send the updates add-schema and set-current-schema first"
+        )
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
         """Return a snapshot by id, or None. Snapshots that this commit added are found without parsing the others."""

@@ -64,7 +64,9 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
         if not parts:
             raise InvalidTableUpdate(f"Attempting to add a snapshot before a {noun} is added")
     if snapshot.snapshot_id == NO_SNAPSHOT:
-        raise InvalidTableUpdate(f"Cannot add a snapshot with id {NO_SNAPSHOT}: it stands for no snapshot")
+        raise InvalidTableUpdate(
+            f"Cannot add a snapshot with id {NO_SNAPSHOT}: this id means that there is no snapshot. Choose another id"
+        )
     if builder.snapshot(snapshot.snapshot_id) is not None:
         raise InvalidTableUpdate(f"Snapshot already exists for id: {snapshot.snapshot_id}")
     if (
@@ -103,7 +105,9 @@ def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
         )
     next_row_id = snapshot.first_row_id + snapshot.added_rows
     if next_row_id > codec.LARGEST_LONG:
-        raise InvalidTableUpdate(f"Cannot add a snapshot: its rows would be numbered up to {next_row_id}, past 64 bits")
+        raise InvalidTableUpdate(
+            f"Cannot add a snapshot: the row ids would go up to {next_row_id}, which exceeds 64 bits"
+        )
     return next_row_id
 
 
@@ -117,7 +121,7 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
     if update.ref_name == MAIN and ref.type != "branch":
         raise InvalidTableUpdate("Cannot set main to a tag: main must be a branch")
     if not update.ref_name:
-        raise BadRequestException(f"Malformed request: a ref needs a name at `{at}.ref-name`")
+        raise BadRequestException(f"Malformed request: the name of a ref is empty at `{at}.ref-name`")
     if ref.type == "tag" and (ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None):
         member = "minSnapshotsToKeep" if ref.min_snapshots_to_keep is not None else "maxSnapshotAgeMs"
         raise InvalidTableUpdate(f"Tags do not support setting {member}")
@@ -194,8 +198,8 @@ def set_statistics(builder: TableBuilder, update: SetStatistics, at: str) -> Non
     file = StatisticsFile.of(codec.canonical_object(update.statistics, at=f"{at}.statistics"), at=f"{at}.statistics")
     if update.snapshot_id is not None and update.snapshot_id != file.snapshot_id:
         raise BadRequestException(
-            f"Malformed request: snapshot-id {update.snapshot_id} is not that of the statistics, "
-            f"{file.snapshot_id}, at `{at}`"
+            f"Malformed request: snapshot-id {update.snapshot_id} differs from the snapshot-id {file.snapshot_id} of "
+            f"the statistics at `{at}`"
         )
     if any(bytes(known.text) == bytes(file.text) for known in builder.statistics):
         return

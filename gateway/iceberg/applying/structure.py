@@ -87,10 +87,10 @@ def check_format_version(requested: int, allowed: frozenset[int], *, current: in
     if requested not in allowed and requested in SUPPORTED_FORMAT_VERSIONS and requested != current:
         permitted = ", ".join(f"v{version}" for version in sorted(allowed))
         raise FormatVersionNotAllowed(
-            f"Format version v{requested} is not allowed in this warehouse, allowed: {permitted}"
+            f"Format version v{requested} is not allowed in this warehouse. Allowed versions: {permitted}"
         )
     if requested < 1:
-        raise InvalidTableUpdate(f"Cannot use format version {requested}: the lowest is 1")
+        raise InvalidTableUpdate(f"Cannot use format version {requested}: it must be at least 1")
 
 
 def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
@@ -100,7 +100,7 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
     """
     location = strip_trailing_slash(update.location)
     if builder.base is not None and location != strip_trailing_slash(builder.base.location):
-        raise SetLocationNotAllowed(f"Cannot move a table: its location stays {builder.base.location}")
+        raise SetLocationNotAllowed(f"Cannot change the location of a table: it must remain {builder.base.location}")
     if builder.base is None and location != builder.location:
         builder.location = location
         builder.changed = True

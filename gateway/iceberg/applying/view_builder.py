@@ -82,7 +82,7 @@ class ViewBuilder:
         Raises `InvalidTableUpdate` or `BadRequestException` if the result is not a consistent view.
         """
         if self.view_uuid is None or self.location is None:
-            raise InvalidTableUpdate("A new view needs a UUID and a location")
+            raise InvalidTableUpdate("A new view needs the updates assign-uuid and set-location")
         current = self.version(self.version_id) if self.version_id is not None else None
         if current is None:
             raise InvalidTableUpdate("Invalid view: no versions were added")

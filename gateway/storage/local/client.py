@@ -108,15 +108,23 @@ class LocalFiles:
         except CatalogError:
             raise
         except FileNotFoundError:
-            raise FileMissing("There is no such file in the storage") from None
+            raise FileMissing("The file does not exist in the storage") from None
         except FileExistsError:
-            raise FileExists("There is a file at this place of the storage already") from None
+            raise FileExists("A file already exists at this path of the storage. Choose another path") from None
         except PermissionError:
-            raise StorageDenied("The operating system refused the gateway this local file") from None
+            raise StorageDenied(
+                "The operating system denies the gateway access to this local file. Check the permissions of the "
+                "directory"
+            ) from None
         except OSError as error:
             if error.errno in _LINKED:
-                raise StorageDenied("A local path leads through a symbolic link or what is no directory") from None
-            raise StorageUnavailable("The storage did not answer as expected") from None
+                raise StorageDenied(
+                    "A local path must not contain a symbolic link, and every part above the file must be a directory"
+                ) from None
+            raise StorageUnavailable(
+                "The storage did not answer, or returned an unexpected error. Check the storage profile and the "
+                "store, then try again"
+            ) from None
 
 
 def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
@@ -132,14 +140,17 @@ def _require_there(listed: tuple[str, ...]) -> None:
         with _opened(listed):
             return
     except FileNotFoundError:
-        raise StorageUnavailable("The directory that this server's operator lists for local files is missing") from None
+        raise StorageUnavailable(
+            "The directory in the setting LAKEGATE__STORAGE_LOCAL_DIRECTORIES does not exist. The operator can "
+            "create it"
+        ) from None
 
 
 def _segments(key: str) -> tuple[str, ...]:
     """Split a key into segments. Keys from listings may be invalid locations, but must not leave their directory."""
     segments = tuple(key.split("/"))
     if any(segment in {"", ".", ".."} or "\0" in segment for segment in segments):
-        raise StorageDenied("A local path must be written without empty segments, '.' and '..'")
+        raise StorageDenied("A local path must not contain empty segments, '.' or '..'")
     return segments
 
 
@@ -170,7 +181,7 @@ def _put(path: tuple[str, ...], data: bytes, listed: int) -> None:
         # A concurrent deletion may remove the empty directory before it is used.
         with suppress(FileNotFoundError), _opened(folder, existing=listed) as directory:
             return _write(directory, name, data)
-    raise StorageUnavailable("The directories of a local file were removed while it was written")
+    raise StorageUnavailable("The directory of a local file was removed while the file was written. Try again")
 
 
 def _write(directory: int, name: str, data: bytes) -> None:
@@ -193,9 +204,9 @@ def _get(path: tuple[str, ...], max_bytes: int) -> bytes:
         stack.callback(os.close, descriptor)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-            raise StorageDenied("A local file must be a regular file with one name")
+            raise StorageDenied("A local file must be a regular file without additional hard links")
         if found.st_size > max_bytes:
-            raise FileTooLarge(f"The file has {found.st_size} bytes, at most {max_bytes} are taken")
+            raise FileTooLarge(f"The file has {found.st_size} bytes; at most {max_bytes} are allowed")
         return _read(descriptor, max_bytes)
 
 
@@ -236,7 +247,7 @@ def _list(top: tuple[str, ...], limit: int) -> list[str]:
             if not is_directory:
                 found.append("/".join((*folder, name)))
             elif len(folder) - len(top) == MAX_DEPTH:
-                raise StorageUnavailable(f"Local directories lie deeper than {MAX_DEPTH} in one another")
+                raise StorageUnavailable(f"Local directories are nested more than {MAX_DEPTH} levels deep")
             else:
                 waiting.append((*folder, name))
     return found[:limit]

@@ -24,7 +24,9 @@ _SETTING: Final = "LAKEGATE__STORAGE_LOCAL_DIRECTORIES"
 
 def _refuse_host(authority: str) -> None:
     if authority:
-        raise InvalidLocation(f"Location of a local file must name no host, not {shown(authority)}: file:///path")
+        raise InvalidLocation(
+            f"Location of a local file must have the form file:///path, without the host {shown(authority)}"
+        )
 
 
 SCHEME: Final = Scheme(
@@ -67,8 +69,8 @@ class LocalProfile(
     provider: ClassVar[str] = "local"
     credential_kind: ClassVar[str | None] = None
     no_contact: ClassVar[str] = (
-        "The directory cannot be used: the directory above it that this server's operator lists "
-        f"({_SETTING}) is missing, or the machine does not answer in time"
+        f"The directory cannot be used: the directory in the setting {_SETTING} does not exist, or the machine does "
+        "not answer in time"
     )
 
     directory: str
@@ -87,8 +89,8 @@ class LocalProfile(
     def downscoping(self) -> NoVending:
         """`NoVending`: the operating system restricts its users; the gateway cannot confine clients."""
         return NoVending(
-            reason="a local warehouse hands out no credentials: its clients open its directory themselves",
-            skipped="local files have no credentials: clients open the warehouse's directory themselves",
+            reason="a warehouse of type local issues no credentials; clients open its directory directly",
+            skipped="a warehouse of type local issues no credentials; clients open its directory directly",
         )
 
     @property
@@ -105,7 +107,7 @@ class LocalProfile(
         location = SCHEME.parse(text, escapes_known=True)
         base = self.base_location()
         if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must lie below the warehouse's base location {base.prefix_text!r}")
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
         return location
 
     def check(self, rules: StorageRules) -> None:
@@ -119,7 +121,7 @@ class LocalProfile(
         base = self.base_location()
         if not any(directory_location(each).contains(base, strict=True) for each in rules.directories):
             raise InvalidStorageProfile(
-                "Storage profile field 'directory' must lie below a directory that this server's operator lists in "
+                "Storage profile field 'directory' must be below a directory that the operator lists in the setting "
                 f"{_SETTING}"
             )
 
@@ -143,7 +145,7 @@ class LocalProfile(
 def _require_allowed(rules: StorageRules) -> None:
     if rules.directories is not None and not rules.directories:
         raise StorageTypeNotSupported(
-            "Storage profiles of type 'local' are not allowed on this server: its operator lists the directories for "
+            "Storage profiles of type 'local' are not allowed on this server. The operator can list directories for "
             f"them in {_SETTING}"
         )
 

@@ -40,8 +40,8 @@ class S3Sessions:
             raise TypeError("only a temporary credential has a policy to get rid of")
         if await self._sts.reassumes(s3_profile(profile), session):
             raise StorageCheckFailed(
-                "A vended credential can assume the role again without a session policy: let the role's trust policy "
-                "name the gateway's own principal only"
+                "A vended credential can assume the role again without a session policy. Change the role's trust "
+                "policy so that only the gateway's own principal can assume the role"
             )
 
 

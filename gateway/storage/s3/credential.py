@@ -138,13 +138,13 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
     kind = fields.get("credential-type")
     if kind in ("cloudflare-r2", "aliyun-oss"):
         raise StorageTypeNotSupported(
-            f"Storage credential-type {kind!r} is not supported yet: supported are access-key and aws-system-identity"
+            f"Storage credential-type {kind!r} is not supported. Supported types: access-key and aws-system-identity"
         )
     for alias, name in _ALIASES.items():
         if alias in fields:
             if name in fields:
                 raise InvalidStorageCredential(
-                    f"Storage credential gives {name!r} and its alias {alias!r}: give one of them"
+                    f"Storage credential contains both {name!r} and its alias {alias!r}. Give only one of them"
                 )
             fields[name] = fields.pop(alias)
     try:
@@ -152,7 +152,9 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
     except msgspec.ValidationError as error:
         raise InvalidStorageCredential(f"Invalid storage credential: {_without_values(str(error))}") from None
     if isinstance(credential, S3SystemIdentity) and not rules.system_identities:
-        raise BadRequestException("System identities are not enabled on this server: give an access key.")
+        raise BadRequestException(
+            "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key."
+        )
     return credential
 
 
@@ -160,7 +162,7 @@ def _without_values(message: str) -> str:
     """Remove values from a msgspec message: it quotes unknown tags and field names, which may be a misplaced secret."""
     text, _, where = message.partition(" - at ")
     if text.startswith("Object contains unknown field"):
-        text = "it has a field that is not known; known are access-key-id, secret-access-key and external-id"
+        text = "it has an unknown field. Possible fields: access-key-id, secret-access-key and external-id"
     elif text.startswith("Invalid value"):
         text = "'credential-type' must be access-key or aws-system-identity"
     return f"{text} - at {where}" if where.startswith("`$.") and "unknown" not in text else text
@@ -170,7 +172,8 @@ def _check_external_id(value: str | None) -> None:
     # STS API reference, AssumeRole, parameter ExternalId
     if value is not None and not (2 <= len(value) <= 1224 and all(c.isalnum() or c in "_+=,.@:/-" for c in value)):
         raise InvalidStorageCredential(
-            "Storage credential field 'external-id' must be 2 to 1224 of letters, digits and _+=,.@:/-"
+            "Storage credential field 'external-id' must have 2 to 1224 characters, each a letter, a digit or one "
+            "of _+=,.@:/-"
         )
 
 

@@ -28,14 +28,14 @@ def check_bucket(name: str) -> None:
         raise InvalidLocation(f"Bucket {shown(name)} must not end with a dot")
     if not _BUCKET.fullmatch(name) or ".." in name or ".-" in name or "-." in name:
         raise InvalidLocation(
-            f"Bucket {shown(name)} is no valid bucket name: 3 to 63 of a-z, 0-9, dot and hyphen, "
-            "starting and ending with a letter or digit, no two dots together and no dot beside a hyphen"
+            f"Bucket {shown(name)} is not a valid bucket name. It must have 3 to 63 characters of a-z, 0-9, dot and "
+            "hyphen, and begin and end with a letter or digit. A dot must not be next to another dot or a hyphen"
         )
     if _IPV4_LIKE.fullmatch(name):
         raise InvalidLocation(f"Bucket {shown(name)} must not look like an IP address")
     if name.endswith(_RESERVED_SUFFIXES) or name.startswith(_RESERVED_PREFIXES):
         raise InvalidLocation(
-            f"Bucket {shown(name)} has a reserved prefix or suffix: only general purpose buckets are supported"
+            f"Bucket {shown(name)} has a prefix or suffix that S3 reserves. Only general purpose buckets are supported"
         )
 
 

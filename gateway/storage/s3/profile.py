@@ -68,9 +68,9 @@ class S3Profile(
     provider: ClassVar[str] = "s3"
     credential_kind: ClassVar[str | None] = "access-key"
     no_contact: ClassVar[str] = (
-        "The storage cannot be used at its endpoint: the name cannot be resolved, the address is in no network that "
-        "this server's operator allows (LAKEGATE__STORAGE_ENDPOINT_NETWORKS), nothing answers in time, or what answers "
-        "is no such store or has no such bucket"
+        "The storage cannot be used at its endpoint. Possible causes: the host name cannot be resolved; the "
+        "operator does not allow its network (LAKEGATE__STORAGE_ENDPOINT_NETWORKS); no server answers in time; the "
+        "server is not an S3 store; the bucket does not exist"
     )
 
     bucket: str
@@ -128,7 +128,7 @@ class S3Profile(
         if not self.sts_enabled:
             return NoVending(
                 reason="sts-enabled is false in the storage profile",
-                skipped="sts-enabled is false: this warehouse vends no credentials",
+                skipped="sts-enabled is false, so this warehouse issues no credentials",
             )
         policy = partial(
             build_session_policy,
@@ -154,13 +154,13 @@ class S3Profile(
         scheme = text.partition("://")[0].lower()
         if scheme not in self.scheme_alternatives:
             raise InvalidLocation(
-                f"Location scheme {ascii(scheme[:20])} is not allowed in this warehouse: "
-                f"use {', '.join(self.scheme_alternatives)}"
+                f"Location scheme {ascii(scheme[:20])} is not allowed in this warehouse. Allowed schemes: "
+                f"{', '.join(self.scheme_alternatives)}"
             )
         location = SCHEME.parse(text, escapes_known=self.escapes_known)
         base = self.base_location()
         if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must lie below the warehouse's base location {base.prefix_text!r}")
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
         return location
 
     def check(self, rules: StorageRules) -> None:
@@ -255,7 +255,9 @@ def _resolve_aliases(fields: dict[str, Any]) -> None:
     for alias, name in _ALIASES.items():
         if alias in fields:
             if name in fields:
-                raise InvalidStorageProfile(f"Storage profile gives {name!r} and its alias {alias!r}: give one of them")
+                raise InvalidStorageProfile(
+                    f"Storage profile contains both {name!r} and its alias {alias!r}. Give only one of them"
+                )
             fields[name] = fields.pop(alias)
     for name, aliases in (("flavor", _FLAVOR_ALIASES), ("remote-signing-url-style", _STYLE_ALIASES)):
         if isinstance(fields.get(name), str):
@@ -277,14 +279,16 @@ def _check_place(profile: S3Profile) -> None:
     prefix = profile.key_prefix
     if prefix is not None:
         if not prefix or prefix.startswith("/") or prefix.endswith("/"):
-            raise InvalidStorageProfile("Storage profile field 'key-prefix' must not be empty or start with a slash")
+            raise InvalidStorageProfile(
+                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
+            )
         if len(prefix.encode()) > MAX_KEY_PREFIX:
             raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
         if not profile.escapes_known:
             refuse_pattern_characters(prefix)
         profile.base_location()
     if profile.flavor is Flavor.S3_COMPAT and profile.endpoint is None:
-        raise InvalidStorageProfile("Storage profile field 'endpoint' is needed for the flavor s3-compat")
+        raise InvalidStorageProfile("Storage profile field 'endpoint' is required if 'flavor' is s3-compat")
 
 
 def _check_roles(profile: S3Profile) -> None:
@@ -295,28 +299,31 @@ def _check_roles(profile: S3Profile) -> None:
             )
     if profile.sts_enabled and profile.flavor is Flavor.AWS and profile.session_role_arn is None:
         raise InvalidStorageProfile(
-            "Storage profile needs 'sts-role-arn' or 'assume-role-arn' when 'sts-enabled' is true and the flavor is aws"
+            "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
+            "is aws"
         )
     if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
         raise InvalidStorageProfile(
-            "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…): policies cannot name an alias"
+            "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…), not of an alias, because "
+            "policies cannot refer to aliases"
         )
 
 
 def _check_sessions(profile: S3Profile) -> None:
     if not MIN_TOKEN_SECONDS <= profile.sts_token_validity_seconds <= MAX_TOKEN_SECONDS:
         raise InvalidStorageProfile(
-            f"Storage profile field 'sts-token-validity-seconds' must be {MIN_TOKEN_SECONDS} to {MAX_TOKEN_SECONDS}"
+            f"Storage profile field 'sts-token-validity-seconds' must be from {MIN_TOKEN_SECONDS} to "
+            f"{MAX_TOKEN_SECONDS}"
         )
     if len(profile.sts_session_tags) > MAX_SESSION_TAGS:
         raise InvalidStorageProfile(
-            f"Storage profile field 'sts-session-tags' must hold at most {MAX_SESSION_TAGS} tags"
+            f"Storage profile field 'sts-session-tags' must contain at most {MAX_SESSION_TAGS} tags"
         )
     for key, value in profile.sts_session_tags.items():
         if not (1 <= len(key) <= 128 and len(value) <= 256 and _TAG_TEXT.fullmatch(key) and _TAG_TEXT.fullmatch(value)):
             raise InvalidStorageProfile(
-                "Storage profile field 'sts-session-tags' must map keys of 1 to 128 to values of at most 256 "
-                "characters, each out of letters, digits, spaces and _.:/=+@-"
+                "Storage profile field 'sts-session-tags' has an invalid tag. Keys must have 1 to 128 characters "
+                "and values at most 256, each a letter, a digit, a space or one of _.:/=+@-"
             )
 
 

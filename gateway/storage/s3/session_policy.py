@@ -66,8 +66,8 @@ def build_session_policy(
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements}, ensure_ascii=False, separators=(",", ":"))
     if len(policy) > MAX_POLICY_CHARACTERS:
         raise PolicyTooLarge(
-            f"The session policy for the location has {len(policy)} characters, the store takes "
-            f"{MAX_POLICY_CHARACTERS}: shorten the location's path"
+            f"The session policy for the location has {len(policy)} characters; the store allows at most "
+            f"{MAX_POLICY_CHARACTERS}. Use a location with a shorter path"
         )
     return policy
 

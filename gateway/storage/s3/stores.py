@@ -149,11 +149,13 @@ class S3Stores:
             answer = _library_credential(credential)
             return lambda: answer
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
-            raise StorageDenied("System identities are not enabled in this gateway")
+            raise StorageDenied(
+                "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key"
+            )
         if profile.assume_role_arn is not None:
             own_role = self._own_role
             if own_role is None:
-                raise StorageDenied("The storage profile wants a role assumed and this gateway cannot assume roles")
+                raise StorageDenied("The storage profile has an assume-role-arn, but this gateway cannot assume roles")
             given = credential
 
             async def assume() -> dict[str, Any]:

@@ -47,15 +47,30 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 _NO_ROLE: Final = "arn:aws:iam::000000000000:role/none"
 
 _REASONS: Final = {
-    "AccessDenied": ("refused", "the storage refused to assume the role: check its trust policy and the credential"),
-    "InvalidClientTokenId": ("credential", "the storage does not know the credential"),
-    "InvalidAccessKeyId": ("credential", "the storage does not know the credential"),
-    "SignatureDoesNotMatch": ("credential", "the storage does not accept the credential's secret"),
-    "ExpiredToken": ("credential", "the gateway's own storage credential has expired"),
-    "ExpiredTokenException": ("credential", "the gateway's own storage credential has expired"),
-    "MalformedPolicyDocument": ("policy", "the storage did not accept the session policy"),
+    "AccessDenied": (
+        "refused",
+        "the storage denied AssumeRole; check the role's trust policy and the credential of the warehouse",
+    ),
+    "InvalidClientTokenId": (
+        "credential",
+        "the storage does not know the access key of the warehouse's credential; set a valid one",
+    ),
+    "InvalidAccessKeyId": (
+        "credential",
+        "the storage does not know the access key of the warehouse's credential; set a valid one",
+    ),
+    "SignatureDoesNotMatch": (
+        "credential",
+        "the secret key of the warehouse's credential is wrong; set the correct one",
+    ),
+    "ExpiredToken": ("credential", "the credential with which the gateway called the storage has expired"),
+    "ExpiredTokenException": ("credential", "the credential with which the gateway called the storage has expired"),
+    "MalformedPolicyDocument": ("policy", "the storage rejected the session policy as malformed"),
     "NotImplemented": ("unsupported", "the storage does not support session policies"),
-    "RegionDisabledException": ("region", "STS is switched off in the profile's region"),
+    "RegionDisabledException": (
+        "region",
+        "STS is disabled in the region of the storage profile; enable it for the AWS account",
+    ),
 }
 
 # Statuses by which proxies and load balancers report that the server behind them is unavailable.
@@ -159,7 +174,9 @@ class Sts:
         self, profile: S3Profile, credential: S3Credential, role: str | None, session_name: str, seconds: int
     ) -> dict[str, Any]:
         if role is None and profile.flavor is Flavor.AWS:
-            raise ShortTermCredentialError("The storage profile names no role to assume", "profile")
+            raise ShortTermCredentialError(
+                "The storage profile has neither sts-role-arn nor assume-role-arn", "profile"
+            )
         parameters: dict[str, Any] = {
             "RoleArn": role or _NO_ROLE,
             "RoleSessionName": session_name,
@@ -173,7 +190,10 @@ class Sts:
         self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], seconds: int
     ) -> S3TemporaryCredential:
         if not isinstance(credential, S3AccessKey) and not self._system_identities:
-            raise ShortTermCredentialError("System identities are not enabled in this gateway", "profile")
+            raise ShortTermCredentialError(
+                "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key",
+                "profile",
+            )
         started, outcome = time.monotonic(), "failed"
         try:
             route = self._route_to(profile.sts_endpoint or profile.endpoint)
@@ -198,7 +218,9 @@ class Sts:
         if endpoint is None:
             return None
         if self._route is None:
-            raise ShortTermCredentialError("This gateway reaches no STS endpoint of storage profiles", "endpoint")
+            raise ShortTermCredentialError(
+                "This gateway cannot connect to the STS endpoint of a storage profile", "endpoint"
+            )
         try:
             return self._route(endpoint)
         except InvalidStorageProfile as refused:
@@ -227,7 +249,10 @@ class Sts:
             except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
                 failure, again = _unreachable(), True
             except botocore.exceptions.BotoCoreError:
-                failure, again = ShortTermCredentialError("The request to the storage could not be made"), False
+                failure, again = (
+                    ShortTermCredentialError("The request to the storage could not be sent; check the storage profile"),
+                    False,
+                )
             except (ResponseParserError, ValueError, TypeError, LookupError, AttributeError):
                 # The library's exceptions for an answer of an unexpected shape are not documented.
                 failure, again = _malformed(), False
@@ -292,13 +317,19 @@ def _temporary(answer: dict[str, Any], seconds: int) -> S3TemporaryCredential:
     expiry = found.get("Expiration")
     fields = [found.get(name) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
     if not all(isinstance(field, str) and field for field in fields) or not isinstance(expiry, datetime):
-        raise StorageAnswerMalformed("The storage answered without a session token or an expiry", "incomplete")
+        raise StorageAnswerMalformed(
+            "The response of the storage's STS endpoint lacks a session token or an expiry", "incomplete"
+        )
     try:
         expires_at = expiry.replace(tzinfo=UTC) if expiry.tzinfo is None else expiry.astimezone(UTC)
     except OverflowError:
         raise _malformed() from None
     if expires_at > datetime.now(UTC) + timedelta(seconds=seconds) + CLOCK_TOLERANCE:
-        raise ShortTermCredentialError("The storage made a session that lives longer than asked for", "too-long")
+        raise ShortTermCredentialError(
+            "The storage issued a credential that lives longer than requested, so it was discarded. Check the STS "
+            "of the store and its clock",
+            "too-long",
+        )
     return S3TemporaryCredential(
         access_key_id=found["AccessKeyId"],
         secret_access_key=found["SecretAccessKey"],
@@ -310,11 +341,15 @@ def _temporary(answer: dict[str, Any], seconds: int) -> S3TemporaryCredential:
 def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarge:
     if code == "PackedPolicyTooLarge":
         return PolicyTooLarge(
-            "The session policy and tags exceed the store's packed limit: shorten the location's path"
+            "The session policy and tags exceed the packed size that the store allows. Use a location with a "
+            "shorter path, or fewer session tags"
         )
-    unknown = ("failed", "the storage did not make a session")
+    unknown = ("failed", "the storage did not issue a credential")
     if status in {401, 403}:
-        unknown = ("refused", "the storage refused the credential or the role")
+        unknown = (
+            "refused",
+            "the storage denied AssumeRole with the credential of the warehouse; check the credential and the role",
+        )
     reason, text = _REASONS.get(code, unknown)
     return ShortTermCredentialError(f"No temporary credential: {text}", reason)
 
@@ -337,7 +372,7 @@ def _unreachable() -> StorageSessionUnavailable:
 
 def _malformed() -> StorageAnswerMalformed:
     return StorageAnswerMalformed(
-        "No temporary credential: what answers at the storage's STS endpoint is no STS that this gateway understands. "
-        "Check `sts-endpoint` (or `endpoint`) of the storage profile",
+        "No temporary credential: the server at the storage's STS endpoint did not answer as an STS. Check "
+        "`sts-endpoint` (or `endpoint`) of the storage profile",
         "malformed",
     )

@@ -22,7 +22,7 @@ denials[index] contains denial if {
 	not _known
 	denial := {
 		"code": "unknown_actor_kind",
-		"message": "The policies do not know this kind of caller.",
+		"message": "The policies received a caller of an unknown kind. It must be user, role or system.",
 	}
 }
 

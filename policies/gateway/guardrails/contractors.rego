@@ -22,7 +22,7 @@ denials[index] contains denial if {
 	not _within_hours
 	denial := {
 		"code": "contractor_outside_hours",
-		"message": "Contractors may work only within their hours.",
+		"message": "This caller is a contractor and may work only during the hours for contractors.",
 	}
 }
 
@@ -33,7 +33,7 @@ denials[index] contains denial if {
 	not _known
 	denial := {
 		"code": "contractors_unknown",
-		"message": "The list of contractors is missing or malformed.",
+		"message": "The policy data on contractors is missing or malformed. The administrator of the policies can correct it.",
 	}
 }
 

@@ -30,7 +30,7 @@ denials[index] contains denial if {
 	not _readable
 	denial := {
 		"code": "credential_rules_unreadable",
-		"message": "The rules for credentials are missing or malformed.",
+		"message": "The policy data on credentials is missing or malformed. The administrator of the policies can correct it.",
 	}
 }
 

@@ -22,7 +22,7 @@ denials[index] contains denial if {
 	not _understood(question)
 	denial := {
 		"code": "question_not_understood",
-		"message": "The policies do not know what is asked here.",
+		"message": "The policies received a request without an operation, or about an unknown type of object.",
 	}
 }
 

@@ -120,13 +120,13 @@ async def test_a_page_token_without_a_size_gets_the_largest_page() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("force=yes", "The query parameter force is true or false, not 'yes'."),
-        ("force=true&force=true", "The query parameter force is given 2 times."),
-        ("roleIds=x", "roleIds are UUIDs."),
-        ("shade=grey", "shade is light or dark, not 'grey'."),
-        ("numAttempts=-1", "numAttempts is a number up to 65535, not '-1'."),
-        ("pageSize=0", "pageSize is a positive number, not '0'."),
-        ("projectId=other", "The header x-project-id, the query and the body name different projects."),
+        ("force=yes", "The query parameter force must be true or false, not 'yes'."),
+        ("force=true&force=true", "The query parameter force is given 2 times; give it once."),
+        ("roleIds=x", "Each value of roleIds must be a UUID."),
+        ("shade=grey", "shade must be light or dark, not 'grey'."),
+        ("numAttempts=-1", "numAttempts must be a whole number of at most 65535, not '-1'."),
+        ("pageSize=0", "pageSize must be a positive whole number, not '0'."),
+        ("projectId=other", "The header x-project-id, query and body must name the same project."),
     ],
 )
 async def test_values_that_cannot_be_read_are_refused(query: str, message: str) -> None:
@@ -134,8 +134,11 @@ async def test_values_that_cannot_be_read_are_refused(query: str, message: str) 
 
 
 async def test_ids_of_a_path_are_uuids() -> None:
-    assert await _refusal(role="x") == "role_id in the path is not a UUID."
-    assert await _refusal("projectId=p", prefix="x") == "The prefix is not the id of a warehouse."
+    assert await _refusal(role="x") == "role_id in the path must be a UUID."
+    assert (
+        await _refusal("projectId=p", prefix="x")
+        == "The prefix in the path must be the UUID of a warehouse, as GET /v1/config returns it."
+    )
 
 
 def test_field_that_its_path_does_not_name_is_refused_when_it_is_served() -> None:

@@ -142,7 +142,7 @@ async def test_a_write_that_hangs_is_an_outage_in_bounded_time() -> None:
     store = Store(gate=asyncio.Event())
     async with sink(store, commit_timeout=0.05) as audit:
         started = time.perf_counter()
-        with pytest.raises(AuditUnavailable, match="not durable in time"):
+        with pytest.raises(AuditUnavailable, match="not stored in time"):
             await audit.commit(record(1))
         assert time.perf_counter() - started < 30
 
@@ -190,7 +190,7 @@ async def test_too_many_waiting_commits_are_refused() -> None:
         await until(lambda: store.calls == 1)
         waiting += [asyncio.create_task(audit.commit(record(number))) for number in (1, 2)]
         await asyncio.sleep(0.01)
-        with pytest.raises(AuditUnavailable, match="cannot take more"):
+        with pytest.raises(AuditUnavailable, match="cannot accept more"):
             await audit.commit(record(3))
         assert store.gate is not None
         store.gate.set()

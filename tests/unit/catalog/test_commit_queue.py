@@ -134,7 +134,7 @@ async def test_waiting_in_the_queue_of_one_table_has_a_time_limit() -> None:
 
     first = asyncio.create_task(retry_conflicts(queue, [id], stuck))
     await asyncio.sleep(0)
-    with pytest.raises(CommitFailedException, match="wait for this table"):
+    with pytest.raises(CommitFailedException, match="commits to this table are waiting"):
         await retry_conflicts(queue, [id], stuck)
     gate.set()
     await first

@@ -45,7 +45,7 @@ async def test_a_commit_that_loses_every_retry_gets_a_retryable_error() -> None:
     async def attempt(_: bool) -> str:
         raise CommitConflict
 
-    with pytest.raises(CommitFailedException, match="other commits were faster"):
+    with pytest.raises(CommitFailedException, match="concurrent commits changed the table"):
         await retry_conflicts(CommitQueue(), [uuid4()], attempt)
 
 

@@ -82,7 +82,9 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     assert vended.credentials == ()
     assert vended.config["region"] == "eu-west-1"
     assert not {key for key in vended.config if "access-key" in key}
-    assert vended.reason == "the credentials could not be made or recorded"
+    assert (
+        vended.reason == "the credentials could not be created or recorded in the audit log; load the table to get them"
+    )
     assert part.failed
 
 

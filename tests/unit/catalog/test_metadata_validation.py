@@ -51,15 +51,15 @@ async def test_validation_in_either_process_gives_the_same_document() -> None:
     ("data", "error", "words"),
     [
         (b"{}", BadRequestException, "missing required field"),
-        (document("s3://lake/base/other"), InvalidLocation, "must lie inside the location it names"),
+        (document("s3://lake/base/other"), InvalidLocation, "must be inside the location that the file contains"),
         (document("s3://lake/elsewhere/t"), InvalidLocation, "base location"),
         (
             document(statistics=[{"snapshot-id": 1, "statistics-path": "s3://lake/base/t2/x"}]),
             BadRequestException,
             "file-size-in-bytes",
         ),
-        (document(properties={f"k{n}": "v" for n in range(9)}), MetadataTooLarge, "9 properties, at most 8"),
-        (document(x="x" * 10_000), MetadataTooLarge, "at most 9000 bytes"),
+        (document(properties={f"k{n}": "v" for n in range(9)}), MetadataTooLarge, "9 properties; at most 8"),
+        (document(x="x" * 10_000), MetadataTooLarge, "at most 9000 are"),
         (document(x=[{}] * 1_100), MetadataTooLarge, "at most 1000"),
     ],
 )
@@ -96,7 +96,7 @@ async def test_validations_run_one_at_a_time_and_a_long_wait_is_an_error(
     monkeypatch.setattr(metadata_validation, "_PATIENCE_SECONDS", 0.01)
     examiner = MetadataValidator(Limits())
     async with examiner.slot(), examiner.slot():
-        with pytest.raises(Exception, match="try again") as refused:
+        with pytest.raises(Exception, match="Try again") as refused:
             async with examiner.slot():
                 raise AssertionError("the validation must not begin without a free slot")
     assert type(refused.value).__name__ == "TooManyRequests"

@@ -48,6 +48,6 @@ async def test_a_recorded_rename_missing_in_openfga_is_an_unknown_commit_state(
     error: type[Exception],
 ) -> None:
     delivery = Delivery(fails_at=2, error=error)
-    with pytest.raises(CommitStateUnknownException, match="recorded and not yet in force"):
+    with pytest.raises(CommitStateUnknownException, match="is recorded, but the access rights are not updated"):
         await _renames(delivery)._deliver(STEPS)
     assert delivery.given == [1, 2]

@@ -82,7 +82,7 @@ def test_commands_fail_with_a_reason_while_another_one_holds_the_lock(
         with file_lock(terminal.lock, seconds=1):
             ended = CliRunner().invoke(verb, env=terminal.environment)
         assert (ended.exit_code, ended.stdout) == (1, "")
-        assert "another lakegate command has been at this login" in ended.stderr
+        assert "another lakegate command has used this login" in ended.stderr
     assert provider.renewed == 0
     assert StoredLogin(provider.url, "cli", terminal.logins, keyring=None, warn=print).stored() == ENDED
 
@@ -93,7 +93,7 @@ def test_an_unusable_login_directory_is_an_error_without_traceback(provider: Rot
     for verb in ("token", "logout"):
         ((status, out, err),) = terminal.run(verb)
         assert (status, out) == (1, "")
-        assert "your login can be neither read nor kept" in err and "Traceback" not in err
+        assert "the file with your login cannot be read or written" in err and "Traceback" not in err
 
 
 def test_a_keyring_that_fails_to_load_is_skipped_with_a_notice(provider: Rotating, tmp_path: Path) -> None:
@@ -101,4 +101,4 @@ def test_a_keyring_that_fails_to_load_is_skipped_with_a_notice(provider: Rotatin
     terminal.keep(Tokens("access-0", time.time() + 300, "refresh-0"))
     ((status, out, err),) = terminal.run("token")
     assert (status, out) == (0, "access-0")
-    assert err == "the system's keyring cannot be used (OSError); it is passed over"
+    assert err == "the system's keyring cannot be used (OSError); a file is used instead"

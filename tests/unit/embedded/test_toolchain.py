@@ -42,7 +42,7 @@ def test_a_cached_program_of_another_version_is_not_used(tmp_path: Path) -> None
 def test_a_configured_program_takes_precedence_and_must_exist(tmp_path: Path) -> None:
     _cache_with_everything(tmp_path)
     own = tmp_path / "own-opa"
-    with pytest.raises(ToolMissing, match="LAKEGATE__EMBEDDED__OPA_BIN names .*, which is no file"):
+    with pytest.raises(ToolMissing, match="LAKEGATE__EMBEDDED__OPA_BIN must be the path of a file"):
         toolchain.locate(_settings(tmp_path, OPA_BIN=str(own)))
     own.touch()
     assert toolchain.locate(_settings(tmp_path, OPA_BIN=str(own))).opa == own

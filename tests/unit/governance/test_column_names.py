@@ -35,7 +35,7 @@ def test_a_field_id_reads_and_revokes_grants_on_every_column(id: int) -> None:
 
 @pytest.mark.parametrize("columns", [EVOLVED, LITERAL])
 def test_a_field_id_cannot_be_granted_because_policies_receive_names(columns: Columns) -> None:
-    with pytest.raises(BadRequestException, match="by names given"):
+    with pytest.raises(BadRequestException, match="Use the name of the column to grant"):
         field_named(columns, "field-id:1", dropped=False)
 
 

@@ -36,7 +36,7 @@ def test_an_active_user_must_keep_its_name_and_an_inactive_one_need_not() -> Non
         assert id == f"{provider}~{subject}"
         SOURCES.require_same(provider, ANN, id)
         other = replace(ANN, **{attribute: "bob"})
-        with pytest.raises(Immutable, match=f"is '{subject}' whenever the user is active"):
+        with pytest.raises(Immutable, match=f"must remain '{subject}' while the user is active"):
             SOURCES.require_same(provider, other, id)
         SOURCES.require_same(provider, replace(other, active=False), id)
     SOURCES.require_same("entra", replace(ANN, active=False, external_id=None), "entra~oid")

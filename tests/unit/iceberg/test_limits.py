@@ -70,7 +70,7 @@ def test_a_commit_may_reach_a_table_limit_and_not_exceed_it(kind: str) -> None:
     limits, update = GROWING[kind]
     first = [snapshot(1)] if kind == "refs" else []
     full = commit(table(), *first, *map(update, (1, 2, 3)), **limits)
-    with pytest.raises(MetadataTooLarge, match=rf"There would be \d {kind}, at most \d are allowed"):
+    with pytest.raises(MetadataTooLarge, match=rf"The metadata would have \d {kind}; at most \d are allowed"):
         commit(full, update(4), **limits)
     # Elements accepted under a higher limit stay, and all other changes continue.
     over = commit(full, update(4))
@@ -88,7 +88,7 @@ def test_an_expiry_shrinks_a_table_that_is_over_its_limits() -> None:
 
 def test_a_document_may_not_grow_beyond_its_size() -> None:
     size = table().measured.size
-    with pytest.raises(MetadataTooLarge, match=f"at most {size + 50} are allowed; expire snapshots"):
+    with pytest.raises(MetadataTooLarge, match=f"at most {size + 50} are allowed. Expire snapshots"):
         commit(table(), {"action": "set-properties", "updates": {"k": "x" * 100}}, document_bytes=size + 50)
 
 
@@ -124,7 +124,7 @@ def test_a_new_table_and_a_new_view_have_the_same_limits() -> None:
 def test_updates_with_quadratic_cost_are_refused_early() -> None:
     """Each new schema is compared with all existing ones: ten thousand in one commit are fifty million comparisons."""
     began = time.process_time()
-    with pytest.raises(TooManyUpdatesInCommit, match="send them in several commits"):
+    with pytest.raises(TooManyUpdatesInCommit, match="Send them in several commits"):
         commit(table(), *map(schema, range(2, 10_000)))
     assert time.process_time() - began < 30
 
@@ -154,6 +154,6 @@ def test_the_number_of_values_in_a_body_is_bounded(body: bytes) -> None:
         return 1 + sum(map(values, inner))
 
     assert count_values(body) + 1 >= values(json.loads(body))
-    with pytest.raises(PayloadTooLarge, match="at most 3 are taken"):
+    with pytest.raises(PayloadTooLarge, match="at most 3 are allowed"):
         refuse_many_values(body, Limits(request_values=3))
     refuse_many_values(body, Limits(request_values=count_values(body)))

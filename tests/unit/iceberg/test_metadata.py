@@ -184,15 +184,15 @@ def test_documents_that_are_not_metadata_are_refused(data: bytes) -> None:
 
 def test_document_size_is_checked_before_parsing(rich: dict[str, Any]) -> None:
     data = encoded(rich)
-    with pytest.raises(MetadataTooLarge, match="at most 100 bytes"):
+    with pytest.raises(MetadataTooLarge, match="at most 100 are allowed"):
         decode_table_metadata(data, limits=Limits(document_bytes=100))
     with pytest.raises(MetadataTooLarge, match="at most 50 are allowed"):
         decode_table_metadata(data, limits=Limits(document_values=50))
-    with pytest.raises(MetadataTooLarge, match="1 snapshots, at most 0"):
+    with pytest.raises(MetadataTooLarge, match="1 snapshots; at most 0"):
         decode_table_metadata(data, limits=Limits(snapshots=0))
     with pytest.raises(MetadataTooLarge, match="at most 0 are allowed"):
         decode_table_metadata(data, limits=Limits(structures=0))
-    with pytest.raises(MetadataTooLarge, match="properties, at most 0"):
+    with pytest.raises(MetadataTooLarge, match="properties; at most 0"):
         decode_table_metadata(encoded({**rich, "properties": {"a": "b"}}), limits=Limits(properties=0))
 
 

@@ -81,7 +81,7 @@ def test_equal_documents_give_equal_files() -> None:
 def test_the_size_limit_is_exact(size: int) -> None:
     packed = compress(b"a" * size)
     assert len(decompress(packed, max_bytes=size)) == size
-    with pytest.raises(BadRequestException, match="unpacks to more than"):
+    with pytest.raises(BadRequestException, match="when decompressed"):
         decompress(packed, max_bytes=size - 1)
 
 
@@ -99,7 +99,7 @@ def test_many_gzip_members_are_refused_and_a_few_are_accepted() -> None:
 
 
 def test_a_large_plain_file_is_refused() -> None:
-    with pytest.raises(BadRequestException, match="takes 5 bytes"):
+    with pytest.raises(BadRequestException, match="has 5 bytes"):
         decompress(b"{    ", max_bytes=4)
 
 

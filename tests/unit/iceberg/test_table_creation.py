@@ -112,7 +112,7 @@ def test_a_format_version_that_the_warehouse_forbids_is_refused() -> None:
 
     body = b'{"name":"t","schema":{"type":"struct","fields":[]},"properties":{"format-version":"3"}}'
     request = wire.decode(body, wire.CreateTableRequest)
-    with pytest.raises(FormatVersionNotAllowed, match="v3 is not allowed in this warehouse, allowed: v1, v2"):
+    with pytest.raises(FormatVersionNotAllowed, match="v3 is not allowed in this warehouse. Allowed versions: v1, v2"):
         new_table_metadata(request, table_uuid=UUID(int=1), location="s3://a/b", now_ms=0, allowed=frozenset({1, 2}))
 
 

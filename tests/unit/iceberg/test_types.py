@@ -31,14 +31,14 @@ def test_known_transforms_and_unknown_ones_of_the_same_form_are_accepted(transfo
 @pytest.mark.parametrize(
     ("transform", "message"),
     [
-        ("juggle[2", "neither a name nor a name"),
-        ("juggle2]", "neither a name nor a name"),
-        ("juggle[]", "neither a name nor a name"),
-        ("juggle[1][2]", "neither a name nor a name"),
-        ("[2]", "neither a name nor a name"),
-        (" day", "neither a name nor a name"),
-        ("day\n", "neither a name nor a name"),
-        ("day(ts)", "neither a name nor a name"),
+        ("juggle[2", "must have the form name or name"),
+        ("juggle2]", "must have the form name or name"),
+        ("juggle[]", "must have the form name or name"),
+        ("juggle[1][2]", "must have the form name or name"),
+        ("[2]", "must have the form name or name"),
+        (" day", "must have the form name or name"),
+        ("day\n", "must have the form name or name"),
+        ("day(ts)", "must have the form name or name"),
         ("bucket", "Invalid number of buckets"),
         ("bucket[0]", "Invalid number of buckets"),
         ("bucket[-4]", "Invalid number of buckets"),
@@ -46,8 +46,8 @@ def test_known_transforms_and_unknown_ones_of_the_same_form_are_accepted(transfo
         ("bucket[four]", "Invalid number of buckets"),
         ("truncate[0]", "Invalid truncate width"),
         ("truncate[1.5]", "Invalid truncate width"),
-        ("identity[3]", "identity takes no parameter"),
-        ("void[1]", "void takes no parameter"),
+        ("identity[3]", "identity must have no parameter"),
+        ("void[1]", "void must have no parameter"),
     ],
 )
 def test_an_invalid_transform_is_refused(transform: str, message: str) -> None:

@@ -92,7 +92,7 @@ def test_a_new_view_has_schema_0_and_version_1() -> None:
     [
         ({"view-version": version(query("a", "Trino"), query("b", "trino"))}, IllegalArgumentException, "trino"),
         ({"view-version": {**version(), "representations": []}}, EmptyView, "at least one representation"),
-        ({"view-version": version({"type": "sql", "sql": "x"})}, BadRequestException, "members sql and dialect"),
+        ({"view-version": version({"type": "sql", "sql": "x"})}, BadRequestException, "fields sql and dialect"),
         ({"view-version": {"version-id": 1}}, BadRequestException, "`$.view-version`"),
         ({"view-version": 1}, BadRequestException, "expected an object at `$.view-version`"),
         ({"schema": {"type": "struct"}}, BadRequestException, "`fields` at `$.schema`"),
@@ -269,5 +269,5 @@ def test_inconsistent_documents_are_refused(change: dict[str, Any], message: str
 
 
 def test_view_documents_have_a_size_limit() -> None:
-    with pytest.raises(MetadataTooLarge, match="at most 10 bytes"):
+    with pytest.raises(MetadataTooLarge, match="at most 10 are allowed"):
         decode_view_metadata(encode_view_metadata(make()), limits=Limits(document_bytes=10))

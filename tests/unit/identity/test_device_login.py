@@ -111,12 +111,12 @@ async def test_an_unresponsive_provider_is_polled_less_often() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((400, {"error": "access_denied"}), "refused at the provider"),
+        ((400, {"error": "access_denied"}), "denied at the provider"),
         ((400, {"error": "expired_token"}), "in time"),
-        ((400, {"error": "invalid_client"}), "refused the login"),
-        ((500, {}), "cannot be read"),
-        ((200, {"access_token": "x", "token_type": "mac"}), "no bearer token"),
-        ((200, {"token_type": "Bearer"}), "cannot be read"),
+        ((400, {"error": "invalid_client"}), "rejected the login"),
+        ((500, {}), "response is invalid"),
+        ((200, {"access_token": "x", "token_type": "mac"}), "not a bearer token"),
+        ((200, {"token_type": "Bearer"}), "response is invalid"),
     ],
 )
 async def test_the_message_of_a_failed_login_contains_no_code_or_token(
@@ -179,5 +179,5 @@ async def test_a_renewal_keeps_the_refresh_token_if_no_new_one_is_returned() -> 
 
 @pytest.mark.parametrize("answer", [(503, {}), (429, {"error": "slow_down"}), (401, {"error": "invalid_client"})])
 async def test_a_provider_outage_does_not_end_the_login(answer: tuple[int, dict[str, Any]]) -> None:
-    with pytest.raises(LoginFailed, match=f"does not renew the login now .HTTP {answer[0]}"):
+    with pytest.raises(LoginFailed, match=f"did not renew the login .HTTP {answer[0]}"):
         await Provider([answer]).login().refresh("again")

@@ -255,7 +255,7 @@ async def test_without_a_key_id_only_a_single_fitting_key_is_tried(
     provider.publish(provider.key, new_key("P-256", kid="ec"))
     assert (await provider.ring().candidates(None, "ES256"))[0].kid == "ec"
     provider.publish(provider.key, new_key("P-256", kid="a"), new_key("P-256", kid="b"))
-    with pytest.raises(AuthenticationFailed, match="names no key"):
+    with pytest.raises(AuthenticationFailed, match="has no key id"):
         await provider.ring().candidates(None, "ES256")
 
 

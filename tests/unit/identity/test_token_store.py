@@ -130,7 +130,7 @@ def test_a_keyring_that_does_not_return_stored_tokens_is_not_used(files: LoginFi
     login = files.login(keyring)
     login.store(TOKENS)
     assert login.stored() == TOKENS
-    assert len(files.files) == 1 and "give back" in files.warnings[0]
+    assert len(files.files) == 1 and "not return" in files.warnings[0]
     assert keyring.held == {}
 
 

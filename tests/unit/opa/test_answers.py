@@ -49,5 +49,5 @@ def test_an_empty_obligation_is_dropped(given: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("mask", ["email", "email: blur", ": sha-256-global"])
 def test_an_unknown_mask_action_is_an_invalid_answer(mask: str) -> None:
-    with pytest.raises(ValueError, match="is not '<column>: <action>'"):
+    with pytest.raises(ValueError, match="must have the form '<column>: <action>'"):
         understood(msgspec.convert({"column_masks": [mask]}, StatedObligations))

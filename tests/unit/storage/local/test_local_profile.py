@@ -41,7 +41,7 @@ def test_error_messages_list_local_as_a_type_only_if_allowed() -> None:
     for rules, words in ((STRICTEST, "must be 's3'$"), (RULES, "must be 's3' or 'local'$")):
         with pytest.raises(InvalidStorageProfile, match=words):
             decode_profile(b'{"type": "other"}', rules=rules)
-    for rules, words in ((STRICTEST, "supported types are s3$"), (RULES, "supported types are s3, local$")):
+    for rules, words in ((STRICTEST, "Supported types: s3$"), (RULES, "Supported types: s3, local$")):
         with pytest.raises(StorageTypeNotSupported, match=words):
             decode_profile(b'{"type": "gcs"}', rules=rules)
 
@@ -94,7 +94,7 @@ def test_local_profiles_vend_and_accept_no_credential() -> None:
     assert found.client_properties(None, refresh_endpoint="v1/refresh") == {}
     with pytest.raises(InvalidStorageCredential, match="must be 's3'"):
         decode_credential(b'{"type": "local"}', rules=RULES)
-    with pytest.raises(InvalidStorageCredential, match="does not fit"):
+    with pytest.raises(InvalidStorageCredential, match="cannot be used with"):
         require_same_provider(found, S3AccessKey(access_key_id="AK", secret_access_key="secret"))
     require_same_provider(found, None)
 

@@ -99,7 +99,7 @@ def test_the_error_names_the_wrong_field(fields: dict[str, Any], word: str) -> N
 
 @pytest.mark.parametrize("kind", ["adls", "gcs", "onelake"])
 def test_errors_for_unsupported_types_list_the_supported_ones(kind: str) -> None:
-    with pytest.raises(StorageTypeNotSupported, match="supported types are s3"):
+    with pytest.raises(StorageTypeNotSupported, match="Supported types: s3"):
         decode_profile(json.dumps({"type": kind}).encode())
 
 
