@@ -221,17 +221,17 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     It names the remedy, but neither columns nor grantors.
     """
     return ForbiddenException(
-        f"{operation} is not allowed for {_principal_text(actor)}: only some columns of this table may be read. Query the table "
-        "through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` on the "
-        "table from its owner, or from a principal with `manage_grants` on it."
+        f"{operation} is not allowed for {_principal_text(actor)}: only some columns of this table may be read. Query "
+        "the table through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` "
+        "on the table from its owner, or from a principal with `manage_grants` on it."
     )
 
 
 def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
     """Return the answer to an obligation that nothing enforces; `reasons` name it."""
     return ForbiddenException(
-        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the policies "
-        "for an exemption, or use a copy of the data without the restriction."
+        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the "
+        "policies for an exemption, or use a copy of the data without the restriction."
     )
 
 

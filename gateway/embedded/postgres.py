@@ -80,8 +80,8 @@ class Postgres:
         fresh = not finished.exists()
         if not fresh and not (cluster / "PG_VERSION").exists():
             raise StackError(
-                f"the database of {self._requested_data.parent} is missing from {cluster}; remove the whole data directory "
-                "to start again without data"
+                f"the database of {self._requested_data.parent} is missing from {cluster}; remove the whole data "
+                "directory to start again without data"
             )
         if fresh:
             await self._initialise(children, cluster)

@@ -387,8 +387,8 @@ async def _refused(attempt: Awaitable[object], attempt_text: str, *, empty_is_ac
         return
     except CatalogError:
         raise StorageCheckFailed(
-            f"The storage answered neither with success nor with a denial when a vended credential tried to {attempt_text}; "
-            "run the validation again"
+            "The storage answered neither with success nor with a denial when a vended credential tried to "
+            f"{attempt_text}; run the validation again"
         ) from None
     if empty_is_accepted and not answer:
         return

@@ -302,7 +302,8 @@ def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status],
     wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
     if wrong:
         raise TaskStateConflict(
-            f"No task was {target_state}: a task that {otherwise} cannot be {target_state}. The details list the tasks concerned.",
+            f"No task was {target_state}: a task that {otherwise} cannot be {target_state}. The details list "
+            "the tasks concerned.",
             detail=tuple(sorted(wrong)),
         )
 
