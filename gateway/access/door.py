@@ -318,19 +318,14 @@ class Door:
             raise self._refuse(before, assumption.operation, decisions[0], record)
 
     def _mint(
-        self,
-        context: RequestContext,
-        operation: Op,
-        decision: Decision,
-        resolution: Resolution,
-        pending_audit: PendingAudit,
+        self, context: RequestContext, operation: Op, decision: Decision, resolution: Resolution, audit: PendingAudit
     ) -> Permit[Op]:
         return mint(
             operation,
             actor=resolution.acting(context.actor),
             decision=decision,
             resolution=resolution,
-            pending_audit=pending_audit,
+            pending_audit=audit,
             request_id=context.request_id,
             claim=context.claim,
             definer_views=tuple(context.definer_views),
