@@ -195,11 +195,14 @@ def _grantors(type: refs.ObjectType) -> str:
         case refs.ObjectType.SERVER | refs.ObjectType.USER:
             return "an administrator of the server"
         case refs.ObjectType.PROJECT:
+            return "a security administrator or an administrator of the project"
+        case refs.ObjectType.WAREHOUSE:
             return "a security administrator of the project"
         case refs.ObjectType.ROLE:
             return "the owner of the role or a security administrator of the project"
         case _:
-            return f"the owner of the {type.value.replace('_', ' ')} or a principal with `manage_grants` on it"
+            kind = type.value.replace("_", " ")
+            return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"
 
 
 def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
@@ -208,9 +211,9 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
     `ends` is the time at which the caller loses `relation`.
     """
     reason = (
-        f"the change has no expiry, but the right {relation} expires at {ends.isoformat()}. Both the grant and the "
-        "role memberships behind that right must have no expiry. A principal with `manage_grants` can grant it "
-        "without an expiry, or make the change"
+        f"the change has no expiry, but the right {relation} expires at {ends.isoformat()}. Every grant "
+        "and role membership behind that right must have no expiry. A principal that may grant them can remove the "
+        "expiry, or make the change"
     )
     return forbidden(actor, operation, ref, (reason,))
 
@@ -221,9 +224,9 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     It names the remedy, but neither columns nor grantors.
     """
     return ForbiddenException(
-        f"{operation} is not allowed for {_principal_text(actor)}: only some columns of this table may be read. Query "
-        "the table through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` "
-        "on the table from its owner, or from a principal with `manage_grants` on it."
+        f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
+        "table through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` on "
+        "the table from a principal with `manage_grants` on it."
     )
 
 

@@ -239,5 +239,5 @@ def _number(name: str, text: str | None, default: int | None, max_value: int | N
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
-        raise BadRequestException(f"{name} must be a whole number of at most 65535, not {text[:20]!r}.")
+        raise BadRequestException(f"{name} must be a whole number of at most {_DIGITS} digits, not {text[:20]!r}.")
     return int(text) if max_value is None else min(int(text), max_value)

@@ -38,7 +38,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "principalUser": "The user to check instead of the caller: `<provider>~<subject>`.",
     "project-id": "As `projectId`.",
     "projectId": "As the header x-project-id. A request with two different projects is refused.",
-    "purgeRequested": "`true` to delete the files too.",
+    "purgeRequested": "`true` to delete the files too. Default: `true` for tables.",
     "referenced-by": "The views through which an engine reads the object, the outermost first. It counts only for "
     "engines that the deployment trusts to run views with the rights of their owners.",
     "resource_type": "`User` or `Group`.",
@@ -60,8 +60,8 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "403": (
         "The caller sees the object but lacks the right, or a policy forbids the operation.",
         "TableActionForbidden",
-        "drop_table is not allowed for oidc~alice. If a privilege is missing, the owner of the table or a principal "
-        "with `manage_grants` on it can grant it.",
+        "drop_table is not allowed for oidc~alice. If a privilege is missing, a principal with `manage_grants` on "
+        "the table, or (without managed access) its owner, can grant it.",
     ),
     "404": (
         "The object does not exist, or the caller may not see it. The response is the same.",

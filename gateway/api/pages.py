@@ -47,9 +47,9 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Resp
     return Response(text, media_type="text/html", headers=headers)
 
 
-def file(content: bytes, media_type: str, *, fixed: bool = False) -> Response[bytes]:
-    """Return a file of a page. Browsers may cache a `fixed` file for an hour: it is part of a library's release."""
-    cached = "public, max-age=3600" if fixed else "no-cache"
+def static_file(content: bytes, media_type: str, *, cacheable: bool = False) -> Response[bytes]:
+    """Return a file of a page. Browsers may cache a `cacheable` file for an hour: it is part of a library's release."""
+    cached = "public, max-age=3600" if cacheable else "no-cache"
     headers = {**_SAFE, "Cache-Control": cached, "Cross-Origin-Opener-Policy": ALONE}
     return Response(content, media_type=media_type, headers=headers)
 

@@ -56,9 +56,7 @@ _SHARED_SECONDS = 900
 _MINTING_SECONDS = 10
 """The longest time between computing a credential's lifetime and minting the credential."""
 
-_LOAD_AGAIN = (
-    "only some columns of this table may be read, and credentials alone cannot enforce that. Load the table again."
-)
+_LOAD_AGAIN = "not all of this table may be read, and credentials alone cannot enforce that. Load the table again."
 
 
 class NoCredentialsVended(ForbiddenException):

@@ -72,8 +72,9 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
             connection, row
         ):
             raise NamespaceNotEmptyException(
-                f"Namespace {row.namespace.dotted} is not empty, and its warehouse keeps dropped tables and views "
-                "for recovery. Drop them one by one first, or send force=true to delete them permanently."
+                f"Namespace {row.namespace.dotted} is not empty, and dropped tables and views in its warehouse can "
+                "be restored. Drop its tables and views and wait until they expire, or send force=true to delete them "
+                "permanently."
             )
     purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
     permit.pending_audit.add_details(

@@ -192,8 +192,8 @@ def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) ->
 def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
     """Return the key of a grant and the keys that follow from it.
 
-    These are `traverse` on the containers `above`, if the grant makes its object visible. A grant on a column adds the
-    column's edge and `read_columns` on the table.
+    These are `traverse` on the containers `above`, if the grant makes its object visible. A grant on a column also
+    requires the tuple `parent` between the column and its table, and `read_columns` on the table.
     """
     keys = [grant]
     if grant.object.type is ObjectType.COLUMN:

@@ -175,7 +175,7 @@ class Checks:
         if seen and check.principal is not None:
             raise CannotInspectPermissions(
                 f"The rights of {check.principal.id} on this {check.on.type} are visible only to principals that may "
-                "read its assignments. Ask a principal with `manage_grants` on it."
+                "read its assignments. Ask a principal that may grant privileges on it."
             )
         return seen
 

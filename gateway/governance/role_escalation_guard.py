@@ -27,6 +27,7 @@ async def refuse_escalation(connection: Connection, role_id: str, holds_relation
         [may] = await holds_relation(granting(privilege), [held_on])
         if not may:
             raise RoleActionForbidden(
-                f"Members of this role have {privilege} on the {held_on.type}. You cannot add members, because you "
-                "may not grant that privilege there. A principal that may grant it can add them."
+                f"Members of this role have {privilege} on the {held_on.type}, and you may not grant that privilege "
+                "there. So you cannot add members or map the role to a group. A principal that may grant the privilege "
+                "can do this."
             )

@@ -93,19 +93,19 @@ class WarehouseStorage:
         ref, request = permit.operation.warehouse, permit.operation.request
         now = stored_profile(permit.warehouse(ref).profile)
 
-        def subject() -> tuple[StorageProfile, Credential | None]:
+        def decode_profile_and_credential() -> tuple[StorageProfile, Credential | None]:
             profile = self._trials.profile(request.storage_profile)
             return profile, self._trials.credential(bytes(request.storage_credential), profile)
 
         async def well_formed() -> None:
-            subject()
+            decode_profile_and_credential()
 
         async def compatible() -> None:
             _require_compatible(now, self._trials.profile(request.storage_profile))
 
         return await self._trials.report(
             self._rules(permit.actor, ref, {"profile-well-formed": well_formed, "profile-compatible": compatible}),
-            subject,
+            decode_profile_and_credential,
         )
 
     async def validate_credential(self, permit: Permit[ValidateWarehouseStorageCredential]) -> ValidationAnswer:

@@ -126,17 +126,17 @@ class Warehouses:
         project = permit.project(permit.operation.project)
         trials = self._trials
 
-        def subject() -> tuple[StorageProfile, Credential | None]:
+        def decode_profile_and_credential() -> tuple[StorageProfile, Credential | None]:
             profile = trials.profile(request.storage_profile)
             return profile, trials.credential(bytes(request.storage_credential), profile)
 
         async def well_formed() -> None:
-            subject()
+            decode_profile_and_credential()
 
         async def exclusive() -> None:
             await self._require_free_base(trials.profile(request.storage_profile))
 
-        async def named() -> None:
+        async def require_free_name() -> None:
             await self._require_free_name(project.id, request.warehouse_name)
 
         async def versions() -> None:
@@ -149,13 +149,13 @@ class Warehouses:
             {
                 "profile-well-formed": well_formed,
                 "profile-compatible": ONLY_UPDATES,
-                "warehouse-name-valid": named,
+                "warehouse-name-valid": require_free_name,
                 "location-exclusive": exclusive,
                 "spec-mutable": ONLY_UPDATES,
                 "format-version-policy-consistent": versions,
                 "managed-by-allowed": managed,
             },
-            subject,
+            decode_profile_and_credential,
         )
 
     async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:

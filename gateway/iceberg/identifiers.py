@@ -116,7 +116,7 @@ class TableIdentifier(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.name:
             raise IdentifierNameEmpty(
-                f"The name of a table or view in namespace {_shown(self.namespace.dotted)} is empty"
+                f"The name of a table or view in namespace {_shown(self.namespace.dotted)} must not be empty"
             )
         _refuse_length(self.name, InvalidTableName, "Name")
         _refuse_categories(self.name, _UNSTORABLE, InvalidTableName, "Name")
@@ -160,7 +160,7 @@ def validate_new_name(name: str, *, noun: str = "table") -> None:
     """
     subject = f"{noun.capitalize()} name"
     if not name:
-        raise IdentifierNameEmpty(f"{subject} is empty")
+        raise IdentifierNameEmpty(f"{subject} must not be empty")
     if name in (".", ".."):
         raise InvalidTableName(f"{subject} must not be {name!r}")
     _check_new(name, InvalidTableName, subject)

@@ -57,7 +57,7 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
             return (
-                "only some of its columns may be read"
+                "not all of it may be read"
                 if enforcement_point in (EnforcementPoint.SIGN, EnforcementPoint.WRITE)
                 else None
             )

@@ -24,8 +24,8 @@ class Downscoping:
     """Confinement of a warehouse's credentials to one location.
 
     `seconds`: the longest lifetime of such a credential. `role`: the role that its session assumes, if any. `policy`
-    builds the document that confines it. It does no I/O, and raises PolicyTooLarge or InvalidLocation for a location
-    to which it cannot confine a credential.
+    builds the session policy that limits the credential to the location. The function does no I/O. It raises
+    PolicyTooLarge or InvalidLocation if no such policy is possible.
     """
 
     seconds: int

@@ -76,8 +76,8 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     instance_admins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[a-z0-9-]+~.+$")], ...],
         Meta(
-            description="Users `oidc~<subject>`. Only they can change warehouses that are managed by `instance-admin`; "
-            "the setting gives no other right."
+            description="Users `<provider>~<subject>`. Only they can change warehouses that are managed by "
+            "`instance-admin`; the setting gives no other right."
         ),
     ] = ()
     reserved_namespaces: Annotated[
@@ -295,8 +295,8 @@ def table() -> str:
         "# Settings",
         "",
         "Generated from `gateway/settings/` by `lakegate settings-table`. Durations are written `500ms`, `30s`, `5m`",
-        "or `1h`; a number without a unit means seconds. Lists are separated by commas. Every command refuses a",
-        "variable that begins with `LAKEGATE__` and is not in this table.",
+        "or `1h`; a number without a unit means seconds. Lists are separated by commas. Every command that",
+        "reads the settings refuses a variable that begins with `LAKEGATE__` and is not in this table.",
         "",
         "Lakegate also reads two standard variables. `SSL_CERT_FILE` and `SSL_CERT_DIR` name the CA certificates (PEM)",
         "for every outgoing connection. They replace the system's; for object stores they are added to the system's.",

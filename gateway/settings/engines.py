@@ -70,7 +70,11 @@ class Ui(msgspec.Struct, frozen=True, kw_only=True):
     """Logins: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
 
     enabled: Annotated[
-        bool, Meta(description="Serve the page `/ui`, where users log in and see their own identity and rights.")
+        bool,
+        Meta(
+            description="Serve the page `/ui`, where users log in and see their own identity, roles, and visible "
+            "projects and warehouses."
+        ),
     ] = True
     openid_provider_uri: Annotated[
         str | None,

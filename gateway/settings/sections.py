@@ -47,8 +47,8 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
     server_timeout: Annotated[
         float,
         Meta(
-            description="Value in seconds of OpenFGA's `--request-timeout`: the maximum time for which OpenFGA "
-            "continues a call after the gateway's timeout.",
+            description="Value in seconds of OpenFGA's `--request-timeout`, the maximum duration of a call in OpenFGA. "
+            "The gateway treats a write without an answer as pending until this time has passed after its own timeout.",
             extra=SECONDS,
         ),
     ] = 3.0
@@ -79,7 +79,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         Count,
         Meta(
             description="Maximum number of records of reads and refusals that wait to be written. When the buffer is "
-            "full, requests fail with 503."
+            "full, requests fail with 503, or 429 for a change of the catalog."
         ),
     ] = 10_000
     principal_share: Annotated[
@@ -90,7 +90,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = 2_500
     flush_interval: Annotated[
-        float, Meta(description="Interval in seconds between two writes of these records.", extra=SECONDS)
+        float, Meta(description="Maximum time in seconds for which such a record waits to be written.", extra=SECONDS)
     ] = 0.2
 
 
@@ -162,7 +162,8 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(
             ge=60,
-            description="Time in seconds for which the response to a key is stored. It is advertised to clients.",
+            description="Time in seconds for which the success of a request with a key is recorded. It is "
+            "advertised to clients.",
             extra=SECONDS,
         ),
     ] = 1800.0
@@ -170,7 +171,7 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="Time in seconds for which the response is stored beyond `LIFETIME`, for late retries.",
+            description="Time in seconds for which the success is recorded beyond `LIFETIME`, for late retries.",
             extra=SECONDS,
         ),
     ] = 300.0

@@ -195,7 +195,7 @@ def test_key_lifetime_is_recorded_with_each_profile(world: World) -> None:
         assert world.sql(recorded, made.id)[0]["key_seconds"] == seconds
 
 
-def test_location_is_blocked_by_the_recorded_key_lifetime(world: World) -> None:
+def test_location_stays_reserved_for_the_recorded_key_lifetime(world: World) -> None:
     """The database cannot read this profile, as for other storage providers."""
     made = _stored_as(world, warehouses.profile(world, unique("wh"), **{"sts-enabled": False}))
     change = "update warehouses set key_seconds = $2::int, profile = convert_to($3, 'UTF8') where id = $1::text::uuid"

@@ -87,7 +87,9 @@ def test_partitioning_evolves_and_old_files_keep_theirs(world: World, ns: str, a
     assert [(field["transform"], field["name"]) for field in fields] == [("month", "ts_month")]
 
 
-def test_order_distribution_identifiers_and_properties_are_kept(world: World, ns: str, admin: Session) -> None:
+def test_sort_order_distribution_identifier_fields_and_properties_are_kept(
+    world: World, ns: str, admin: Session
+) -> None:
     admin.sql(f"CREATE TABLE lake.{ns}.t (id BIGINT NOT NULL, word STRING) TBLPROPERTIES ('a' = '1', 'b' = '2')")
     admin.sql(f"ALTER TABLE lake.{ns}.t WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY word DESC NULLS LAST, id")
     admin.sql(f"ALTER TABLE lake.{ns}.t SET IDENTIFIER FIELDS id")

@@ -127,7 +127,7 @@ class BatchCheck(QuestionOperation):
         if not self.delegated and any(each.or_on is not None and each.principal is not None for each in self.checks):
             raise BadRequestException(
                 "A `tabular` check with the `identity` of another principal needs `delegated: true`, which needs "
-                "the privilege `inspector`."
+                "the privilege `inspector` or `delegate`."
             )
 
     def demands(self) -> tuple[Demand, ...]:

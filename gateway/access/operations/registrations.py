@@ -16,7 +16,7 @@ from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
 from gateway.obligations.application import EnforcementPoint
 
 
-def _manages_storage(namespace: NamespaceRef) -> Demand:
+def _adoption_demand(namespace: NamespaceRef) -> Demand:
     """Return the demand for the right on the warehouse's storage that adoption needs."""
     return Demand(Can.ADOPT_FILES, WarehouseRef(namespace.warehouse_id))
 
@@ -67,7 +67,7 @@ class AdoptTable(ChangeOperation):
         )
 
     def demands(self) -> tuple[Demand, ...]:
-        return (*_demands_of_table(self.namespace, self.request, self.table), _manages_storage(self.namespace))
+        return (*_demands_of_table(self.namespace, self.request, self.table), _adoption_demand(self.namespace))
 
     def facts(self) -> Facts:
         return _facts_of_table(self.request)
@@ -113,7 +113,7 @@ class AdoptView(ChangeOperation):
     request: InBody[RegisterViewRequest]
 
     def demands(self) -> tuple[Demand, ...]:
-        return Demand(Can.CREATE_VIEW, self.namespace), _manages_storage(self.namespace)
+        return Demand(Can.CREATE_VIEW, self.namespace), _adoption_demand(self.namespace)
 
     def facts(self) -> Facts:
         return _facts_of_view(self.request)

@@ -179,7 +179,7 @@ class ListProjectTasks(QuestionOperation):
 
 @dataclass(frozen=True)
 class GetProjectTask(ReadOperation):
-    """Return a task of a project itself with its last runs."""
+    """Return a task that belongs to a project and to no warehouse, with its last runs."""
 
     endpoint: ClassVar[str] = "GET /management/v1/project/task/by-id/{task_id}"
     project: OfRequest

@@ -100,14 +100,14 @@ async def get_api_asset(ctx: Ctx) -> Response[bytes]:
     asset = ctx.path["asset"]
     _require_shown(ctx)
     if asset == "start.js":
-        return pages.file(_start(await pages.sign_in_of(ctx)), "text/javascript")
+        return pages.static_file(_start(await pages.sign_in_of(ctx)), "text/javascript")
     if asset == "page.css":
-        return pages.file(_STYLE.encode(), "text/css")
+        return pages.static_file(_STYLE.encode(), "text/css")
     if asset == _RETURN and ctx.services.sign_in is not None:
         return pages.opened_page(await asyncio.to_thread((_FILES / _RETURN).read_bytes))
     if asset not in _ASSETS:
         raise NoSuchRoute("There is no such endpoint.")
-    return pages.file(await asyncio.to_thread((_FILES / asset).read_bytes), _ASSETS[asset], fixed=True)
+    return pages.static_file(await asyncio.to_thread((_FILES / asset).read_bytes), _ASSETS[asset], cacheable=True)
 
 
 @serves(GetApiDocument)
@@ -118,7 +118,7 @@ async def get_api_document(ctx: Ctx) -> Response[bytes]:
     if api not in ("catalog", "management"):
         raise NoSuchRoute("There is no such endpoint.")
     sign_in = await pages.sign_in_of(ctx)
-    return pages.file(await asyncio.to_thread(_document, api == "catalog", sign_in), "application/json")
+    return pages.static_file(await asyncio.to_thread(_document, api == "catalog", sign_in), "application/json")
 
 
 def _require_shown(ctx: Ctx) -> None:

@@ -59,7 +59,7 @@ async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
     _require_shown(ctx)
     if asset not in _ASSETS:
         raise NoSuchRoute("There is no such endpoint.")
-    return pages.file(await asyncio.to_thread(_read, asset), _ASSETS[asset])
+    return pages.static_file(await asyncio.to_thread(_read, asset), _ASSETS[asset])
 
 
 def _require_shown(ctx: Ctx) -> None:

@@ -224,7 +224,9 @@ class Sts:
         try:
             return self._route(endpoint)
         except InvalidStorageProfile as refused:
-            raise ShortTermCredentialError(f"No temporary credential: {refused.message}", "endpoint") from None
+            raise ShortTermCredentialError(
+                f"The gateway could not get a temporary credential: {refused.message}", "endpoint"
+            ) from None
 
     def _call(
         self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
@@ -257,7 +259,9 @@ class Sts:
                 # The library's exceptions for an answer of an unexpected shape are not documented.
                 failure, again = _malformed(), False
             if route is not None and route.refusal is not None:
-                failure = ShortTermCredentialError(f"No temporary credential: {route.refusal}", "endpoint")
+                failure = ShortTermCredentialError(
+                    f"The gateway could not get a temporary credential: {route.refusal}", "endpoint"
+                )
                 again = False
             pause = 0.1 * 2**attempt
             if not again or attempt == ATTEMPTS or time.monotonic() - started + pause > self._total_seconds:
@@ -351,7 +355,7 @@ def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarg
             "the storage denied AssumeRole with the credential of the warehouse; check the credential and the role",
         )
     reason, text = _REASONS.get(code, unknown)
-    return ShortTermCredentialError(f"No temporary credential: {text}", reason)
+    return ShortTermCredentialError(f"The gateway could not get a temporary credential: {text}", reason)
 
 
 def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
@@ -366,13 +370,14 @@ def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
 
 def _unreachable() -> StorageSessionUnavailable:
     return StorageSessionUnavailable(
-        "No temporary credential: the storage's STS endpoint did not answer in time", "unreachable"
+        "The gateway could not get a temporary credential: the storage's STS endpoint did not answer in time",
+        "unreachable",
     )
 
 
 def _malformed() -> StorageAnswerMalformed:
     return StorageAnswerMalformed(
-        "No temporary credential: the server at the storage's STS endpoint did not answer as an STS. Check "
-        "`sts-endpoint` (or `endpoint`) of the storage profile",
+        "The gateway could not get a temporary credential: the server at the storage's STS endpoint did not answer "
+        "as an STS. Check `sts-endpoint` (or `endpoint`) of the storage profile",
         "malformed",
     )

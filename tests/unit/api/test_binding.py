@@ -124,7 +124,7 @@ async def test_a_page_token_without_a_size_gets_the_largest_page() -> None:
         ("force=true&force=true", "The query parameter force is given 2 times; give it once."),
         ("roleIds=x", "Each value of roleIds must be a UUID."),
         ("shade=grey", "shade must be light or dark, not 'grey'."),
-        ("numAttempts=-1", "numAttempts must be a whole number of at most 65535, not '-1'."),
+        ("numAttempts=-1", "numAttempts must be a whole number of at most 5 digits, not '-1'."),
         ("pageSize=0", "pageSize must be a positive whole number, not '0'."),
         ("projectId=other", "The header x-project-id, query and body must name the same project."),
     ],
