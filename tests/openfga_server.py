@@ -21,7 +21,7 @@ from tests.integration.parts import free_port
 KEY = "key-of-the-test"
 
 _START_SECONDS = 60
-#: In seconds. Long, because the machine may be busy; the tests compare only answers.
+#: In seconds. Long, because the machine may be busy; tests of durations measure them themselves.
 _REQUEST_SECONDS = 60
 
 

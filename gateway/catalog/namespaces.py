@@ -237,7 +237,7 @@ def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
 def _refuse_contradictions(updates: Mapping[str, str], removals: Mapping[str, None]) -> None:
     both = sorted(set(updates) & set(removals))
     if both:
-        raise UnprocessableEntityException(f"The request both sets and removes these properties: {', '.join(both)}")
+        raise UnprocessableEntityException(f"These properties are both set and removed: {', '.join(both)}")
     if "location" in removals:
         raise LocationCannotBeRemoved(
             "The location of a namespace cannot be removed. Leave `location` out of the removals."

@@ -34,7 +34,7 @@ async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequenc
     """Lock the rows of tables and views, dropped or not, in one order, and return them.
 
     A row has id, kind, namespace_id, name, location, location_key and deleted_at. Lock their namespaces before
-    (`namespaces.lock_rows`).
+    (`namespaces.lock_shared`).
     """
     statement = (
         select(

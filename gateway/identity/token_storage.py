@@ -57,7 +57,7 @@ class StoredLogin:
         """Hold the lock of this login, for reading, renewing and storing its tokens without another process.
 
         If two processes use the same refresh token, the provider treats the second use as theft (RFC 9700 section
-        4.14.2). Raises the errors of `file_lock.locked`.
+        4.14.2). Raises the errors of `file_lock.file_lock`.
         """
         return file_lock(self._lock, seconds=seconds)
 

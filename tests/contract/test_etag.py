@@ -109,7 +109,7 @@ def test_authorization_comes_before_304(world: World, ns: str) -> None:
     assert _get_if_none_match(world, world.carol, table, etag).status_code == 304
     world.revoke("select", world.carol, "table", table.uuid)
     assert _get_if_none_match(world, world.carol, table, etag).status_code == 404
-    assert world.nobody.get(table.path, headers={"If-None-Match": etag}).status_code == 401
+    assert world.unauthenticated.get(table.path, headers={"If-None-Match": etag}).status_code == 401
 
 
 def test_etags_of_other_users_or_other_rights_do_not_match(world: World, ns: str) -> None:

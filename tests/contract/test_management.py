@@ -46,7 +46,7 @@ def test_signing_answers_406_and_is_not_advertised(world: World, ns: str) -> Non
 
 
 def test_health_names_each_dependency_and_needs_no_token(world: World) -> None:
-    answer = world.nobody.get("/health")
+    answer = world.unauthenticated.get("/health")
     assert answer.status_code == 200
     body = answer.json()
     assert (body["health"], body["maintenance_mode"]) == ("ok", "off")

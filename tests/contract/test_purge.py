@@ -194,7 +194,7 @@ def test_failed_task_is_retried_later_and_records_the_reason(world: World, ns: s
     _until(lambda: _task(world, table.uuid)["last_error"] is not None, "the task did not fail")
     task = _task(world, table.uuid)
     assert task["status"] == "scheduled"
-    assert "outside" in task["last_error"]
+    assert "not below the base location" in task["last_error"]
     assert world.sql("select scheduled_for > now() as later from tasks where id = $1", task["id"])[0]["later"]
     world.sql("delete from tasks where id = $1", task["id"])
 

@@ -384,12 +384,12 @@ def test_commands_push_compare_switch_and_roll_back(stack: Ready, ours: str) -> 
     assert not compared.stdout.startswith("0 questions")
     assert asyncio.run(serving(stack)) == ours
     assert (
-        f"{twin} serves"
+        f"{twin} is active"
         in _lakegate(stack, "model", "migrate", "--to", twin, "--by", "the operator", "--newest", "1").stdout
     )
     listed = _lakegate(stack, "model", "status").stdout.splitlines()
     assert [line.split()[2] for line in listed if line.startswith("*")] == [twin]
-    assert f"{ours} serves" in _lakegate(stack, "model", "rollback").stdout
+    assert f"{ours} is active" in _lakegate(stack, "model", "rollback").stdout
     unknown = _lakegate(stack, "model", "migrate", "--to", "nothing")
     assert unknown.returncode == 1
     assert "No model nothing is recorded" in unknown.stderr and "Traceback" not in unknown.stderr

@@ -209,7 +209,7 @@ def test_task_pages_are_full_and_complete_for_their_reader(world: World, root: s
 
 def test_tasks_are_visible_exactly_to_viewers_of_the_warehouse(world: World, root: str) -> None:
     id = make(world)
-    for person in (world.analyst, world.nobody):
+    for person in (world.analyst, world.unauthenticated):
         for answer in (
             person.post(f"{root}/task/list", {}),
             person.get(f"{root}/task/by-id/{id}"),

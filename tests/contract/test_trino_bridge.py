@@ -273,7 +273,7 @@ def test_bridge_decisions_equal_the_gateways_for_every_user(
         resource, answer = DONE[operation](world, site, person)
         twin = resource
         if operation in ("DropTable", "DropView", "DropSchema") and answer.status_code < 300:
-            twin, _ = DONE[operation](world, site, world.without_certificate)
+            twin, _ = DONE[operation](world, site, world.unauthenticated)
         answers[person.name] = (_is_allowed(answer), bridge.may(person, operation, **twin))
     assert all(gateway == trino for gateway, trino in answers.values()), answers
     assert answers[site.owner.name] == (True, True)

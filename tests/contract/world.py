@@ -146,7 +146,7 @@ class World:
         self.ready = ready
         self.base = ready.catalog_uri.removesuffix("/catalog")
         self.people = {name: Person(name, user.id, user.token, self.base) for name, user in ready.users.items()}
-        self.powerless = Person("nobody", "", "", self.base)
+        self.unauthenticated = Person("unauthenticated", "", "", self.base)
         self._met: list[Person] = []
         self._loop = Loop()
         self._connection: asyncpg.Connection | None = None
@@ -172,7 +172,7 @@ class World:
             self._loop.run(self._connection.close())
         self._loop.close()
         self._openfga.close()
-        for person in (*self.people.values(), *self._met, self.powerless):
+        for person in (*self.people.values(), *self._met, self.unauthenticated):
             person.http.close()
 
     def __getattr__(self, name: str) -> Person:

@@ -78,7 +78,7 @@ def _soon(true: Callable[[], bool], what: str) -> None:
 def _well(world: World, table: Table) -> None:
     """Wait until the stack serves again."""
     _soon(lambda: world.alice.get(table.path).status_code == 200, "it did not recover")
-    _soon(lambda: world.nobody.get("/health").status_code == 200, "health did not recover")
+    _soon(lambda: world.unauthenticated.get("/health").status_code == 200, "health did not recover")
 
 
 def _refused_read(answer: httpx.Response) -> None:
@@ -141,8 +141,8 @@ def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: st
             _refused_change(answer)
         head = world.alice.head(table.path)
         assert head.status_code == 503
-        _soon(lambda: world.nobody.get("/health").status_code == 503, "health does not tell")
-        assert f'"{part}"' in world.nobody.get("/health").text
+        _soon(lambda: world.unauthenticated.get("/health").status_code == 503, "health does not tell")
+        assert f'"{part}"' in world.unauthenticated.get("/health").text
         assert (world.rows(), world.objects()) == before
     _well(world, table)
 
@@ -202,7 +202,7 @@ def test_database_outage_denies_all(world: World, ns: str, table: Table) -> None
         )
         _refused_read(read)
         _refused_change(changed)
-        _soon(lambda: world.nobody.get("/health").status_code == 503, "health does not tell")
+        _soon(lambda: world.unauthenticated.get("/health").status_code == 503, "health does not tell")
     _well(world, table)
     assert "while" not in world.admin.get(table.path).json()["metadata"]["properties"]
 
@@ -247,7 +247,9 @@ def test_provider_outage_keeps_known_keys_and_refuses_unknown_tokens(world: Worl
     with _stopped(world, "identity-provider"):
         assert world.alice.get(table.path).status_code == 200
         header, claims, signature = world.alice.token.split(".")
-        forged = world.nobody.get(table.path, headers={"Authorization": f"Bearer {header}.{claims}.{signature[::-1]}"})
+        forged = world.unauthenticated.get(
+            table.path, headers={"Authorization": f"Bearer {header}.{claims}.{signature[::-1]}"}
+        )
         assert forged.status_code == 401
     _well(world, table)
 

@@ -33,7 +33,7 @@ class Begun:
 @pytest.fixture(scope="module")
 def begun(empty_stack: Ready) -> Iterator[Begun]:
     world = World(empty_stack)
-    assert world.nobody.post("/management/v1/bootstrap", BODY).status_code == 401
+    assert world.unauthenticated.post("/management/v1/bootstrap", BODY).status_code == 401
     assert world.admin.post("/management/v1/bootstrap", {"accept-terms-of-use": False}).status_code == 400
     assert world.admin.post("/management/v1/project", {"project-name": "early"}).status_code == 403
     assert world.admin.get("/management/v1/info").json()["bootstrapped"] is False

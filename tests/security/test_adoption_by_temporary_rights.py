@@ -58,7 +58,7 @@ def test_temporary_manage_storage_does_not_adopt(world: World, kind: str) -> Non
     storage(world, {"user": person.id}, **{"expires-at": in_an_hour()})
     refused = error_triple(adopt(world, person, ns, kind))
     assert refused[:2] == REFUSED
-    assert "can_adopt_files ends at" in refused[2]
+    assert "can_adopt_files expires at" in refused[2]
     assert world.sql("select 1 from tables where namespace_id = $1::text::uuid", world.namespace_id(ns)) == []
     storage(world, {"user": person.id})
     assert adopt(world, person, ns, kind).status_code == 200

@@ -230,8 +230,8 @@ def test_no_secret_is_in_any_log_or_audit_record(world: World, hidden: str) -> N
     }
     for config in (loaded["config"], table.answer["config"]):
         secrets |= {config["s3.secret-access-key"], config["s3.session-token"].split(".")[-1]}
-    world.nobody.get(f"{world.root}/namespaces", headers={"Authorization": f"Bearer {world.admin.token}x"})
-    world.nobody.get(f"{world.root}/namespaces?access_token={world.admin.token}")
+    world.unauthenticated.get(f"{world.root}/namespaces", headers={"Authorization": f"Bearer {world.admin.token}x"})
+    world.unauthenticated.get(f"{world.root}/namespaces?access_token={world.admin.token}")
     logs = [path for path in _logs(world).glob("*.log")]
     assert {path.stem for path in logs} >= {"gateway", "openfga", "opa", "postgres", "identity-provider"}
     for path in logs:

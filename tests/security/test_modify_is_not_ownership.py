@@ -174,7 +174,7 @@ def test_temporary_ownership_does_not_move(world: World, kind: str) -> None:
     give(world, thing, "ownership", {"user": person.id}, in_an_hour())
     refused = thing.rename(person, own)
     assert error_triple(refused)[:2] == (403, FORBIDDEN[kind])
-    assert "can_move ends at" in error_triple(refused)[2]
+    assert "can_move expires at" in error_triple(refused)[2]
     stays(thing, own)
     # A rename makes no right permanent.
     name = unique("within")
@@ -252,7 +252,7 @@ def test_namespaces_move_by_the_same_rules(world: World) -> None:
     assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
     refused = move_namespace(person, world, inner, [own, "inner"])
     assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
-    assert "can_move ends at" in error_triple(refused)[2]
+    assert "can_move expires at" in error_triple(refused)[2]
     lent.pop("expires-at")
     assert world.admin.post(grants, {"writes": [lent]}).status_code == 204
     flag = f"/management/v1/permissions/namespace/{world.namespace_id(outer)}/managed-access"
@@ -273,7 +273,7 @@ def test_modify_does_not_unregister(world: World) -> None:
     give(world, thing, "ownership", {"user": person.id}, in_an_hour())
     refused = person.post(f"{thing.path()}/unregister")
     assert error_triple(refused)[:2] == (403, "TableActionForbidden")
-    assert "can_unregister ends at" in error_triple(refused)[2]
+    assert "can_unregister expires at" in error_triple(refused)[2]
     stays(thing, own)
     give(world, thing, "ownership", {"user": person.id})
     assert person.post(f"{thing.path()}/unregister").status_code == 200
@@ -336,7 +336,7 @@ def test_temporary_member_cannot_register_objects_of_the_role(world: World) -> N
     no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
     assert error_triple(refused)[:2] == (403, "NamespaceActionForbidden")
-    assert "can_assume ends at" in error_triple(refused)[2]
+    assert "can_assume expires at" in error_triple(refused)[2]
     assert world.admin.post(members, {"writes": [member]}).status_code == 204
     assert register(world, person, own, thing).status_code == 200
 

@@ -297,10 +297,10 @@ def test_request_with_two_tokens_is_refused(world: World, genuine: str) -> None:
 @pytest.mark.threat("LG-AUT-12")
 def test_token_outside_the_authorization_header_is_ignored(world: World, genuine: str) -> None:
     for query in (f"?access_token={genuine}", f"?token={genuine}"):
-        assert world.nobody.get(_path(world) + query).status_code == 401
-    assert world.nobody.get(_path(world), headers={"Cookie": f"access_token={genuine}"}).status_code == 401
+        assert world.unauthenticated.get(_path(world) + query).status_code == 401
+    assert world.unauthenticated.get(_path(world), headers={"Cookie": f"access_token={genuine}"}).status_code == 401
     for name in ("X-Forwarded-User", "X-Remote-User", "X-User", "X-Iceberg-User", "X-Assume-Role"):
-        assert world.nobody.get(_path(world), headers={name: "oidc~admin"}).status_code == 401
+        assert world.unauthenticated.get(_path(world), headers={name: "oidc~admin"}).status_code == 401
 
 
 @pytest.mark.threat("LG-AUT-14")
@@ -340,5 +340,5 @@ def test_every_route_but_health_needs_a_token(world: World) -> None:
         ("POST", "/management/v1/permissions/server/assignments"),
     ]
     for method, path in paths:
-        assert world.nobody.send(method, path).status_code == 401, f"{method} {path}"
-    assert world.nobody.get("/health").status_code == 200
+        assert world.unauthenticated.send(method, path).status_code == 401, f"{method} {path}"
+    assert world.unauthenticated.get("/health").status_code == 200

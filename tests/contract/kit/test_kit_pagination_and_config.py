@@ -68,9 +68,11 @@ def test_error_names_a_missing_warehouse_or_token(catalog: JavaCatalog, world: W
     with raises(BadRequestException, contains="warehouse"):
         catalog.send(Kind.CONFIG, "GET", "/catalog/v1/config")
     with raises(NotAuthorizedException):
-        JavaCatalog(world, world.nobody).send(Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.warehouse}")
+        JavaCatalog(world, world.unauthenticated).send(
+            Kind.CONFIG, "GET", f"/catalog/v1/config?warehouse={world.warehouse}"
+        )
     with raises(NotAuthorizedException):
-        JavaCatalog(world, world.nobody).list_namespaces()
+        JavaCatalog(world, world.unauthenticated).list_namespaces()
 
 
 # ---- pages -----------------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_a_locked_keyring_is_reported_and_a_new_login_uses_a_file(provider: Rota
         assert (status, out) == (1, "")
         assert "keyring cannot be used (KeyringLocked)" in err and "Traceback" not in err
     ((status, out, err),) = terminal.run("login")
-    assert status == 0 and "kept in a file that only you can read" in err
+    assert status == 0 and "stored in a file that only you can read" in err
     (file,) = (each for each in terminal.logins.iterdir() if not each.suffix)
     assert file.stat().st_mode & 0o777 == 0o600
     assert terminal.run("token")[0] == (0, "access-2", "")
@@ -165,7 +165,7 @@ def test_a_session_without_a_keyring_uses_a_file(provider: Rotating, tmp_path: P
 def test_a_keyring_without_a_collection_is_not_used(provider: Rotating, tmp_path: Path) -> None:
     with _desktop(provider, tmp_path, None) as terminal:
         ((status, _, err),) = terminal.run("login")
-        assert status == 0 and "kept in a file that only you can read" in err, err
+        assert status == 0 and "stored in a file that only you can read" in err, err
         assert terminal.run("token")[0] == (0, "access-1", "")
         # The keyring cannot be read, so the command cannot know that it holds no login.
         assert terminal.run("logout")[0][0] == 1
