@@ -2,9 +2,9 @@
 """Statements that move or rename a namespace with its contents.
 
 A move changes the path of everything below in one transaction. So it locks each namespace that it moves. Each
-concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.lock_shared`, `tables.containers`). It
-ends before the move reads the contents, or begins after the move. A warehouse has one move at a time, so that two moves
-cannot form a cycle or deadlock.
+concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.lock_shared`,
+`tables.containers`). It ends before the move reads the contents, or begins after the move. A warehouse has one move at
+a time, so that two moves cannot form a cycle or deadlock.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ from tests.contract.test_roles import make as make_role
 from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 
+pytestmark = pytest.mark.generated
+
 #: Responses about the caller's identity, operations refused under an assumed role, and operations without a token.
 _ABOUT_PEOPLE = {"WhoAmI", "RegisterSelf", "ExchangeToken"}
 _TRIED = [

@@ -20,6 +20,8 @@ from gateway.embedded.ready import Ready
 from tests.contract.world import SCHEMA, World, send_with_retries, unique
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 
+pytestmark = pytest.mark.servers
+
 NOTICED = 30.0
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.contract.directories import USERS, Directory, scim_error
 from tests.contract.world import SCHEMA, Person, World, error_triple, unique
@@ -62,6 +63,7 @@ def _create_until_refused(world: World, person: Person, ns: str) -> int:
             made += answer.status_code == 200
 
 
+@pytest.mark.chaos
 def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked: Attacked, ns: str) -> None:
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
     leaver = world.stranger()
@@ -80,6 +82,7 @@ def test_user_deletion_after_an_outage_completes_by_retry(world: World, attacked
     _deliver_the_rest(world)
 
 
+@pytest.mark.chaos
 def test_user_deletion_after_an_outage_completes_in_the_background(world: World, attacked: Attacked, ns: str) -> None:
     """No client retries the deletion, as after a kill."""
     admin = Person("admin", world.admin.id, world.admin.token, attacked.shaky.base)
@@ -161,6 +164,7 @@ def test_user_deleted_by_a_directory_owns_no_concurrent_creation(world: World, e
     _nothing_is_left(world, leaver)
 
 
+@pytest.mark.chaos
 def test_directory_deletion_after_an_outage_completes_by_retry(world: World, attacked: Attacked, ns: str) -> None:
     user, leaver = _kept(world, attacked.entra, ns)
     scim, path = attacked.entra.scim, f"{USERS}/{user['id']}"
