@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-#: The number of requests that a run may retry outside of outage tests before it fails.
-BUDGET = 25
+#: The number of requests that the run of one stage may retry outside of outage tests before it fails.
+BUDGET = 15
 
 #: Words in the names of test files that stop, kill or overload components: retries are expected there.
 _OUTAGES = (

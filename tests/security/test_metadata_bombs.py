@@ -70,7 +70,7 @@ REASONS = {
     "a bomb in the second member": (_UNPACKED, _UNPACKED),
     "ten million empty objects": ("20000053 values", "20000053 values"),
     "half a million snapshots": ("values", "values"),
-    "more snapshots than a table has": ("100001 snapshots, at most 100000", "missing required field `view-uuid`"),
+    "more snapshots than a table has": ("100001 snapshots; at most 100000", "missing required field `view-uuid`"),
     "more properties than a table has": ("100000 properties; at most 10000", "missing required field `view-uuid`"),
     "nesting of a hundred thousand levels": ("nested too deeply", "nested too deeply"),
     "nesting that parsers accept": ("nested deeper than 200 levels", "nested deeper than 200 levels"),
