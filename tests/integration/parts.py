@@ -45,10 +45,14 @@ HELD = math.inf
 """Return value of `Proxy.plan` that holds a write until `release`."""
 
 
+_UNSEEDED = random.SystemRandom()
+
+
 def free_port() -> int:
     """Return a free port outside the ephemeral range, whose ports any client may take before the test listens."""
     while True:
-        port = random.randint(11_000, 32_000)  # as `gateway.embedded.ports` picks them
+        # The range of `gateway.embedded.ports`. `random` is seeded in tests, so concurrent ones could pick equal ports.
+        port = _UNSEEDED.randint(11_000, 32_000)
         if ports.is_free(port):
             return port
 
@@ -90,10 +94,11 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
     (scratch / "logs").mkdir()
     children = await stack.enter_async_context(Children(scratch / "logs"))
     made = secrets.generate()
-    port, http, grpc = free_port(), free_port(), free_port()
+    port = free_port()
     await postgres.Postgres(scratch / "postgres", port, made, programs=None, fast=True).start(children)
     url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port).replace("postgresql:", "postgresql+asyncpg:")
     await run_migrations(url)
+    http, grpc = free_port(), free_port()  # chosen last: another process may take a port that is not bound yet
     environment = {
         "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
         "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
