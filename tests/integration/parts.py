@@ -32,6 +32,7 @@ from gateway.db.migrate import run_migrations
 from gateway.embedded import account, ports, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering
+from gateway.embedded.toolchain import OPENFGA
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
@@ -88,7 +89,7 @@ def running_parts() -> Iterator[Parts]:
 
 
 async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
-    kept = Path.home() / ".cache/lakegate/tools/openfga-v1.22.1/openfga"
+    kept = Path.home() / f".cache/lakegate/tools/openfga-{OPENFGA.version}/openfga"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
     assert binary.is_file(), "The program openfga is missing; run `make setup`."
     (scratch / "logs").mkdir()
