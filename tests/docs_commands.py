@@ -103,7 +103,7 @@ def run_python(text: str, **names: Any) -> Any:
     """Run an example with these variables and return the value of its last line."""
     *before, last = text.rstrip().splitlines()
     exec(compile("\n".join(before), "documentation", "exec"), names)  # noqa: S102 - the repository's own text
-    return eval(last, names)  # noqa: S307
+    return eval(last, names)  # noqa: S307 - text of our own documents
 
 
 def commands(script: str) -> list[list[str]]:

@@ -290,5 +290,5 @@ class Metrics:
             return generate_latest(self._registry)
         everyone = CollectorRegistry()
         # The multiprocess module of the library has no annotations; its other modules do.
-        MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]
+        MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]  # untyped
         return generate_latest(everyone)

@@ -67,7 +67,8 @@ def people(request: pytest.FixtureRequest) -> None:
     `world.strip` or, better, `world.stranger()` for a user that must hold nothing.
     """
     module = request.node.path
-    if any("world" in item.fixturenames for item in request.session.items if item.path == module):  # type: ignore[attr-defined]
+    in_module = [item for item in request.session.items if item.path == module]
+    if any("world" in item.fixturenames for item in in_module):  # type: ignore[attr-defined]  # only functions have it
         world: World = request.getfixturevalue("world")
         if world.ready.warehouse is not None:
             world.people_as_at_first()

@@ -72,19 +72,19 @@ def _warehouse(profile: S3Profile) -> ResolvedWarehouse:
     )
 
 
-def _put(store: Store, keys: list[str]) -> None:  # noqa: F811
+def _put(store: Store, keys: list[str]) -> None:  # noqa: F811 - a fixture
     client = store.client("s3", store.credential)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda key: client.put_object(Bucket=BUCKET, Key=key, Body=b"x"), keys))
 
 
-def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811
+def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811 - a fixture
     pages = store.client("s3", store.credential).get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
     return {each["Key"] for page in pages for each in page.get("Contents", ())}
 
 
 @pytest.mark.threat("LG-LOC-24")
-async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:  # noqa: F811
+async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:  # noqa: F811 - a fixture
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)
@@ -103,7 +103,7 @@ async def test_purge_credential_reaches_its_own_location_only(store: Store, sts:
 
 
 @pytest.mark.threat("LG-LOC-24", "LG-LOC-25")
-async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811
+async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811 - a fixture
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     purge = _purge(store, sts)
@@ -115,7 +115,7 @@ async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts)
 
 
 @pytest.fixture
-def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
+def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811 - a fixture
     """Run a proxy between the purge and the store."""
     toxic = Toxic(urlsplit(store.url).port or 0)
     yield toxic
@@ -123,8 +123,8 @@ def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811
 
 
 async def test_purge_interrupted_by_a_store_stall_completes_in_the_next_run(
-    store: Store,  # noqa: F811
-    sts: Sts,  # noqa: F811
+    store: Store,  # noqa: F811 - a fixture
+    sts: Sts,  # noqa: F811 - a fixture
     proxy: Toxic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -158,9 +158,9 @@ def _of_profile(profile: S3Profile) -> dict[str, Any]:
         "stored": msgspec.json.encode(profile).decode(),
         "base": profile.base_location().prefix_text,
         "base key": profile.base_location().overlap_key,
-        "locations": {text: _outcome(lambda text=text: profile.parse_location(text).text) for text in LOCATIONS[:10]},  # type: ignore[misc]
+        "locations": {text: _outcome(lambda text=text: profile.parse_location(text).text) for text in LOCATIONS[:10]},  # type: ignore[misc]  # a default
         "policies": {
-            f"{'/'.join(path)} {level}": _outcome(lambda path=path, level=level: policy(profile, path, level))  # type: ignore[misc]
+            f"{'/'.join(path)} {level}": _outcome(lambda path=path, level=level: policy(profile, path, level))  # type: ignore[misc]  # a default
             for path in _TABLES
             for level in AccessLevel
         },
