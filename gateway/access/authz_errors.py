@@ -52,6 +52,10 @@ class ShareExceeded(TooManyRequests, type="ShareExceeded"):
     """The caller uses its whole share of a worker process (`shares.py`); nothing was done."""
 
 
+class Overloaded(TooManyRequests, type="Overloaded"):
+    """A worker process has more requests of all principals than it can answer in time; nothing was done."""
+
+
 class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
     """Read-only maintenance refuses changes."""
 

@@ -39,6 +39,29 @@ class FairSlots:
         """The number of slots in use."""
         return self._in_use
 
+    @property
+    def is_full(self) -> bool:
+        """True if no slot is free."""
+        return self._in_use >= self._total
+
+    def resize(self, total: int) -> None:
+        """Change the number of slots. Slots in use above the new number are kept until their release."""
+        grown = total > self._total
+        self._total = total
+        if grown:
+            self._grant()
+
+    def position_of(self, principal: str) -> int:
+        """Return the position that a new waiter of the principal would have among all waiters; 1 is the next.
+
+        It waits one turn of all waiting principals for each waiter of its own: their queues fill again meanwhile. The
+        result is 0 if a slot is free or no other principal waits: it then waits for its own requests only.
+        """
+        others = len(self._queues) - (principal in self._queues)
+        if not self.is_full or not others:
+            return 0
+        return (len(self._queues.get(principal, ())) + 1) * (others + 1)
+
     def try_acquire(self, principal: str) -> bool:
         """Take a slot if one is free for the principal now. Return True if it was taken.
 

@@ -15,11 +15,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final, Protocol
 
+from cachetools import LRUCache
+
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import ShareExceeded
+from gateway.access.authz_errors import Overloaded, ShareExceeded
 from gateway.access.fair_slots import FairSlots, TooManyWaiting
+from gateway.access.overload import Overload
 from gateway.access.token_buckets import TokenBuckets
 
 #: Maximum number of questions of an ordinary request. They are charged as one, since the cache answers most of them.
@@ -28,6 +32,7 @@ _ORDINARY: Final = 10
 _LARGE: Final = 50
 _RECOGNIZED_SECONDS: Final = 300.0
 _RECOGNIZED_MOST: Final = 10_000
+_CREDENTIALS_MOST: Final = 10_000
 #: An engine sends the questions about all of its users under its own identity. Each is charged as this fraction of one.
 _ENGINE_QUESTION: Final = 0.1
 #: One identity gets at most the slots of the engines' lane divided by this: a right on one warehouse is enough to enter
@@ -49,6 +54,7 @@ class Share(StrEnum):
     QUESTIONS = "questions"
     LARGE = "large_requests"
     BYTES = "bytes"
+    OVERLOAD = "overload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,10 @@ class ShareLimits:
     `requests` and `bytes` are for one principal at a time. `questions_per_second` and `question_burst` are the rate of
     one principal. `total_requests` and `engine_requests` are the slots of the two lanes. A request waits at most `wait`
     seconds, together with at most `waiting` other requests of the principal.
+
+    While decisions take longer than `decision_target` seconds, fewer requests run at once, but at least
+    `least_requests`. A request that would wait longer than `overload_wait` seconds behind other principals is refused
+    at once. A target of 0 turns both off.
     """
 
     requests: int
@@ -68,6 +78,9 @@ class ShareLimits:
     questions_per_second: float
     question_burst: float
     bytes: int
+    least_requests: int = 16
+    decision_target: float = 0.0
+    overload_wait: float = 0.5
 
 
 class ShareObserver(Protocol):
@@ -112,10 +125,38 @@ class Shares:
                 limits.engine_requests, each=max(1, limits.engine_requests // _ENGINE_PART), waiting=limits.waiting
             ),
         }
+        self._overload = Overload(
+            least=limits.least_requests, most=limits.total_requests, target=limits.decision_target, clock=clock
+        )
         self._large = FairSlots(sys.maxsize, each=1, waiting=limits.waiting)
         self._buckets = TokenBuckets(limits.questions_per_second, limits.question_burst)
         self._bytes: dict[str, int] = {}
         self._engines: OrderedDict[str, float] = OrderedDict()
+        self._credentials: LRUCache[bytes, str] = LRUCache(maxsize=_CREDENTIALS_MOST)
+
+    def decided(self, seconds: float, questions: int) -> None:
+        """Record the duration of a decision, from which the number of concurrent requests is adapted.
+
+        Decisions of many questions take long on an idle machine too, so they are not recorded.
+        """
+        if questions <= _ORDINARY and self.limits.decision_target > 0:
+            self._overload.decided(seconds)
+            self._slots[Lane.USER].resize(self._overload.limit)
+
+    @property
+    def is_full(self) -> bool:
+        """True while all slots of users are in use."""
+        return self.limits.decision_target > 0 and self._slots[Lane.USER].is_full
+
+    def early_refusal(self, credential: bytes) -> Overloaded | None:
+        """Return the refusal of a request with this credential; None if it may try to enter.
+
+        Only principals that entered with the credential while the process was full are known.
+        """
+        principal = self._credentials.get(sha256(credential).digest())
+        if principal is None or not self._waits_too_long(principal):
+            return None
+        return self._overloaded()
 
     def recognize(self, engine: str) -> None:
         """Record for five minutes that this user id is an inspector or a delegate, as a decision has shown."""
@@ -132,9 +173,14 @@ class Shares:
         """Return the lane of the identity that sends the request: the engine, if one acts for a user."""
         return Lane.ENGINE if self.is_recognized(actor.engine or actor.id) else Lane.USER
 
-    async def enter(self, actor: Actor, announced_bytes: int = 0) -> Lease:
-        """Wait for a slot and return the lease that holds it. Raises ShareExceeded."""
+    async def enter(self, actor: Actor, announced_bytes: int = 0, credential: bytes | None = None) -> Lease:
+        """Wait for a slot and return the lease that holds it. Raises ShareExceeded and Overloaded.
+
+        `credential` is the value of the header that proved the actor, for `early_refusal`.
+        """
         lane, principal = self.lane_of(actor), principal_key(actor)
+        if credential is not None and lane is Lane.USER and self.is_full:
+            self._credentials[sha256(credential).digest()] = principal
         # A user for whom an engine acts has the share of a user.
         lease = Lease(self, lane, principal, is_engine=lane is Lane.ENGINE and actor.engine is None)
         await self._take_slot(lane, principal)
@@ -148,6 +194,8 @@ class Shares:
     async def _take_slot(self, lane: Lane, principal: str) -> None:
         slots = self._slots[lane]
         if not slots.try_acquire(principal):
+            if lane is Lane.USER and self._waits_too_long(principal):
+                raise self._overloaded()
             self._observer.share_waited(Share.REQUESTS, lane)
             try:
                 async with asyncio.timeout(self.limits.wait):
@@ -155,6 +203,17 @@ class Shares:
             except (TooManyWaiting, TimeoutError):
                 raise self.refuse(Share.REQUESTS, lane, 1.0) from None
         self._observer.share_used(Share.REQUESTS, lane, slots.in_use)
+
+    def _waits_too_long(self, principal: str) -> bool:
+        position = self._slots[Lane.USER].position_of(principal)
+        return self.limits.decision_target > 0 and self._overload.predicted_wait(position) > self.limits.overload_wait
+
+    def _overloaded(self) -> Overloaded:
+        self._observer.share_refused(Share.OVERLOAD, Lane.USER)
+        return Overloaded(
+            "This process has more requests than it can answer in time. Nothing was done. Retry after 1 s.",
+            retry_after_s=1,
+        )
 
     async def _take_large(self, lane: Lane, principal: str) -> None:
         """Wait until no other large request of the principal is under way. Raises ShareExceeded."""
@@ -169,6 +228,8 @@ class Shares:
     def _give_slot(self, lane: Lane, principal: str) -> None:
         slots = self._slots[lane]
         slots.release(principal)
+        if lane is Lane.USER:
+            self._overload.completed()
         self._observer.share_used(Share.REQUESTS, lane, slots.in_use)
 
     def refuse(self, share: Share, lane: Lane, seconds: float) -> ShareExceeded:

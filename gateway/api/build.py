@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.context import provide_ctx
+from gateway.api.early_refusal import EarlyRefusal
 from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
@@ -66,7 +67,7 @@ def build_api(
         logging_config=None,
     )
     require_declared(app)
-    return RawPath(app), app
+    return RawPath(app, EarlyRefusal(app).of), app
 
 
 def require_declared(app: Litestar) -> None:

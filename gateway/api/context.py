@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
@@ -22,6 +23,7 @@ from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
+from gateway.api.early_refusal import credential_of
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
@@ -123,9 +125,7 @@ class Ctx:
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """Return the permit for `operation`. Raises ShareExceeded and the errors of `Door.admit`."""
-        await self._charge(operation.questions())
-        permit = await self.services.door.admit(self._context, operation)
-        self._recognize_delegate(operation)
+        permit, _ = await self.admit_with(operation, None)
         return permit
 
     async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
@@ -133,8 +133,13 @@ class Ctx:
 
         The second permit is None if `extra` is None or refused. Raises as `admit`.
         """
-        await self._charge(operation.questions() + (0 if extra is None else extra.questions()))
-        permits = await self.services.door.admit_with(self._context, operation, extra)
+        questions = operation.questions() + (0 if extra is None else extra.questions())
+        await self._charge(questions)
+        started = time.perf_counter()
+        try:
+            permits = await self.services.door.admit_with(self._context, operation, extra)
+        finally:
+            self.services.shares.decided(time.perf_counter() - started, questions)
         self._recognize_delegate(operation)
         return permits
 
@@ -361,7 +366,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
 
 async def enter(request: Request[Any, Any, Any], services: Services, actor: Actor) -> Lease:
     """Take a slot of the caller's share. The latch releases it when the request ends. Raises ShareExceeded."""
-    lease = await services.shares.enter(actor, announced_bytes(request.scope))
+    lease = await services.shares.enter(actor, announced_bytes(request.scope), credential_of(request.scope))
     request.scope["state"][LEASE] = lease
     return lease
 

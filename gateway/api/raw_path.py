@@ -9,6 +9,7 @@ U+0000 is rejected everywhere: PostgreSQL cannot store it in text, and C librari
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote_plus, unquote_to_bytes
 
@@ -17,19 +18,26 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api.errors import send_error
 from gateway.iceberg.codec import refuse_nul
-from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.errors import BadRequestException, CatalogError
 
 
 class RawPath:
-    """ASGI middleware that sets the decoded path. It rejects what `decode_path` and `refuse_in_head` reject."""
+    """ASGI middleware that sets the decoded path. It rejects what `decode_path` and `refuse_in_head` reject.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `refuse_early` returns the refusal of a request by an overloaded process; None admits it.
+    """
+
+    def __init__(self, app: ASGIApp, refuse_early: Callable[[Scope], CatalogError | None] | None = None) -> None:
         self._app = app
+        self._refuse_early = refuse_early
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Decode the path and call the application, or send 400 in the error form of the path's API."""
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
+            return
+        if self._refuse_early is not None and (refusal := self._refuse_early(scope)) is not None:
+            await send_error(scope, send, refusal)
             return
         raw = scope.get("raw_path") or scope["path"].encode()
         try:

@@ -122,6 +122,28 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
             "wait, and principals take turns."
         ),
     ] = 128
+    least_requests: Annotated[
+        Count,
+        Meta(description="Minimum number of concurrent requests of all users in an overloaded worker process."),
+    ] = 16
+    decision_target: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Duration of a decision in seconds above which it counts as slow. While a quarter of the "
+            "decisions is slow, fewer requests run concurrently. 0 turns overload control off.",
+            extra=SECONDS,
+        ),
+    ] = 0.25
+    overload_wait: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Maximum predicted wait in seconds behind requests of other principals. A request that would "
+            "wait longer gets 429 at once.",
+            extra=SECONDS,
+        ),
+    ] = 0.5
     engine_requests: Annotated[
         Count,
         Meta(

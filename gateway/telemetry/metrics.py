@@ -163,7 +163,7 @@ class Metrics:
         )
         self._shares_refused = Counter(
             "lakegate_share_refusals",
-            "Number of requests that got 429 because their principal used its share.",
+            "Number of requests that got 429 because their principal used its share, or the process was overloaded.",
             ("share", "lane"),
             registry=self._registry,
         )

@@ -127,6 +127,39 @@ def test_bytes_in_progress_are_bounded_per_principal_also_without_a_length(world
     stalled.close()
 
 
+def test_overloaded_process_refuses_early_and_changes_nothing(world: World, tmp_path: Path) -> None:
+    """Every decision counts as slow here, so the process runs two requests at once and predicts long waits."""
+    overloaded = {
+        "WORKERS": "1",
+        "SHARES__DECISION_TARGET": "0.1ms",
+        "SHARES__TOTAL_REQUESTS": "2",
+        "SHARES__LEAST_REQUESTS": "2",
+        "SHARES__OVERLOAD_WAIT": "1ms",
+    }
+    ns = world.namespace(unique("overloaded"))
+    users = [world.admin, *(world.stranger(f"user{number}") for number in range(5))]
+    with second_gateway(world.ready, tmp_path / "gateway.log", **overloaded) as (base, _):
+        clients = [at(base, user) for user in users]
+
+        def send(number: int) -> tuple[str, httpx.Response]:
+            name = f"t{number}"
+            body = {"name": name, "schema": {"type": "struct", "fields": []}}
+            return name, clients[number % len(clients)].post(f"{world.root}/namespaces/{ns}/tables", body)
+
+        with ThreadPoolExecutor(24) as pool:
+            answers = list(pool.map(send, range(240)))
+        alone = [clients[0].get("/management/v1/whoami").status_code for _ in range(3)]
+    refused = [(name, answer) for name, answer in answers if answer.status_code == 429]
+    assert refused, "no request was refused"
+    for _, answer in refused:
+        assert (error_of(answer)["type"], answer.headers["Retry-After"]) == ("Overloaded", "1"), answer.text
+        assert "Nothing was done" in error_of(answer)["message"]
+    assert {answer.status_code for _, answer in answers} == {200, 404, 429}
+    listed = world.admin.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"]
+    assert {each["name"] for each in listed} == {name for name, answer in answers if answer.status_code == 200}
+    assert alone == [200, 200, 200]
+
+
 def test_share_metrics_name_no_principals(world: World, tmp_path: Path) -> None:
     with second_gateway(
         world.ready, tmp_path / "gateway.log", METRICS__PORT=str(port := free_port()), SHARES__QUESTION_BURST="1"

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.bench.overload`: send twice the capacity of the gateway, and compare goodput and response times.
+
+Each of 50 users sends `HEAD table` requests at fixed times, whether or not earlier ones were answered (open loop). The
+capacity is the highest rate of answers of a closed loop. Prints, for half, once and twice the capacity: answers and
+refusals per second, the share of the capacity, and response times of admitted and refused requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+from gateway.embedded.ready import Ready
+from tests.bench.__main__ import _stack
+from tests.bench.people import Company
+
+_SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
+_USERS = 50
+_CONNECTIONS = 32
+
+
+@dataclass
+class Measured:
+    """Durations in seconds of admitted and refused requests.
+
+    `in_time` of the admitted ones were answered during the load of `seconds` seconds.
+    """
+
+    seconds: float = 0.0
+    in_time: int = 0
+    admitted: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    other: dict[int, int] = field(default_factory=dict)
+    without_retry_after: int = 0
+
+    @property
+    def goodput(self) -> float:
+        """Return answers per second during the load."""
+        return self.in_time / self.seconds
+
+    def p99(self, times: Sequence[float]) -> float:
+        """Return the 99th percentile in milliseconds; 0 without any."""
+        ordered = sorted(times)
+        return 1000 * ordered[int(len(ordered) * 0.99)] if ordered else 0.0
+
+
+class Sender:
+    """Sends requests of users in turn to one URL, and records their answers."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, tokens: Sequence[str]) -> None:
+        self._session = session
+        self._url = url
+        self._headers = [{"Authorization": f"Bearer {token}"} for token in tokens]
+
+    async def send(self, number: int, measured: Measured) -> None:
+        """Send the request with this number."""
+        begun = time.perf_counter()
+        async with self._session.head(self._url, headers=self._headers[number % len(self._headers)]) as answer:
+            took = time.perf_counter() - begun
+            if answer.status == 204:
+                measured.admitted.append(took)
+            elif answer.status in (429, 503):
+                measured.refused.append(took)
+                measured.without_retry_after += "Retry-After" not in answer.headers
+            else:
+                measured.other[answer.status] = measured.other.get(answer.status, 0) + 1
+
+    async def closed(self, seconds: float) -> Measured:
+        """Send over `_CONNECTIONS` connections, each with one request in progress."""
+        measured, started = Measured(), time.perf_counter()
+
+        async def one(first: int) -> None:
+            number = first
+            while time.perf_counter() - started < seconds:
+                await self.send(number, measured)
+                number += _CONNECTIONS
+
+        await asyncio.gather(*(one(first) for first in range(_CONNECTIONS)))
+        measured.seconds, measured.in_time = time.perf_counter() - started, len(measured.admitted)
+        return measured
+
+    async def opened(self, rate: float, seconds: float) -> Measured:
+        """Send `rate` requests per second at fixed times."""
+        measured, started, number = Measured(), time.perf_counter(), 0
+        tasks: set[asyncio.Task[None]] = set()
+        while (now := time.perf_counter() - started) < seconds:
+            while number < now * rate:
+                task = asyncio.create_task(self.send(number, measured))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+                number += 1
+            await asyncio.sleep(0.005)
+        measured.seconds = time.perf_counter() - started
+        measured.in_time = len(measured.admitted)
+        await asyncio.gather(*tasks)
+        return measured
+
+
+def _prepared(stack: Ready, data: Path) -> tuple[str, list[str]]:
+    """Create a table that 50 users may read. Return (its URL, their tokens)."""
+    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
+    with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
+        config = client.get("/v1/config", params={"warehouse": stack.warehouse or ""}).raise_for_status().json()
+        namespaces = f"{stack.catalog_uri}/v1/{config['defaults']['prefix']}/namespaces"
+        company = Company(stack, data, client, namespaces, users=_USERS)
+        requests = company.requests("office", 3)
+    urls = {each.url for each in requests if each.method == "HEAD"}
+    tokens = [each.headers["Authorization"].partition(" ")[2] for each in requests if each.method == "HEAD"]
+    return urls.pop(), tokens
+
+
+async def _measure(url: str, tokens: Sequence[str]) -> list[tuple[str, float, Measured]]:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
+        sender = Sender(session, url, tokens)
+        await sender.closed(_SECONDS / 2)
+        closed = await sender.closed(_SECONDS)
+        rows = [(f"closed loop, {_CONNECTIONS} connections", 0.0, closed)]
+        for factor in (0.5, 1.0, 2.0):
+            rate = factor * closed.goodput
+            rows.append((f"{factor:g} × capacity", rate, await sender.opened(rate, _SECONDS)))
+            await asyncio.sleep(2)
+        return rows
+
+
+def main() -> None:
+    """Measure on the embedded stack and print the table."""
+    with _stack() as (stack, data):
+        url, tokens = _prepared(stack, data)
+        rows = asyncio.run(_measure(url, tokens))
+    table = Table(title="HEAD table of 50 users, open loop")
+    for column in (
+        "load",
+        "sent/s",
+        "answered/s",
+        "of capacity",
+        "refused/s",
+        "p50 ms",
+        "p99 ms",
+        "p99 of refusals ms",
+    ):
+        table.add_column(column, justify="right")
+    capacity = rows[0][2].goodput
+    for name, rate, each in rows:
+        table.add_row(
+            name,
+            f"{rate:.0f}",
+            f"{each.goodput:.0f}",
+            f"{each.goodput / capacity:.2f}",
+            f"{len(each.refused) / each.seconds:.0f}",
+            f"{1000 * sorted(each.admitted)[len(each.admitted) // 2]:.0f}",
+            f"{each.p99(each.admitted):.0f}",
+            f"{each.p99(each.refused):.0f}",
+        )
+        if each.other or each.without_retry_after:
+            print(json.dumps({"load": name, "other": each.other, "without Retry-After": each.without_retry_after}))
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()
