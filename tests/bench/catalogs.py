@@ -24,7 +24,7 @@ _AT_ONCE = 8
 _DELEGATION = "X-Iceberg-Access-Delegation"
 _OWN_KEYS = {_DELEGATION: "client-managed"}
 _VENDED = {_DELEGATION: "vended-credentials"}
-_COMMIT = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
+SET_PROPERTIES = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
 
 CONFIG = "config"
 EXISTS = "table exists"
@@ -67,10 +67,15 @@ class Prepared:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._client = httpx.Client(headers=catalog.headers, trust_env=False, timeout=120)
+        self.client = httpx.Client(headers=catalog.headers, trust_env=False, timeout=120)
         self._name = f"bench_{uuid4().hex[:12]}"
         self._made: list[str] = []
-        self._namespaces = f"{catalog.url.rstrip('/')}/v1/{self._prefix()}namespaces"
+        self.namespaces = f"{catalog.url.rstrip('/')}/v1/{self._prefix()}namespaces"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the headers of every request."""
+        return self._catalog.headers
 
     def _prefix(self) -> str:
         """Return the prefix of the catalog's paths, empty or with a slash at its end.
@@ -80,7 +85,7 @@ class Prepared:
         """
         url = self._catalog.config_url
         try:
-            answer = self._client.get(url)
+            answer = self.client.get(url)
         except httpx.TransportError as error:
             raise CatalogError(f"no catalog answers at {url}: {error}. Is it running, and is the URL right?") from None
         if answer.status_code == httpx.codes.UNAUTHORIZED:
@@ -122,40 +127,40 @@ class Prepared:
         if COMMIT in wanted:
             url = self._filled("commit", [f"t{number:03}" for number in range(COMMITTED)])
             found[COMMIT] = Sent(
-                method="POST", url=f"{url}/t{{k}}", headers=headers | _json(), body=_COMMIT, vary=COMMITTED
+                method="POST", url=f"{url}/t{{k}}", headers=headers | _json(), body=SET_PROPERTIES, vary=COMMITTED
             )
         return {name: found[name] for name in NAMES if name in wanted}
 
     def answers(self, sent: Sent) -> str | None:
         """Send a request once. Return None after a success, else the reason why it cannot be measured."""
         url, body = sent.url.replace("{k}", "000"), sent.body and sent.body.replace("{n}", "probe")
-        answer = self._client.request(sent.method, url, headers=sent.headers, content=body)
+        answer = self.client.request(sent.method, url, headers=sent.headers, content=body)
         return None if answer.is_success else f"{answer.status_code} {answer.text[:200]}"
 
     def _plain(self, table: str) -> dict[str, str]:
         """Return the header of a load without credentials. A catalog that refuses its value gets no such header."""
-        return _OWN_KEYS if self._client.get(table, headers=_OWN_KEYS).is_success else {}
+        return _OWN_KEYS if self.client.get(table, headers=_OWN_KEYS).is_success else {}
 
     def _list(self, count: int) -> Sent:
         url = self._filled(f"wide{count}", [f"t{number:05}" for number in range(count)])
         for listed in (url, f"{url}?pageSize={count}"):
-            if len(self._client.get(listed).json().get("identifiers", [])) == count:
+            if len(self.client.get(listed).json().get("identifiers", [])) == count:
                 return Sent(method="GET", url=listed, headers=self._catalog.headers)
         raise CatalogError(f"{self._catalog.name} does not send a list of {count:,} tables in one answer")
 
     def _filled(self, suffix: str, tables: list[str]) -> str:
         """Create a namespace with tables. Return the URL of its tables."""
         namespace = f"{self._name}_{suffix}"
-        self._post(self._namespaces, {"namespace": [namespace], "properties": {}})
+        self._post(self.namespaces, {"namespace": [namespace], "properties": {}})
         self._made.append(namespace)
-        url = f"{self._namespaces}/{namespace}/tables"
+        url = f"{self.namespaces}/{namespace}/tables"
         _together(lambda name: self._post(url, {"name": name, "schema": SCHEMA}), tables)
         return url
 
     def _post(self, url: str, body: dict[str, Any]) -> None:
         # Catalogs refuse a creation while others are in progress: 409, 429 or 503.
         for last in (False, False, True):
-            answer = self._client.post(url, json=body)
+            answer = self.client.post(url, json=body)
             if answer.is_success:
                 return
             if last or answer.status_code < httpx.codes.CONFLICT:
@@ -168,11 +173,11 @@ class Prepared:
         return [namespace for namespace in self._made if not self._drop(namespace)]
 
     def _drop(self, namespace: str) -> bool:
-        url = f"{self._namespaces}/{namespace}"
+        url = f"{self.namespaces}/{namespace}"
         token = ""
         names: list[str] = []
         while True:
-            answer = self._client.get(f"{url}/tables", params={"pageToken": token, "pageSize": "1000"})
+            answer = self.client.get(f"{url}/tables", params={"pageToken": token, "pageSize": "1000"})
             if not answer.is_success:
                 return False
             listed = answer.json()
@@ -180,15 +185,15 @@ class Prepared:
             if not (token := listed.get("next-page-token") or ""):
                 break
         _together(lambda name: self._drop_table(f"{url}/tables/{quote(name, safe='')}"), names)
-        return self._client.delete(url).is_success
+        return self.client.delete(url).is_success
 
     def _drop_table(self, url: str) -> None:
-        if not self._client.delete(url, params={"purgeRequested": "true"}).is_success:
-            self._client.delete(url)
+        if not self.client.delete(url, params={"purgeRequested": "true"}).is_success:
+            self.client.delete(url)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self.client.close()
 
 
 def prefix_of(config: Any) -> str:

@@ -38,12 +38,18 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """How long and how often to measure. `requests`: the number of requests of a slice, 0: `seconds` limit it."""
+    """How long and how often to measure.
+
+    `requests`: the number of requests of a slice, 0: `seconds` limit it. `warm_requests`: requests on each side before
+    the first pair, 0: `warm_seconds` limit them. `before`: called before each slice of its side, outside its time.
+    """
 
     pairs: int
     seconds: float
     warm_seconds: float
     requests: int = 0
+    warm_requests: int = 0
+    before: tuple[Callable[[], None], Callable[[], None]] | None = None
 
 
 def in_turns(pairs: int) -> Iterator[tuple[int, int]]:
@@ -79,22 +85,43 @@ def compared(
     sent: tuple[Sent, Sent],
     connections: int,
     plan: Slices,
-    before_slice: tuple[Callable[[], None], Callable[[], None]] | None = None,
 ) -> tuple[list[Slice], list[Slice]]:
-    """Measure one request on both sides in turns. Element n of each list is from pair n.
-
-    `before_slice`: called before each slice of its side, outside the measured time.
-    """
-    if plan.warm_seconds:
-        for each in sent:
-            generator.send(each, connections, seconds=plan.warm_seconds)
+    """Measure one request on both sides in turns. Element n of each list is from pair n."""
+    for each in sent:
+        if plan.warm_seconds or plan.warm_requests:
+            generator.send(each, connections, seconds=plan.warm_seconds, requests=plan.warm_requests)
     found: tuple[list[Slice], list[Slice]] = ([], [])
     for order in in_turns(plan.pairs):
         for number in order:
-            if before_slice is not None:
-                before_slice[number]()
+            if plan.before is not None:
+                plan.before[number]()
             found[number].append(one_slice(generator, sides[number], sent[number], connections, plan))
     return found
+
+
+def figures(slices: Sequence[Slice], measured: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Return requests a second, p50, p99, CPU of the groups, their sum, CPU of the load, and the failed requests.
+
+    `measured`: the groups whose CPU time is known. A column of another group gets a dash.
+    """
+    known = set(measured)
+    per = {group: milliseconds_a_request(slices, group) for group in [*known, LOAD]}
+    cpu = [f"{per[group]:.2f}" if group in known else "–" for group in columns]
+    if columns:
+        cpu.append(f"{sum(per[group] for group in known):.2f}" if known else "–")
+    return [
+        rate(statistics.median(each.result.per_second for each in slices)),
+        f"{statistics.median(each.result.p50 for each in slices):.1f}",
+        f"{statistics.median(each.result.p99 for each in slices):.1f}",
+        *cpu,
+        f"{per[LOAD]:.2f}",
+        str(sum(each.result.refused for each in slices)),
+    ]
+
+
+def rate(per_second: float) -> str:
+    """Return a rate as text, with a digit after the point if it is small."""
+    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.1f}"
 
 
 class Comparison:
@@ -115,24 +142,9 @@ class Comparison:
         """Add the lines of one request."""
         for number, (side, slices) in enumerate(zip(self._sides, found, strict=True)):
             head = [name, str(connections)] if number == 0 else ["", ""]
-            self.table.add_row(*head, side.name, *self._figures(side, slices))
+            self.table.add_row(*head, side.name, *figures(slices, side.groups, self._groups))
         self.table.add_row("", "", f"{self._sides[0].name} ÷ {self._sides[1].name}", *self._ratios(found))
         self.table.add_section()
-
-    def _figures(self, side: Side, slices: list[Slice]) -> list[str]:
-        per = {group: milliseconds_a_request(slices, group) for group in [*side.groups, LOAD]}
-        shown = [f"{per[group]:.2f}" if group in side.groups else "–" for group in self._groups]
-        if self._groups:
-            shown.append(f"{sum(per[group] for group in side.groups):.2f}" if side.groups else "–")
-        middle = statistics.median(each.result.per_second for each in slices)
-        return [
-            f"{middle:,.0f}" if middle >= 10 else f"{middle:.1f}",
-            f"{statistics.median(each.result.p50 for each in slices):.1f}",
-            f"{statistics.median(each.result.p99 for each in slices):.1f}",
-            *shown,
-            f"{per[LOAD]:.2f}",
-            str(sum(each.result.refused for each in slices)),
-        ]
 
     def _ratios(self, found: tuple[list[Slice], list[Slice]]) -> list[str]:
         """Return the median ratio of the pairs for each column, in bold for requests a second."""
