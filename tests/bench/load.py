@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """The load to send. `{n}` in url and body is a number that is unique within a run; `mix` replaces the single
-    request.
+    request. `{k}` in the url is a number below `vary`, with three digits. `requests`: end after so many, 0: at the end
+    of the time.
     """
 
     method: str
@@ -34,6 +36,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     first: int
     mix: list[Request] = []
+    vary: int = 1
+    requests: int = 0
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,19 +62,20 @@ async def send(load: Load) -> Result:
     times: list[float] = []
     refused = 0
     started = time.perf_counter()
-    until = started + load.seconds
+    until = started + (load.seconds if not load.requests else math.inf)
 
     async def one(session: aiohttp.ClientSession) -> None:
         nonlocal refused
         while time.perf_counter() < until:
             number = next(numbers)
-            n = str(number)
+            if load.requests and number >= load.first + load.requests:
+                break
+            n, k = str(number), f"{number // max(1, len(load.mix)) % load.vary:03}"
             body = None if load.body is None else load.body.replace("{n}", n)
             requested = load.mix[number % len(load.mix)] if load.mix else load
+            url = requested.url.replace("{n}", n).replace("{k}", k)
             begun = time.perf_counter()
-            async with session.request(
-                requested.method, requested.url.replace("{n}", n), data=body, headers=requested.headers
-            ) as answer:
+            async with session.request(requested.method, url, data=body, headers=requested.headers) as answer:
                 await answer.read()
                 refused += not 200 <= answer.status < 300
             times.append(time.perf_counter() - begun)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many users in a few roles: their requests form a mixed load.
+"""Many users in a few roles: their requests form a mixed load, which is measured in three states of the caches.
 
 The development provider has few users. The other users get tokens signed with its key, from the data directory of the
 measured stack.
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -18,59 +19,114 @@ from joserfc.jwk import RSAKey
 from joserfc.jws import extract_compact
 
 from gateway.embedded.ready import Ready
+from tests.bench.generator import Sent
 from tests.bench.load import Request
 from tests.bench.seeding import SCHEMA
 
+FIRST = "mix, first touch"
+"""Before each slice the revision moves, which ends every cached allow. A slice is one request of each user and kind."""
+NEW = "mix, new tables"
+"""The users have sent `WARM_PASSES` passes of requests. Each further pass over the users asks for another table."""
+STEADY = "mix, steady"
+"""The same requests were sent in `WARM_PASSES` passes. Allows that end by their age are checked again."""
+WARM_PASSES = 4
+"""Each worker process has its own cache, and gets only its share of the requests of a pass."""
+NAMES = (FIRST, NEW, STEADY)
+
 _ROLES = 5
+_USERS = 50
+_TABLES = 100
+_GRANTED_TABLES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixes:
+    """The mixed loads by name, the number of requests of one pass, and a function that ends every cached allow."""
+
+    sent: dict[str, Sent]
+    one_pass: int
+    forget: Callable[[], None]
 
 
 class Company:
-    """`users` users, each in one of five roles, and the requests that they send.
+    """Users, each in one of five roles, and the requests that they send. `name`: of the namespace and in other names.
 
-    The first role may select in the whole warehouse, the second in `folder`, the third describes `folder`; the fourth
-    may select single tables of it, and the fifth modify one. `folder` gets `tables` tables.
+    The first role may select in the whole warehouse, the second in a namespace, the third describes that namespace; the
+    fourth may select single tables of it, and the fifth modify one. The namespace has a hundred tables. With
+    `described`, every role also describes the warehouse, so that all users see all tables.
     """
 
-    def __init__(self, stack: Ready, data: Path, client: httpx.Client, namespaces: str, *, users: int = 50) -> None:
+    def __init__(
+        self, stack: Ready, data: Path, client: httpx.Client, namespaces: str, *, name: str = "office"
+    ) -> None:
         self._stack = stack
         self._client = client
         self._namespaces = namespaces
-        self._tokens = [_token(stack, data, f"employee{number}") for number in range(users)]
+        self._name = name
+        self._base = f"{namespaces}/{name}/tables"
+        self._tokens = [_token(stack, data, f"{name}-employee{number}") for number in range(_USERS)]
 
-    def requests(self, folder: str, tables: int) -> list[Request]:
-        """Create everything through the gateway. Return the requests of all users in sending order; all of them
-        succeed.
-        """
-        self._client.post(self._namespaces, json={"namespace": [folder]}).raise_for_status()
-        base = f"{self._namespaces}/{folder}/tables"
-        for number in range(tables):
-            self._client.post(base, json={"name": f"t{number:03}", "schema": SCHEMA}).raise_for_status()
-        listed = self._client.get(base, params={"returnUuids": "true"}).raise_for_status().json()["table-uuids"]
-        roles = [self._role(f"bench role {number}") for number in range(_ROLES)]
+    def mixes(self, *, described: bool = True) -> Mixes:
+        """Create everything through the gateway. Return the requests of all users; all of them succeed."""
+        self._client.post(self._namespaces, json={"namespace": [self._name]}).raise_for_status()
+        for number in range(_TABLES):
+            self._client.post(self._base, json={"name": f"t{number:03}", "schema": SCHEMA}).raise_for_status()
+        roles = [self._role(f"bench {self._name} {number}") for number in range(_ROLES)]
         for number, token in enumerate(self._tokens):
             self._join(token, roles[number % _ROLES])
+        self._grant_all(roles, described)
+        # Without `describe` above, two of the roles can load only the first table.
+        anything = self._requests("t{k}" if described else "t000" for _ in self._tokens)
+        same = self._requests((f"t{2 * number:03}" if described else "t000") for number in range(_USERS))
+        return Mixes(
+            sent={
+                FIRST: _mixed(anything, vary=_TABLES),
+                NEW: _mixed(anything, vary=_TABLES),
+                STEADY: _mixed(same, vary=1),
+            },
+            one_pass=len(anything),
+            forget=lambda: self._forget(roles[0]),
+        )
+
+    def _requests(self, tables: Iterable[str]) -> list[Request]:
+        """Return the requests of all users in sending order; element n of `tables` is the table of user n."""
+        config = f"{self._stack.catalog_uri}/v1/config?warehouse={self._stack.warehouse}"
+        plain = {"X-Iceberg-Access-Delegation": "client-managed"}
+        by_user = [
+            [
+                Request(method=method, url=url, headers={"Authorization": f"Bearer {token}", **plain})
+                for method, url in (
+                    ("GET", config),
+                    ("GET", self._namespaces),
+                    ("GET", self._base),
+                    ("GET", f"{self._base}/{table}"),
+                    ("HEAD", f"{self._base}/{table}"),
+                )
+            ]
+            for token, table in zip(self._tokens, tables, strict=True)
+        ]
+        return interleaved([request for kind in zip(*by_user, strict=True) for request in kind])
+
+    def _grant_all(self, roles: list[str], described: bool) -> None:
+        listed = self._client.get(self._base, params={"returnUuids": "true"}).raise_for_status().json()["table-uuids"]
         warehouse = self._namespaces.rsplit("/", 2)[-2]
-        folder_id = self._client.get(f"{self._namespaces}?returnUuids=true").raise_for_status().json()
-        place = folder_id["namespace-uuids"][folder_id["namespaces"].index([folder])]
+        folders = self._client.get(f"{self._namespaces}?returnUuids=true").raise_for_status().json()
+        place = folders["namespace-uuids"][folders["namespaces"].index([self._name])]
         self._grant(f"warehouse/{warehouse}", "select", roles[0])
         self._grant(f"namespace/{place}", "select", roles[1])
         self._grant(f"namespace/{place}", "describe", roles[2])
-        for id in listed[:3]:
+        for id in listed[:_GRANTED_TABLES]:
             self._grant(f"warehouse/{warehouse}/table/{id}", "select", roles[3])
         self._grant(f"warehouse/{warehouse}/table/{listed[0]}", "modify", roles[4])
-        paths = [
-            f"{self._stack.catalog_uri}/v1/config?warehouse={self._stack.warehouse}",
-            self._namespaces,
-            base,
-            f"{base}/t000",
-        ]
-        plain = {"X-Iceberg-Access-Delegation": "client-managed"}
-        requested = [("GET", path) for path in paths] + [("HEAD", f"{base}/t000")]
-        return [
-            Request(method=method, url=url, headers={"Authorization": f"Bearer {token}", **plain})
-            for method, url in requested
-            for token in self._tokens
-        ]
+        for role in roles if described else ():
+            self._grant(f"warehouse/{warehouse}", "describe", role)
+
+    def _forget(self, role: str) -> None:
+        """Remove a member of a role, which moves the revision under which all allows are cached."""
+        member = self._stack.users["carol"].id
+        url = f"{self._stack.management_uri}/v1/role/{role}/members"
+        self._client.post(url, json={"members": [{"type": "user", "id": member}]}).raise_for_status()
+        self._client.delete(f"{url}/user/{member}").raise_for_status()
 
     def _role(self, name: str) -> str:
         made = self._client.post(f"{self._stack.management_uri}/v1/role", json={"name": name})
@@ -101,6 +157,10 @@ def _token(stack: Ready, data: Path, name: str) -> str:
     header = {"alg": "RS256", "kid": (keys / "kid.txt").read_text().strip()}
     protected = extract_compact(token.encode()).headers()
     return jwt.encode({**protected, **header}, claims, RSAKey.import_key((keys / "rsa_private.pem").read_bytes()))
+
+
+def _mixed(requests: list[Request], *, vary: int) -> Sent:
+    return Sent(method="GET", url="", headers={}, mix=requests, vary=vary)
 
 
 def interleaved(requests: Sequence[Request]) -> list[Request]:
