@@ -14,19 +14,17 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import aiohttp
-import httpx
 from rich.console import Console
 from rich.table import Table
 
-from gateway.embedded.ready import Ready
-from tests.bench.__main__ import _stack
-from tests.bench.people import Company
+from tests.bench.catalogs import Catalog, Prepared
+from tests.bench.load import Request
+from tests.bench.people import STEADY, Company
+from tests.bench.stacks import Running, stack
 
 _SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
-_USERS = 50
 _CONNECTIONS = 32
 
 
@@ -56,17 +54,17 @@ class Measured:
 
 
 class Sender:
-    """Sends requests of users in turn to one URL, and records their answers."""
+    """Sends the requests of users in turn, and records their answers."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, tokens: Sequence[str]) -> None:
+    def __init__(self, session: aiohttp.ClientSession, requests: Sequence[Request]) -> None:
         self._session = session
-        self._url = url
-        self._headers = [{"Authorization": f"Bearer {token}"} for token in tokens]
+        self._requests = requests
 
     async def send(self, number: int, measured: Measured) -> None:
         """Send the request with this number."""
         begun = time.perf_counter()
-        async with self._session.head(self._url, headers=self._headers[number % len(self._headers)]) as answer:
+        request = self._requests[number % len(self._requests)]
+        async with self._session.request(request.method, request.url, headers=request.headers) as answer:
             took = time.perf_counter() - begun
             if answer.status == 204:
                 measured.admitted.append(took)
@@ -107,23 +105,20 @@ class Sender:
         return measured
 
 
-def _prepared(stack: Ready, data: Path) -> tuple[str, list[str]]:
-    """Create a table that 50 users may read. Return (its URL, their tokens)."""
-    headers = {"Authorization": f"Bearer {stack.users['admin'].token}"}
-    with httpx.Client(base_url=stack.catalog_uri, headers=headers, trust_env=False, timeout=60) as client:
-        config = client.get("/v1/config", params={"warehouse": stack.warehouse or ""}).raise_for_status().json()
-        namespaces = f"{stack.catalog_uri}/v1/{config['defaults']['prefix']}/namespaces"
-        company = Company(stack, data, client, namespaces, users=_USERS)
-        requests = company.requests("office", 3)
-    urls = {each.url for each in requests if each.method == "HEAD"}
-    tokens = [each.headers["Authorization"].partition(" ")[2] for each in requests if each.method == "HEAD"]
-    return urls.pop(), tokens
+def _prepared(running: Running) -> list[Request]:
+    """Create tables that 50 users may read. Return the request `HEAD table` of each user."""
+    ready = running.ready
+    catalog = Prepared(
+        Catalog(name="ours", url=ready.catalog_uri, token=ready.users["admin"].token, warehouse=ready.warehouse)
+    )
+    mixes = Company(ready, running.data, catalog.client, catalog.namespaces).mixes()
+    return [each for each in mixes.sent[STEADY].mix if each.method == "HEAD"]
 
 
-async def _measure(url: str, tokens: Sequence[str]) -> list[tuple[str, float, Measured]]:
+async def _measure(requests: Sequence[Request]) -> list[tuple[str, float, Measured]]:
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
-        sender = Sender(session, url, tokens)
+        sender = Sender(session, requests)
         await sender.closed(_SECONDS / 2)
         closed = await sender.closed(_SECONDS)
         rows = [(f"closed loop, {_CONNECTIONS} connections", 0.0, closed)]
@@ -136,9 +131,8 @@ async def _measure(url: str, tokens: Sequence[str]) -> list[tuple[str, float, Me
 
 def main() -> None:
     """Measure on the embedded stack and print the table."""
-    with _stack() as (stack, data):
-        url, tokens = _prepared(stack, data)
-        rows = asyncio.run(_measure(url, tokens))
+    with stack() as running:
+        rows = asyncio.run(_measure(_prepared(running)))
     table = Table(title="HEAD table of 50 users, open loop")
     for column in (
         "load",
