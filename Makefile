@@ -16,11 +16,11 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
-		printf '  \033[1m%-13s\033[0m %s\n' "$$name" "$$what"; done
+		printf '  \033[1m%-15s\033[0m %s\n' "$$name" "$$what"; done
 
 setup: $(ENVIRONMENT) ## Install the environment and the embedded servers; the other targets run this first
 	@$(BIN)/lakegate setup --with-spark
@@ -114,6 +114,13 @@ identity-attacks: setup ## Send attacks on authentication to a stack, and print 
 bench: setup ## Measure the performance, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.bridge
+
+# Variables of the command line are also in the environment of the recipe: a token is not printed.
+bench-peer: setup ## Compare with another Iceberg REST catalog: make bench-peer TARGET=http://127.0.0.1:8181/catalog
+	@$(BIN)/python -m tests.bench.peer
+
+bench-versions: setup ## Compare with another version: make bench-versions BASE=../older OPTIONS="--only config"
+	@$(BIN)/python -m tests.bench.versions $(OPTIONS) $(BASE)
 
 spec-diff: setup ## Compare our OpenAPI document with the protocol's published one: make spec-diff FILE=...
 	$(BIN)/python -m tests.spec_diff $(FILE)

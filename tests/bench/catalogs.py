@@ -7,6 +7,7 @@ Everything is created and dropped by the protocol alone, so that two catalogs ge
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from tests.bench.seeding import SCHEMA
 
 COMMITTED = 64
 _AT_ONCE = 8
+_DROPS = 4
 _DELEGATION = "X-Iceberg-Access-Delegation"
 _OWN_KEYS = {_DELEGATION: "client-managed"}
 _VENDED = {_DELEGATION: "vended-credentials"}
+_SECRETS = ("s3.secret-access-key", "s3.session-token", "gcs.oauth2.token", "adls.sas-token")
 SET_PROPERTIES = '{"requirements":[],"updates":[{"action":"set-properties","updates":{"bench":"{n}"}}]}'
 
 CONFIG = "config"
@@ -69,7 +72,7 @@ class Prepared:
         self._catalog = catalog
         self.client = httpx.Client(headers=catalog.headers, trust_env=False, timeout=120)
         self._name = f"bench_{uuid4().hex[:12]}"
-        self._made: list[str] = []
+        self._made: dict[str, str] = {}
         self.namespaces = f"{catalog.url.rstrip('/')}/v1/{self._prefix()}namespaces"
 
     @property
@@ -88,9 +91,11 @@ class Prepared:
             answer = self.client.get(url)
         except httpx.TransportError as error:
             raise CatalogError(f"no catalog answers at {url}: {error}. Is it running, and is the URL right?") from None
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
             given = "refuses the token" if self._catalog.token else "needs a token"
-            raise CatalogError(f"{self._catalog.url} {given} (401): give a valid one with TARGET_TOKEN")
+            raise CatalogError(
+                f"{self._catalog.url} {given} ({answer.status_code}): give a valid one with TARGET_TOKEN"
+            )
         if not answer.is_success:
             warehouse = self._catalog.warehouse
             advice = f"is {warehouse!r} the name of a warehouse?" if warehouse else "name one with TARGET_WAREHOUSE"
@@ -131,11 +136,15 @@ class Prepared:
             )
         return {name: found[name] for name in NAMES if name in wanted}
 
-    def answers(self, sent: Sent) -> str | None:
-        """Send a request once. Return None after a success, else the reason why it cannot be measured."""
+    def refusal(self, name: str, sent: Sent) -> str | None:
+        """Send a request once. Return the reason why it cannot be measured, or None after the expected answer."""
         url, body = sent.url.replace("{k}", "000"), sent.body and sent.body.replace("{n}", "probe")
         answer = self.client.request(sent.method, url, headers=sent.headers, content=body)
-        return None if answer.is_success else f"{answer.status_code} {answer.text[:200]}"
+        if not answer.is_success:
+            return f"{answer.status_code} {answer.text[:200]}"
+        if name == VENDED and not has_credentials(answer.json()):
+            return "a table without storage credentials"
+        return None
 
     def _plain(self, table: str) -> dict[str, str]:
         """Return the header of a load without credentials. A catalog that refuses its value gets no such header."""
@@ -149,43 +158,56 @@ class Prepared:
         raise CatalogError(f"{self._catalog.name} does not send a list of {count:,} tables in one answer")
 
     def _filled(self, suffix: str, tables: list[str]) -> str:
-        """Create a namespace with tables. Return the URL of its tables."""
+        """Create a namespace with tables, once. Return the URL of its tables."""
         namespace = f"{self._name}_{suffix}"
+        if namespace in self._made:
+            return self._made[namespace]
         self._post(self.namespaces, {"namespace": [namespace], "properties": {}})
-        self._made.append(namespace)
-        url = f"{self.namespaces}/{namespace}/tables"
+        url = self._made[namespace] = f"{self.namespaces}/{namespace}/tables"
         _together(lambda name: self._post(url, {"name": name, "schema": SCHEMA}), tables)
         return url
 
     def _post(self, url: str, body: dict[str, Any]) -> None:
         # Catalogs refuse a creation while others are in progress: 409, 429 or 503.
-        for last in (False, False, True):
+        for seconds in (0.2, 1.0, None):
             answer = self.client.post(url, json=body)
             if answer.is_success:
                 return
-            if last or answer.status_code < httpx.codes.CONFLICT:
+            if seconds is None or answer.status_code < httpx.codes.CONFLICT:
                 raise CatalogError(
                     f"{self._catalog.name} answered POST {url} with {answer.status_code}: {answer.text[:300]}"
                 )
+            time.sleep(seconds)
 
     def remove(self) -> list[str]:
         """Drop everything that was created here. Return the names of the namespaces that could not be dropped."""
         return [namespace for namespace in self._made if not self._drop(namespace)]
 
     def _drop(self, namespace: str) -> bool:
+        """Drop a namespace with its tables. Return True if it is gone."""
         url = f"{self.namespaces}/{namespace}"
-        token = ""
-        names: list[str] = []
-        while True:
-            answer = self.client.get(f"{url}/tables", params={"pageToken": token, "pageSize": "1000"})
-            if not answer.is_success:
+        # A busy catalog refuses some of the drops.
+        for _ in range(_DROPS):
+            names = self._tables(url)
+            if names is None:
                 return False
+            _together(lambda name: self._drop_table(f"{url}/tables/{quote(name, safe='')}"), names)
+            if self.client.delete(url).is_success:
+                return True
+        return False
+
+    def _tables(self, namespace: str) -> list[str] | None:
+        """Return the names of all tables of a namespace, page by page; None if the catalog refuses to list them."""
+        names: list[str] = []
+        token = ""
+        while True:
+            answer = self.client.get(f"{namespace}/tables", params={"pageToken": token, "pageSize": "1000"})
+            if not answer.is_success:
+                return None
             listed = answer.json()
             names += [each["name"] for each in listed.get("identifiers", [])]
             if not (token := listed.get("next-page-token") or ""):
-                break
-        _together(lambda name: self._drop_table(f"{url}/tables/{quote(name, safe='')}"), names)
-        return self.client.delete(url).is_success
+                return names
 
     def _drop_table(self, url: str) -> None:
         if not self.client.delete(url, params={"purgeRequested": "true"}).is_success:
@@ -207,6 +229,12 @@ def prefix_of(config: Any) -> str:
     merged = {**(config.get("defaults") or {}), **(config.get("overrides") or {})}
     prefix = str(merged.get("prefix") or "").strip("/")
     return f"{prefix}/" if prefix else ""
+
+
+def has_credentials(loaded: Any) -> bool:
+    """Return True if the answer of a load contains storage credentials, in the list or in the older configuration."""
+    config = loaded.get("config") or {}
+    return bool(loaded.get("storage-credentials")) or any(key.startswith(_SECRETS) for key in config)
 
 
 def _json() -> dict[str, str]:

@@ -75,7 +75,10 @@ async def send(load: Load) -> Result:
             requested = load.mix[number % len(load.mix)] if load.mix else load
             url = requested.url.replace("{n}", n).replace("{k}", k)
             begun = time.perf_counter()
-            async with session.request(requested.method, url, data=body, headers=requested.headers) as answer:
+            # A redirect could lead the load to another machine.
+            async with session.request(
+                requested.method, url, data=body, headers=requested.headers, allow_redirects=False
+            ) as answer:
                 await answer.read()
                 refused += not 200 <= answer.status < 300
             times.append(time.perf_counter() - begun)

@@ -19,7 +19,7 @@ from gateway.embedded.ready import Ready
 
 OURS = Path(__file__).parents[2]
 _LAUNCH = Path(__file__).with_name("launch.py")
-_GROUPS = {"gateway": "gateway", "OPA": "opa", "OpenFGA": "openfga", "PostgreSQL": "postgres", "store": "object-store"}
+GROUPS = {"gateway": "gateway", "OPA": "opa", "OpenFGA": "openfga", "PostgreSQL": "postgres", "store": "object-store"}
 _START_SECONDS = 180.0
 _STOP_SECONDS = 60.0
 
@@ -80,4 +80,4 @@ def _await_ready(process: subprocess.Popen[bytes], ready_file: Path, output: Pat
 
 def groups_of(stack: Ready) -> dict[str, list[int]]:
     """Return the process ids of each component that serves requests, by the name in the tables."""
-    return {shown: stack.pids[name] for shown, name in _GROUPS.items()}
+    return {shown: stack.pids[name] for shown, name in GROUPS.items()}
