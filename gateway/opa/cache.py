@@ -95,7 +95,8 @@ class CachedPolicies:
             if silent:
                 return (_ALLOWED,) * len(request.questions)
         # With an empty cache the computation of the key is saved.
-        kept = self._kept.get(_key(request)) if revision is not None and self._kept else None
+        key = _key(request) if revision is not None and self._kept else None
+        kept = None if key is None else self._kept.get(key)
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
             self._observer.count_lookups("policies", hits=1, misses=0)
             return kept.answers
@@ -104,7 +105,7 @@ class CachedPolicies:
         # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
-            self._kept[_key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
+            self._kept[key or _key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
         if self._silent is not None and revision is not None and all(map(_is_plain, answers.decisions)):
             self._silent.heard_nothing(request.actor)
         return answers.decisions

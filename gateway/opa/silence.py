@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -102,7 +103,10 @@ class SilentCallers:
             return
         if self._in_vain >= _MOST_IN_VAIN or self.clock() < self._not_before:
             return
-        self._running = asyncio.create_task(self._evaluate(actor, seen), name="opa-partial-evaluation")
+        # Its own context: the evaluation belongs to no request.
+        self._running = asyncio.create_task(
+            self._evaluate(actor, seen), name="opa-partial-evaluation", context=contextvars.Context()
+        )
 
     def clear(self) -> None:
         """Forget all callers: OPA has other policies or other policy data."""

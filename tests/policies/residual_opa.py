@@ -55,19 +55,38 @@ class Opa:
 
 
 @contextmanager
-def running(binary: Path, folder: Path, changes: Sequence[tuple[str, str, str]] = ()) -> Iterator[Opa]:
-    """Context manager. Run OPA with a copy of the policies in `folder`, with (file, text, other text) replaced."""
+def running(
+    binary: Path, folder: Path, changes: Sequence[tuple[str, str, str]] = (), *, bundle: str | None = None
+) -> Iterator[Opa]:
+    """Context manager. Run OPA with a copy of the policies in `folder`, with (file, text, other text) replaced.
+
+    With `bundle` OPA loads them as a bundle of that revision, else from the folder.
+    """
     shutil.copytree(POLICIES, folder, ignore=shutil.ignore_patterns("*_test.rego", "schemas", "trino"))
     (folder / "system" / "authz.rego").write_text(_OPEN)
     for name, right, wrong in changes:
         text = (folder / name).read_text()
         assert right in text, f"the policy no longer contains the text to change: {right!r}"
         (folder / name).write_text(text.replace(right, wrong, 1))
+    loaded = ["."]
+    if bundle is not None:
+        archive = folder.parent / "bundle.tar.gz"
+        built = [str(binary), "build", "--bundle", ".", f"--revision={bundle}", f"--output={archive}"]
+        subprocess.run(built, cwd=folder, check=True, timeout=120)
+        loaded = ["--bundle", str(archive)]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [str(binary), "run", "--server", f"--addr=127.0.0.1:{port}", "--log-level=error", "--skip-version-check", "."],
+        [
+            str(binary),
+            "run",
+            "--server",
+            f"--addr=127.0.0.1:{port}",
+            "--log-level=error",
+            "--skip-version-check",
+            loaded,
+        ],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "LAKEGATE_STYLE": "on", "LAKEGATE_OPA_REVISION": "1"},
     )

@@ -88,6 +88,15 @@ def test_an_unreported_error_proves_nothing(opa_binary: Path, tmp_path: Path) ->
         assert [opa.proof(caller) for caller in CALLERS] == [None] * len(CALLERS)
 
 
+def test_a_proof_names_the_revision_of_a_bundle_and_of_the_data(opa_binary: Path, tmp_path: Path) -> None:
+    with running(opa_binary, tmp_path / "policies", bundle="7") as opa:
+        proof = opa.proof("alice")
+        answer = opa.client.post("/v1/data/system/revision/current").raise_for_status().json()
+    assert proof is not None
+    assert proof.rules is not None
+    assert f"{proof.rules}.{proof.data}" == answer["result"]
+
+
 def test_every_caller_is_asked_about_while_no_answer_lasts(opa_binary: Path, tmp_path: Path) -> None:
     changed = ("policy_data/memory/data.json", '"answers_last_seconds": 1', '"answers_last_seconds": 0')
     with running(opa_binary, tmp_path / "policies", [changed]) as opa:
