@@ -78,15 +78,7 @@ def running(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [
-            str(binary),
-            "run",
-            "--server",
-            f"--addr=127.0.0.1:{port}",
-            "--log-level=error",
-            "--skip-version-check",
-            loaded,
-        ],
+        [str(binary), "run", "--server", f"--addr=127.0.0.1:{port}", "--log-level=error", *loaded],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "LAKEGATE_STYLE": "on", "LAKEGATE_OPA_REVISION": "1"},
     )
