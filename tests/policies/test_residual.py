@@ -32,6 +32,7 @@ def test_the_shipped_guardrails_are_silent_about_ordinary_callers(residual_opa: 
     assert [caller for caller in CALLERS if residual_opa.proof(caller) is not None] == ["alice", "carol", "dan", "7"]
 
 
+@pytest.mark.threat("LG-DEC-34")
 def test_silence_is_proven_only_where_every_decision_is_a_plain_allow(residual_opa: Opa) -> None:
     found = compare(residual_opa, random.Random(15), each=10)
     assert found.wrong == []
@@ -77,6 +78,7 @@ def test_a_mutant_of_the_residual_package_proves_a_wrong_silence(opa_binary: Pat
         assert compare(opa, random.Random(15), 50, [style]).wrong
 
 
+@pytest.mark.threat("LG-DEC-34")
 def test_a_missing_residual_package_proves_nothing(opa_binary: Path, tmp_path: Path) -> None:
     with running(opa_binary, tmp_path / "policies", [(RESIDUAL, "gateway.residual", "gateway.renamed")]) as opa:
         assert [opa.proof(caller) for caller in CALLERS] == [None] * len(CALLERS)

@@ -100,6 +100,7 @@ async def test_the_setting_switches_partial_evaluation_off() -> None:
     assert (here.compiled, here.asked) == ([], 10)
 
 
+@pytest.mark.threat("LG-DEC-34")
 @pytest.mark.parametrize(
     "other",
     [
@@ -136,6 +137,7 @@ async def test_a_caller_that_a_guardrail_spoke_about_is_not_evaluated(answer: Po
     assert (here.compiled, here.asked) == ([], 10)
 
 
+@pytest.mark.threat("LG-DEC-34")
 async def test_another_revision_ends_every_proof() -> None:
     here = Policies()
     cache = await here.cache()
