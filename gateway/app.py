@@ -102,7 +102,12 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
     identity = await open_identity(settings, trust, metrics, stack)
-    policies = CachedPolicies(opa, entries=settings.memory.policy_answers, observer=metrics)
+    policies = CachedPolicies(
+        opa,
+        entries=settings.memory.policy_answers,
+        observer=metrics,
+        silent_callers=settings.memory.silent_callers,
+    )
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()

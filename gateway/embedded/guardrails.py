@@ -20,7 +20,7 @@ from gateway.opa.schema import denial_names, obligation_types
 _PARSE_SECONDS = 60
 _PREFIX = ("gateway", "guardrails")
 _TESTS = "gateway_test.guardrails"
-_ENTRIES = {("gateway",), ("system", "authz"), ("system", "revision"), ("system", "log")}
+_ENTRIES = {("gateway",), ("gateway", "residual"), ("system", "authz"), ("system", "revision"), ("system", "log")}
 _PUBLIC = ("denials", "obligations", "steady")
 _LITERALS = {"string", "number", "boolean", "null", "array", "set", "object"}
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache answers of the policies until the time that the policies state in `valid_until`.
 
+Questions of a caller about which no guardrail can speak are allowed without asking OPA (`silence`).
+
 An answer without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
 cached answer is used only while OPA has the same revision of policies and policy data. The revision is read twice a
 second, so a cached answer is used for at most one second after a change. While the revision cannot be read, no cached
@@ -23,21 +25,22 @@ from cachetools import LRUCache
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
+from gateway.obligations.merging import NO_OBLIGATIONS
+from gateway.opa.silence import PartialEvaluation, SilentCallers
 
 _log = structlog.get_logger("opa.remembered")
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class EvaluatedPolicies(Protocol):
+_ALLOWED = PolicyAnswer(allow=True)
+
+
+class EvaluatedPolicies(PartialEvaluation, Protocol):
     """The decider behind the cache: `OpaDecider`, or a table in tests."""
 
     async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
         """Return the answers and the time until which they are valid. Raises DecisionEngineUnavailable."""
-        ...
-
-    async def revision(self) -> str | None:
-        """Return the revision of policies and policy data, None if it is unknown. Raises DecisionEngineUnavailable."""
         ...
 
 
@@ -60,7 +63,8 @@ class CachedPolicies:
     """Implementation of `gateway.access.ports.Policies` with a cache. It caches only while the task `watch` runs.
 
     `entries` is the maximum number of cached requests. The revision is read every `poll_seconds`, and is valid for
-    twice that time after it was read.
+    twice that time after it was read. `silent_callers` is the maximum number of callers that are remembered because no
+    guardrail can speak about them; 0 asks OPA about every caller.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class CachedPolicies:
         *,
         entries: int,
         observer: MemoryObserver,
+        silent_callers: int = 0,
         poll_seconds: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -79,12 +84,19 @@ class CachedPolicies:
         self._kept: LRUCache[bytes, _Kept] = LRUCache(maxsize=entries)
         self._revision: str | None = None
         self._seen_at = float("-inf")
+        self._silent = SilentCallers(policies, self._known_revision, silent_callers, clock) if silent_callers else None
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """Return one answer for each question. Raises the errors of the decider."""
         revision = self._known_revision()
+        if revision is not None and self._silent is not None:
+            silent = self._silent.has(request.actor)
+            self._observer.count_lookups("silent_callers", hits=int(silent), misses=int(not silent))
+            if silent:
+                return (_ALLOWED,) * len(request.questions)
         # With an empty cache the computation of the key is saved.
-        kept = self._kept.get(_key(request)) if revision is not None and self._kept else None
+        key = _key(request) if revision is not None and self._kept else None
+        kept = None if key is None else self._kept.get(key)
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
             self._observer.count_lookups("policies", hits=1, misses=0)
             return kept.answers
@@ -93,7 +105,9 @@ class CachedPolicies:
         # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
-            self._kept[_key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
+            self._kept[key or _key(request)] = _Kept(answers.decisions, answers.valid_until, revision)
+        if self._silent is not None and revision is not None and all(map(_is_plain, answers.decisions)):
+            self._silent.heard_nothing(request.actor)
         return answers.decisions
 
     async def look(self) -> None:
@@ -106,17 +120,28 @@ class CachedPolicies:
         if revision != self._revision:
             _log.info("policies.changed", known=revision is not None)
             self._kept.clear()
+            if self._silent is not None:
+                self._silent.clear()
         self._revision = revision
         self._seen_at = requested_at
 
     async def watch(self) -> None:
         """Read the revision every `poll_seconds`, until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(self._poll_seconds)
+        try:
+            while True:
+                await self.look()
+                await asyncio.sleep(self._poll_seconds)
+        finally:
+            if self._silent is not None:
+                await self._silent.aclose()
 
     def _known_revision(self) -> str | None:
         return self._revision if self._clock() - self._seen_at < 2 * self._poll_seconds else None
+
+
+def _is_plain(answer: PolicyAnswer) -> bool:
+    """Return True for an allow without reasons and obligations."""
+    return answer.allow and not answer.reasons and answer.obligations == NO_OBLIGATIONS
 
 
 def _key(request: PolicyRequest) -> bytes:

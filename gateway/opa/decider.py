@@ -12,7 +12,8 @@ import aiohttp
 import msgspec
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
+from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest
+from gateway.opa import residual
 from gateway.opa.answers import Decided, Failed
 
 # The only paths of requests. They are constants, so that no input of a user can become a path or a part of Rego
@@ -30,6 +31,9 @@ Answer = TypeVar("Answer")
 
 class _OpaInput(msgspec.Struct, frozen=True):
     input: PolicyRequest | None
+
+
+_NO_INPUT = msgspec.json.encode(_OpaInput(None))
 
 
 class _Revision(msgspec.Struct, frozen=True):
@@ -68,7 +72,7 @@ class OpaDecider:
 
         Raises DecisionEngineUnavailable as `decide`.
         """
-        given = _decoded(await self._query(_DECISIONS, request), Decided).result
+        given = _decoded(await self._query(_DECISIONS, msgspec.json.encode(_OpaInput(request))), Decided).result
         if given is msgspec.UNSET:
             raise DecisionEngineUnavailable(
                 "The policies returned no decision: data.gateway.decisions is undefined for this input."
@@ -88,7 +92,17 @@ class OpaDecider:
 
         Raises DecisionEngineUnavailable.
         """
-        return _decoded(await self._query(_REVISION, None), _Revision).result or None
+        return _decoded(await self._query(_REVISION, _NO_INPUT), _Revision).result or None
+
+    async def silence(self, actor: PolicyActor) -> residual.Proof | None:
+        """Return the proof that no guardrail can speak about this caller; None if there is none.
+
+        Raises DecisionEngineUnavailable.
+        """
+        body = await self._query(residual.PATH, residual.compile_request(actor))
+        if len(body) > residual.MAX_BYTES:
+            raise DecisionEngineUnavailable(f"OPA's partial evaluation has more than {residual.MAX_BYTES} bytes.")
+        return residual.proof_in(body)
 
     async def ping(self) -> None:
         """Check that OPA responds and accepts the gateway's token. Raises DecisionEngineUnavailable if not."""
@@ -107,11 +121,10 @@ class OpaDecider:
         if session is not None:
             await session.close()
 
-    async def _query(self, path: str, question: PolicyRequest | None) -> bytes:
+    async def _query(self, path: str, body: bytes) -> bytes:
         """Send a query and return the body of OPA's response. Raises DecisionEngineUnavailable."""
         # The errors of the HTTP client contain the request with its bearer token. None is chained to the error that is
         # raised here, so that no log can print the token.
-        body = msgspec.json.encode(_OpaInput(question))
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)

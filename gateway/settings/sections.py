@@ -216,6 +216,14 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     policy_answers: Annotated[
         Count, Meta(description="Maximum number of cached answers of OPA. An answer is cached until its `valid_until`.")
     ] = 10_000
+    silent_callers: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of cached callers about which no guardrail can speak. OPA is not asked about "
+            "them, and its decision log lacks these questions. 0: OPA is asked about every caller.",
+        ),
+    ] = 10_000
     tokens: Annotated[Count, Meta(description="Maximum number of cached results of token verification.")] = 10_000
     token_seconds: Annotated[
         float,

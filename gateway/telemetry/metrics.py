@@ -217,7 +217,10 @@ class Metrics:
         self._child(self._decision_seconds, engine).observe(seconds)
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
-        """Count look-ups in the cache `cache`: relationships, policies, tokens, credentials or documents."""
+        """Count look-ups in a cache.
+
+        `cache` is relationships, policies, silent_callers, tokens, credentials or documents.
+        """
         if hits:
             self._child(self._cache_lookups, cache, "hit").inc(hits)
         if misses:

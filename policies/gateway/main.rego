@@ -13,6 +13,7 @@
 package gateway
 
 import data.gateway.output
+import data.gateway.questions
 
 # METADATA
 # title: The entry point
@@ -43,12 +44,16 @@ _guardrails := data.gateway.guardrails
 _named_questions contains index if some index, _ in _guardrails[_].denials
 
 # METADATA
+# description: The same for malformed questions.
+_named_questions contains index if some index, _ in questions.denials
+
+# METADATA
 # description: The same for obligations.
 _named_questions contains index if some index, _ in _guardrails[_].obligations
 
 # METADATA
 # description: The reasons of the denial; one is enough. An invalid denial counts as an invalid guardrail.
-_reasons(index) := union({_faults, _denials(index), _faults_at(index)})
+_reasons(index) := union({_faults, _denials(index), _faults_at(index), object.get(questions.denials, index, set())})
 
 # METADATA
 # description: The denials of this question that have the form of a denial.
@@ -219,7 +224,7 @@ _asked(index) := {asked | some rules in _guardrails; some asked in rules.obligat
 # description: |
 #   The time until which the gateway may cache the answers to this input. The policy data sets the number of seconds.
 #   Every guardrail must state that it is steady: that the time does not change its answers to this input. As shipped,
-#   the number is 0: nothing is cached, and a change of the policy data takes effect with the next request.
+#   the number is 1. With 0 nothing is cached, and a change of the policy data takes effect with the next request.
 _lasting := object.union({"valid_until": until}, _revision) if {
 	seconds := data.policy_data.memory.answers_last_seconds
 	is_number(seconds)

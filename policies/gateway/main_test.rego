@@ -29,12 +29,12 @@ guardrail(denials, obligations) := {"denials": denials, "obligations": obligatio
 denial(code) := {"code": code, "message": "because"}
 
 test_a_question_that_no_guardrail_minds_is_allowed_without_obligations if {
-	answer := gateway.decisions with input as request([question("load_table")])
+	answer := gateway.decisions with input as request([question("load_table")]) with data.policy_data.memory as {}
 	answer == {"decisions": [{"allow": true, "reasons": [], "obligations": {}}]}
 }
 
 test_no_questions_have_no_answers if {
-	gateway.decisions == {"decisions": []} with input as request([])
+	gateway.decisions == {"decisions": []} with input as request([]) with data.policy_data.memory as {}
 }
 
 test_without_a_list_of_questions_there_is_no_answer if {
@@ -147,9 +147,17 @@ test_every_shipped_guardrail_is_asked if {
 # description: Policy data that limits the caching of answers to this number of seconds.
 lasting(seconds) := {"memory": {"answers_last_seconds": seconds}, "contractors": {"users": ["oidc~c"], "roles": []}}
 
-test_as_shipped_no_answer_lasts if {
+test_as_shipped_an_answer_lasts_for_a_second if {
 	answer := gateway.decisions with input as request([question("load_table")])
-	not answer.valid_until
+	answer.valid_until == "2026-03-04T10:00:01Z"
+}
+
+test_with_no_seconds_no_answer_lasts if {
+	every data_of_memory in [{"answers_last_seconds": 0}, {}] {
+		answer := gateway.decisions with input as request([question("load_table")])
+			with data.policy_data.memory as data_of_memory
+		not answer.valid_until
+	}
 }
 
 test_answers_of_steady_guardrails_last_as_long_as_the_data_says if {

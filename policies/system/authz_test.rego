@@ -87,6 +87,94 @@ test_the_gateway_may_have_errors_of_builtin_functions_reported_and_nothing_else 
 	}
 }
 
+# METADATA
+# description: The only body of a partial evaluation.
+pinned := {
+	"query": "data.gateway.residual.speaks[x]",
+	"input": {"actor": {"id": "oidc~alice", "kind": "user"}},
+	"unknowns": ["input.context", "input.questions"],
+}
+
+# METADATA
+# description: True if a client with this token may compile this body with these parameters.
+may_compile(token, params, body) if {
+	authz.allow with input as {"identity": token, "method": "POST", "path": ["v1", "compile"], "params": params, "body": body}
+		with opa.runtime as both
+}
+
+# METADATA
+# description: The only parameters of a partial evaluation.
+fails := {"explain": ["fails"]}
+
+test_the_gateway_may_evaluate_one_query_partially if {
+	may_compile("token-of-the-gateway", fails, pinned)
+	not may_compile("token-of-the-operator", fails, pinned)
+	not may_compile("", fails, pinned)
+	every method in ["GET", "PUT", "PATCH", "DELETE"] {
+		not authz.allow with input as {
+			"identity": "token-of-the-gateway",
+			"method": method,
+			"path": ["v1", "compile"],
+			"params": fails,
+			"body": pinned,
+		}
+			with opa.runtime as both
+	}
+	every path in [["v1", "compile", ""], ["v1", "compile", "gateway", "residual", "speaks"], ["v0", "compile"]] {
+		not authz.allow with input as {
+			"identity": "token-of-the-gateway",
+			"method": "POST",
+			"path": path,
+			"params": fails,
+			"body": pinned,
+		}
+			with opa.runtime as both
+	}
+}
+
+test_the_gateway_may_not_evaluate_another_body_partially if {
+	every changed in [
+		{"query": "data.gateway.residual.speaks"},
+		{"query": "data.gateway.residual.speaks[x]; y = opa.runtime()"},
+		{"query": "opa.runtime().env = x"},
+		{"query": ""},
+		{"unknowns": []},
+		{"unknowns": ["input"]},
+		{"unknowns": ["input.context"]},
+		{"unknowns": ["input.questions", "input.context"]},
+		{"unknowns": ["input.context", "input.questions", "input.actor.roles"]},
+		{"unknowns": null},
+		{"options": {}},
+		{"options": {"nondeterministicBuiltins": true}},
+		{"metrics": true},
+		{"input": {}},
+		{"input": {"actor": {}, "context": {}}},
+		{"input": {"actor": {}, "questions": []}},
+		{"input": null},
+	] {
+		not may_compile("token-of-the-gateway", fails, object.union(object.remove(pinned, object.keys(changed)), changed))
+	}
+	every key in object.keys(pinned) {
+		not may_compile("token-of-the-gateway", fails, object.remove(pinned, [key]))
+	}
+	every body in [null, [], "", [pinned]] {
+		not may_compile("token-of-the-gateway", fails, body)
+	}
+}
+
+test_the_gateway_may_not_evaluate_partially_with_other_parameters if {
+	every params in [
+		{},
+		{"explain": ["full"]},
+		{"explain": ["fails", "full"]},
+		{"explain": ["fails"], "pretty": ["true"]},
+		{"explain": ["fails"], "instrument": ["true"]},
+		{"explain": []},
+	] {
+		not may_compile("token-of-the-gateway", params, pinned)
+	}
+}
+
 test_the_gateway_may_not_ask_for_an_explanation if {
 	not authz.allow with input as {
 		"identity": "token-of-the-gateway",

@@ -8,9 +8,11 @@
 package system.revision
 
 # METADATA
-# description: A hash that changes with the rules and with the policy data.
+# description: |
+#   Two hashes, of the rules and of the policy data. The package gateway.residual names the second, and the first if OPA
+#   has bundles.
 # entrypoint: true
-current := crypto.sha256(json.marshal([_rules, data.policy_data]))
+current := concat(".", [crypto.sha256(json.marshal(_rules)), crypto.sha256(json.marshal(data.policy_data))])
 
 # METADATA
 # description: |

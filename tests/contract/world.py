@@ -35,6 +35,9 @@ from tests.retries import RETRIES
 Answer = TypeVar("Answer")
 
 #: Initial grants of the stack's users, all on its warehouse; other users have none.
+POLICIES_APPLY_S = 1.1
+"""A change of policy data applies within this time in every process: no revision that was read a second ago counts."""
+
 AT_FIRST = frozenset({("alice", "select"), ("bob", "modify"), ("bob", "create")})
 
 SCHEMA = {

@@ -105,18 +105,26 @@ def targets(stack: Ready) -> RequestTargets:
     return RequestTargets(prefix, listed["table-uuids"][names.index("table")])
 
 
+def _last(stack: Ready, seconds: int) -> None:
+    url = f"{stack.opa.url}/v1/data/policy_data/memory"
+    headers = {"Authorization": f"Bearer {stack.opa.token}"}
+    httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
+
+
 @pytest.fixture
 def opa_lasting(stack: Ready) -> Iterator[None]:
-    """Let OPA's decisions be cacheable; undo it after the test."""
-
-    def last(seconds: int) -> None:
-        url = f"{stack.opa.url}/v1/data/policy_data/memory"
-        headers = {"Authorization": f"Bearer {stack.opa.token}"}
-        httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
-
-    last(600)
+    """Let OPA's decisions be cacheable for ten minutes; undo it after the test."""
+    _last(stack, 600)
     yield
-    last(0)
+    _last(stack, 1)
+
+
+@pytest.fixture
+def opa_always_asked(stack: Ready) -> Iterator[None]:
+    """Let no decision of OPA be cacheable; undo it after the test."""
+    _last(stack, 0)
+    yield
+    _last(stack, 1)
 
 
 def published() -> dict[str, list[int]]:
@@ -182,8 +190,10 @@ async def _send_cached(gateway: Metered, token: str, requested: Request, n: int)
     return cost
 
 
-def test_operation_without_cached_decision_has_its_documented_cost(stack: Ready, targets: RequestTargets) -> None:
-    forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0"}
+def test_operation_without_cached_decision_has_its_documented_cost(
+    stack: Ready, targets: RequestTargets, opa_always_asked: None
+) -> None:
+    forgetful = {"MEMORY__ALLOW_SECONDS": "0", "MEMORY__CREDENTIALS": "0", "MEMORY__SILENT_CALLERS": "0"}
     costs = asyncio.run(_survey(stack, targets, with_cache=False, numbers=(0, 1), **forgetful))
     measured = {
         name: [

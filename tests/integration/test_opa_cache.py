@@ -5,13 +5,15 @@ ends it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway.access.policy import PolicyAnswers, PolicyRequest
+from gateway.access.policy import PolicyActor, PolicyAnswers, PolicyRequest
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
+from gateway.opa.residual import Proof
 from tests.integration.test_opa_real import (
     CONTRACTORS,
     GATEWAY,
@@ -40,7 +42,7 @@ def endpoint(served: str) -> Iterator[str]:
     """Return the server with decisions that are cacheable for a minute; reset it after the test."""
     assert call(served, "PUT", MEMORY, {"answers_last_seconds": 60}, OPERATOR) == 204
     yield served
-    assert call(served, "PUT", MEMORY, {"answers_last_seconds": 0}, OPERATOR) == 204
+    assert call(served, "PUT", MEMORY, {"answers_last_seconds": 1}, OPERATOR) == 204
     assert call(served, "PUT", CONTRACTORS, SHIPPED["contractors"], OPERATOR) == 204
 
 
@@ -57,6 +59,9 @@ class Counting:
 
     async def revision(self) -> str | None:
         return await self._decider.revision()
+
+    async def silence(self, actor: PolicyActor) -> Proof | None:
+        return await self._decider.silence(actor)
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None: ...
 
@@ -102,6 +107,26 @@ async def test_time_dependent_contractor_decisions_are_never_cached(counting: Co
     for _ in range(3):
         assert (await cache.decide(request()))[0].allow
     assert counting.calls == 3
+    assert not (await cache.decide(request(at=SUNDAY_NIGHT)))[0].allow
+
+
+async def test_an_ordinary_caller_needs_no_question_until_it_becomes_a_contractor(
+    counting: Counting, endpoint: str
+) -> None:
+    cache = CachedPolicies(counting, entries=10, observer=counting, silent_callers=10, poll_seconds=3600)
+    await cache.look()
+    assert (await counting.silence(request().actor)) is not None
+    for minute in range(10, 60):
+        assert (await cache.decide(request(at=f"2026-03-04T12:{minute}:00Z")))[0].allow
+        await asyncio.sleep(0.02)
+    asked = counting.calls
+    for _ in range(3):
+        assert (await cache.decide(request(at=SUNDAY_NIGHT)))[0].allow
+    assert counting.calls == asked < 40
+    now = {**SHIPPED["contractors"], "users": ["oidc~contractor"]}
+    assert call(endpoint, "PUT", CONTRACTORS, now, OPERATOR) == 204
+    assert (await counting.silence(request().actor)) is None
+    await cache.look()
     assert not (await cache.decide(request(at=SUNDAY_NIGHT)))[0].allow
 
 

@@ -29,6 +29,7 @@ from gateway.access.policy import (
 )
 from gateway.obligations.kinds import AppendOnly, CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
+from gateway.opa import residual
 from gateway.opa.decider import OpaDecider
 from tests.integration.parts import free_port
 
@@ -244,6 +245,25 @@ def test_gateway_token_cannot_change_opa(endpoint: str) -> None:
         ("GET", "/metrics"),
     ):
         assert call(endpoint, method, path, {}, GATEWAY) in (301, 307, 401), (method, path)
+
+
+async def test_gateway_token_evaluates_one_query_partially(decider: OpaDecider, endpoint: str) -> None:
+    actor = request(actor="oidc~alice").actor
+    proof = await decider.silence(actor)
+    assert proof is not None
+    assert proof.rules is None
+    body = json.loads(residual.compile_request(actor))
+    assert call(endpoint, "POST", residual.PATH, body, GATEWAY) == 200
+    assert call(endpoint, "POST", residual.PATH, body, OPERATOR) == 401
+    for changed in (
+        {"query": "opa.runtime() = x"},
+        {"unknowns": ["input"]},
+        {"options": {"nondeterministicBuiltins": True}},
+        {"input": {**body["input"], "context": {}}},
+    ):
+        assert call(endpoint, "POST", residual.PATH, {**body, **changed}, GATEWAY) == 401, changed
+    for path in ("/v1/compile", "/v1/compile?explain=full", "/v1/compile/gateway/residual/speaks?explain=fails"):
+        assert call(endpoint, "POST", path, body, GATEWAY) == 401, path
 
 
 def test_operator_token_cannot_decide_or_change_policies(endpoint: str) -> None:

@@ -28,16 +28,22 @@ def fga_model() -> Path:
 
 
 @pytest.fixture(scope="session")
-def opa() -> Run:
-    """Return a function that runs `opa` with arguments and returns its result."""
+def opa_binary() -> Path:
+    """Return the path of the program `opa`."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
     if not binary.is_file():
         pytest.fail("The program opa is missing; run `make setup`.")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def opa(opa_binary: Path) -> Run:
+    """Return a function that runs `opa` with arguments and returns its result."""
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False
+            [str(opa_binary), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False
         )
 
     return run

@@ -12,12 +12,13 @@ from tests.policies.conftest import Run
 
 MAIN = "gateway/main.rego"
 ACTORS = "gateway/guardrails/actors.rego"
-QUESTIONS = "gateway/guardrails/questions.rego"
+QUESTIONS = "gateway/questions.rego"
 CONTRACTORS = "gateway/guardrails/contractors.rego"
 CREDENTIALS = "gateway/guardrails/credentials.rego"
 AUTHZ = "system/authz.rego"
 
 REVISION = "system/revision.rego"
+RESIDUAL = "gateway/residual.rego"
 
 MUTANTS = {
     "decisions are cacheable without configured data": (MAIN, "\tseconds > 0\n", "\tseconds >= 0\n"),
@@ -35,7 +36,9 @@ MUTANTS = {
     "an entry for a missing question is ignored": (MAIN, "\tnot index in _indexes\n", "\tfalse\n"),
     "faults of guardrails do not deny": (MAIN, "union({_faults, ", "union({"),
     "a question without denials passes an invalid guardrail": (MAIN, "\tcount(_faults) == 0\n", ""),
-    "faults of one question do not deny": (MAIN, ", _faults_at(index)})", "})"),
+    "faults of one question do not deny": (MAIN, ", _faults_at(index), ", ", "),
+    "malformed questions are allowed": (MAIN, ", object.get(questions.denials, index, set())})", "})"),
+    "a malformed question among others is allowed": (MAIN, "in questions.denials", "in questions.nothing"),
     "malformed denials are returned": (MAIN, "\tcount(_misfits(_entry.denials, denial)) == 0\n", ""),
     "the entries of a question need not be a set": (MAIN, "\tnot is_set(given)\n", "\tfalse\n"),
     "an entry need not be an object": (MAIN, "\tnot is_object(entry)\n", "\tfalse\n"),
@@ -63,8 +66,8 @@ MUTANTS = {
         "steady if not _is_contractor",
         "steady := true",
     ),
-    "the data is not part of the revision": (REVISION, "[_rules, data.policy_data]", "[_rules]"),
-    "the rules are not part of the revision": (REVISION, "[_rules, data.policy_data]", "[data.policy_data]"),
+    "the data is not part of the revision": (REVISION, "json.marshal(data.policy_data)", "json.marshal(1)"),
+    "the rules are not part of the revision": (REVISION, "json.marshal(_rules)", "json.marshal(_rules != 0)"),
     "a bundle needs no revision": (REVISION, 'bundle.manifest.revision != ""', "bundle.manifest"),
     "one denial does not deny": (MAIN, "count(_reasons(index)) > 0", "count(_reasons(index)) > 1"),
     "always allow": (MAIN, '"allow": false', '"allow": true'),
@@ -215,6 +218,65 @@ MUTANTS = {
         'object.get(input, "params", {}) in [{}, {"strict-builtin-errors": ["true"]}]',
         "true",
     ),
+    "the gateway may evaluate with any parameters": (
+        AUTHZ,
+        'object.get(input, "params", {}) == {"explain": ["fails"]}',
+        "true",
+    ),
+    "the gateway may send options": (
+        AUTHZ,
+        'object.keys(input.body) == {"query", "input", "unknowns"}',
+        'object.keys(input.body) & {"query", "input", "unknowns"} == {"query", "input", "unknowns"}',
+    ),
+    "the gateway may evaluate any query": (
+        AUTHZ,
+        'input.body.query == "data.gateway.residual.speaks[x]"',
+        'startswith(input.body.query, "data.gateway.residual.speaks[x]")',
+    ),
+    "the gateway may choose the unknowns": (
+        AUTHZ,
+        'input.body.unknowns == ["input.context", "input.questions"]',
+        '"input.context" in input.body.unknowns',
+    ),
+    "the gateway may evaluate with a known context": (AUTHZ, '\tobject.keys(input.body.input) == {"actor"}\n', ""),
+    "the gateway may evaluate at any path": (AUTHZ, 'input.path == ["v1", "compile"]', 'input.path[1] == "compile"'),
+    "denials do not speak": (
+        RESIDUAL,
+        'some kind in ["denials", "obligations"]\n\t_',
+        'some kind in ["obligations"]\n\t_',
+    ),
+    "obligations do not speak": (
+        RESIDUAL,
+        'some kind in ["denials", "obligations"]\n\t_',
+        'some kind in ["denials"]\n\t_',
+    ),
+    "an entry that is false does not speak": (
+        RESIDUAL,
+        "_ = data.gateway.guardrails[name][kind][_]",
+        "data.gateway.guardrails[name][kind][_]",
+    ),
+    "an unknown rule that is false does not speak": (
+        RESIDUAL,
+        "_ = data.gateway.guardrails[name][rule]",
+        "data.gateway.guardrails[name][rule]",
+    ),
+    "a rule of a helper that is false does not speak": (
+        RESIDUAL,
+        "_ = data.gateway.guardrails[name][helper][rule]",
+        "data.gateway.guardrails[name][helper][rule]",
+    ),
+    "every rule is known": (RESIDUAL, "\tnot output.schema.properties[rule]\n", "\tfalse\n"),
+    "a helper counts as an unknown rule in the residue": (RESIDUAL, '\tsubstring(rule, 0, 1) != "_"\n', ""),
+    "any value of steady counts as a boolean": (RESIDUAL, "\tnot is_boolean(value)\n", "\tis_null(value)\n"),
+    "callers are silent while no answer lasts": (RESIDUAL, "if not _may_last", "if false"),
+    "a text of seconds lets answers last": (
+        RESIDUAL,
+        "\tis_number(data.policy_data.memory.answers_last_seconds)\n",
+        "",
+    ),
+    "no seconds let answers last": (RESIDUAL, "answers_last_seconds > 0", "answers_last_seconds >= 0"),
+    "the residue does not name the data": (RESIDUAL, "json.marshal(data.policy_data)", "json.marshal(1)"),
+    "the residue does not name the bundles": (RESIDUAL, "json.marshal(revisions)", "json.marshal(1)"),
     "the gateway may request the revision with parameters": (AUTHZ, "\t_no_parameters\n", ""),
     "the gateway may disable strict errors": (AUTHZ, '["true"]}]', '["true"]}, {"strict-builtin-errors": ["false"]}]'),
     "the gateway may not enable strict errors": (AUTHZ, 'in [{}, {"strict-builtin-errors": ["true"]}]', "in [{}]"),

@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, Table, World, error_of, send_until_decided
+from tests.contract.world import POLICIES_APPLY_S, Person, Table, World, error_of, send_until_decided
 from tests.integration.parts import free_port
 from tests.integration.toxic import second_gateway
 
@@ -53,7 +54,8 @@ def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
     """Run the stack's OPA program on `port` with these policies and the stack's tokens."""
     own = psutil.Process(world.ready.pids["opa"][0])
     argv = [each if not each.startswith("--addr=") else f"--addr=127.0.0.1:{port}" for each in own.cmdline()]
-    process = subprocess.Popen(argv, cwd=policies, env=own.environ(), stdout=subprocess.DEVNULL)
+    environment = own.environ() | {"LAKEGATE_OPA_REVISION": str(uuid4())}
+    process = subprocess.Popen(argv, cwd=policies, env=environment, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
         while True:
@@ -82,6 +84,7 @@ class PolicyGateway:
         file.write_text(_HEAD + text)
         try:
             with _serving(self._world, self._port, self.policies):
+                time.sleep(POLICIES_APPLY_S)
                 yield
         finally:
             file.unlink()

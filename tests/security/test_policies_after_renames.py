@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, World, send_until_decided, unique
+from tests.contract.world import POLICIES_APPLY_S, SCHEMA, World, send_until_decided, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 _BETWEEN = "%1F"  # separator of namespace levels in a path
@@ -24,10 +25,12 @@ def rules(world: World, *locations: dict[str, Any]) -> Iterator[None]:
     before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
     now = {"rules": [*before["rules"], *({**location, "ask": {"no_vending": True}} for location in locations)]}
     httpx.put(url, headers=headers, json=now, trust_env=False, timeout=60).raise_for_status()
+    time.sleep(POLICIES_APPLY_S)
     try:
         yield
     finally:
         httpx.put(url, headers=headers, json=before, trust_env=False, timeout=60).raise_for_status()
+        time.sleep(POLICIES_APPLY_S)
 
 
 def vended(world: World, namespace: str, name: str) -> bool:

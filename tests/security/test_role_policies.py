@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
-from tests.contract.world import Person, World, error_of, send_until_decided, unique
+from tests.contract.world import POLICIES_APPLY_S, Person, World, error_of, send_until_decided, unique
 
 _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 
@@ -38,10 +39,12 @@ def contractors(world: World, *roles: str) -> Iterator[None]:
     before = httpx.get(url, headers=headers, trust_env=False, timeout=60).raise_for_status().json()["result"]
     now = {"users": [], "roles": list(roles), "hours": _NEVER}
     httpx.put(url, headers=headers, json=now, trust_env=False, timeout=60).raise_for_status()
+    time.sleep(POLICIES_APPLY_S)
     try:
         yield
     finally:
         httpx.put(url, headers=headers, json=before, trust_env=False, timeout=60).raise_for_status()
+        time.sleep(POLICIES_APPLY_S)
 
 
 def outcome(person: Person, path: str) -> tuple[int, bool]:

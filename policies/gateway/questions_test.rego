@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-package gateway_test.guardrails.questions
+package gateway.questions_test
 
-import data.gateway.guardrails.questions
+import data.gateway.questions
 
 # METADATA
 # description: The indexes of the questions that are denied.

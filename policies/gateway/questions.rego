@@ -2,18 +2,16 @@
 
 # METADATA
 # title: Deny malformed questions
-# description: A question without an operation, or about an unknown type of object, is denied.
+# description: |
+#   A question without an operation, or about an unknown type of object, is denied. The gateway sends no such question.
+#   This is no guardrail: the package gateway.residual does not cover it.
 # schemas:
 #   - input: schema.input
-package gateway.guardrails.questions
+package gateway.questions
 
 # METADATA
 # description: The types of objects in the relationship model.
 _known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
-
-# METADATA
-# description: The time does not change the answer.
-steady := true
 
 # METADATA
 # description: Deny questions without an operation or with an unknown type.
