@@ -23,6 +23,7 @@ from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, active_model
 from gateway.db.read_pool import ReadPool
+from gateway.db.resolver import frequent_reads
 from gateway.db.secrets import Sealer, sealer_for
 from gateway.db.signing_keys import SigningKeys
 from gateway.fga.client import FgaClient
@@ -58,9 +59,14 @@ async def open_database(
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
     database = Database(
-        url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
+        url,
+        pool_size=settings.pg_write_pool_connections,
+        acquire_timeout=settings.pg_acquire_timeout,
+        tls=tls,
+        direct_reads=settings.pg_direct_reads,
     )
     stack.push_async_callback(database.close)
+    await database.prepare(frequent_reads())
     if not accept_moved_database:
         async with database.read() as connection:
             await servers.require_same_database(connection)
