@@ -3,7 +3,8 @@
 
 SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
 may. So SQLAlchemy Core compiles the statement once. The driver sends the statement and decodes the rows. Only for reads
-of one statement: no transaction is begun.
+of one statement: no transaction is begun. A statement that writes must have the same effect when it is repeated,
+because it is repeated after the loss of its connection.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
-from sqlalchemy import ARRAY, CompoundSelect, Select
+from sqlalchemy import ARRAY, CompoundSelect, Select, TextClause
 from sqlalchemy.dialects.postgresql import asyncpg as driver_dialect
 from sqlalchemy.types import TypeEngine
 
@@ -45,16 +46,16 @@ class DirectRead:
     """A read of one statement, compiled by its first execution.
 
     Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
-    planner does not match a parameter with the predicate of a partial index.
+    planner does not match a parameter with the predicate of a partial index. A statement as text must cast its
+    parameters, and no value of its rows is converted.
     """
 
-    def __init__(self, statement: Select[Any] | CompoundSelect[Any]) -> None:
+    def __init__(self, statement: Select[Any] | CompoundSelect[Any] | TextClause) -> None:
         self.statement = statement
         self._sql = ""
         self._arguments: list[tuple[str | None, Any]] = []
         self._decoders: list[tuple[int, Callable[[Any], Any]]] = []
-        names = tuple(statement.selected_columns.keys())
-        self._row: Any = namedtuple("Row", names)  # type: ignore[misc]  # the names are known at run time only
+        self._row: Any = None
 
     async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[Any]:
         """Return the rows, with their columns as attributes.
@@ -74,6 +75,10 @@ class DirectRead:
             _raise_converted(error)
             raise
         pool.release(connection)
+        if not records:
+            return []
+        if self._row is None:
+            self._row = namedtuple("Row", tuple(records[0].keys()))  # type: ignore[misc]  # known at run time only
         if not self._decoders:
             return [self._row._make(record) for record in records]
         return [self._row._make(self._decoded(record)) for record in records]
@@ -92,7 +97,8 @@ class DirectRead:
             if bound.expanding or not _is_sent_as_given(bound.type):
                 raise TypeError(f"the parameter {name} cannot be sent as it is")
             self._arguments.append((name, None) if bound.required else (None, bound.effective_value))
-        for at, column in enumerate(self.statement.selected_columns):
+        columns = () if isinstance(self.statement, TextClause) else self.statement.selected_columns
+        for at, column in enumerate(columns):
             # The driver returns an array as a list, which SQLAlchemy would only copy.
             element = _element_of(column.type).dialect_impl(_DIALECT)
             decode = element.result_processor(_DIALECT, None)

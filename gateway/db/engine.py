@@ -150,12 +150,21 @@ class Database:
             for tries_left in (1, 0):
                 try:
                     async with self._autocommit.connect() as connection:
-                        rows: Sequence[AnyRow] = (await connection.execute(read.statement, dict(parameters))).all()
+                        result = await connection.execute(read.statement, dict(parameters))
+                        rows: Sequence[AnyRow] = result.all() if result.returns_rows else ()
                         return rows
                 except DBAPIError as error:
                     if not tries_left or not _is_connection_loss(error):
                         raise
         raise AssertionError("unreachable: the last try returns or raises")
+
+    async def execute_repeatable(self, statement: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+        """Execute and commit one statement that has the same effect when it is repeated, and return its rows.
+
+        It is repeated once if its connection is lost, also if the first attempt was committed. Raises
+        DatabaseUnavailable.
+        """
+        return await self.read_all(statement, parameters)
 
     async def revalidate(self, permit: Permit[Operation]) -> Resolution:
         """Return the resolution that `permit` rests on now (`revalidate_by`). Raises DatabaseUnavailable."""
