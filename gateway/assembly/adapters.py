@@ -21,8 +21,9 @@ from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
-from gateway.db.models import ActiveModel, active_model
+from gateway.db.models import ActiveModel, read_active_model
 from gateway.db.read_pool import ReadPool
+from gateway.db.resolver import frequent_reads
 from gateway.db.secrets import Sealer, sealer_for
 from gateway.db.signing_keys import SigningKeys
 from gateway.fga.client import FgaClient
@@ -58,9 +59,14 @@ async def open_database(
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
     database = Database(
-        url, pool_size=settings.pg_write_pool_connections, acquire_timeout=settings.pg_acquire_timeout, tls=tls
+        url,
+        pool_size=settings.pg_write_pool_connections,
+        acquire_timeout=settings.pg_acquire_timeout,
+        tls=tls,
+        direct_reads=settings.pg_direct_reads,
     )
     stack.push_async_callback(database.close)
+    await database.prepare(frequent_reads())
     if not accept_moved_database:
         async with database.read() as connection:
             await servers.require_same_database(connection)
@@ -94,8 +100,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
     """
     at = settings.openfga
     key = at.api_key.reveal() if at.api_key else None
-    async with database.read() as connection:
-        active = await active_model(connection)
+    active = await read_active_model(database)
     if active is None:
         raise ModelNotReady("No relationship model is active; run `lakegate migrate` first.")
 
@@ -150,8 +155,7 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
     """Start the audit sink, which writes its buffer to the database periodically."""
 
     async def write(records: Sequence[AuditRecord]) -> None:
-        async with database.read() as connection:
-            await audit_log.insert(connection, records)
+        await database.execute_repeatable(audit_log.INSERT, audit_log.parameters_of(records))
 
     audit = BufferedAudit(
         write,

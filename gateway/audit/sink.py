@@ -9,7 +9,6 @@ interval can be lost. Committed records share one insert with all records that w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -60,6 +59,7 @@ class BufferedAudit:
         self._refused: list[AuditRecord] = []
         self._committing: deque[tuple[AuditRecord, asyncio.Future[None]]] = deque()
         self._wake = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
         self._closing = False
         self._writer: asyncio.Task[None] | None = None
 
@@ -71,6 +71,8 @@ class BufferedAudit:
         """Write the buffered records and stop. Raise AuditUnavailable if some could not be written."""
         self._closing = True
         self._wake.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._writer is not None:
             await self._writer
         lost = len(self._buffered) + len(self._refused)
@@ -93,6 +95,8 @@ class BufferedAudit:
         self._buffered.append(record)
         if len(self._buffered) >= self._batch:
             self._wake.set()
+        else:
+            self._wake_later()
 
     async def commit(self, record: AuditRecord) -> None:
         """Return when the record is durable. Raise AuditUnavailable if it is not durable within `commit_timeout`."""
@@ -109,14 +113,25 @@ class BufferedAudit:
     async def _run(self) -> None:
         while not self._closing:
             # A committed record triggers a flush at once. Buffered records wait for `flush_seconds` or a full batch.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._flush_seconds)
+            # Without records nothing runs.
+            await self._wake.wait()
             self._wake.clear()
             await self._flush()
+            if self._buffered:
+                self._wake_later()
         for _ in range(3):
             if not (self._buffered or self._committing):
                 return
             await self._flush()
+
+    def _wake_later(self) -> None:
+        """Trigger a flush `flush_seconds` from now, unless an earlier one is pending."""
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_later(self._flush_seconds, self._wake_now)
+
+    def _wake_now(self) -> None:
+        self._alarm = None
+        self._wake.set()
 
     async def _flush(self) -> None:
         # Records that are buffered during this flush wait for the next one. Otherwise each would become a batch of its

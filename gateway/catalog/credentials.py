@@ -27,7 +27,6 @@ from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedWarehouse
 from gateway.db.credentials import StorageCredentials
-from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.engine import Database
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
@@ -189,8 +188,7 @@ class Credentials:
         seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
-            async with self._database.read() as connection:
-                resolution = await revalidate_decision(connection, permit)
+            resolution = await self._database.revalidate(permit)
             if resolution is not permit.resolution and (await self._lifetime(permit, profile, resolution))[0] < seconds:
                 raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
 

@@ -24,7 +24,7 @@ from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRe
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.pages import Position, visible_page
-from gateway.db import deleted, list_candidates, namespaces, tables
+from gateway.db import deleted, list_candidates, list_pages
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
@@ -55,11 +55,11 @@ class Lists:
         reach = None if sees_all else await reach_of(self.reaches, type)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            if reach is None:
+                return await self.database.read_all(
+                    *list_pages.in_namespace(namespace_id=namespace.id, kind=type.value, after=after, limit=limit)
+                )
             async with self.database.read() as connection:
-                if reach is None:
-                    return await tables.in_namespace(
-                        connection, namespace_id=namespace.id, kind=type.value, after=after, limit=limit
-                    )
                 return await list_candidates.tabulars(
                     connection,
                     holders_of(permit.actor, permit.resolution),
@@ -106,15 +106,16 @@ class Lists:
         reach = None if sees_all else await reach_of(self.reaches, ObjectType.NAMESPACE)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
-            async with self.database.read() as connection:
-                if reach is None:
-                    return await namespaces.children(
-                        connection,
+            if reach is None:
+                return await self.database.read_all(
+                    *list_pages.children(
                         warehouse_id=parent.warehouse_id,
                         parent_id=None if within is None else within.id,
                         after=after,
                         limit=limit,
                     )
+                )
+            async with self.database.read() as connection:
                 return await list_candidates.children(
                     connection,
                     holders_of(permit.actor, permit.resolution),

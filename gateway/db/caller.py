@@ -119,7 +119,7 @@ def _grant_expiries() -> Select[Any]:
     return select(ends).where(within, _roles_and_grants()[1]).distinct().order_by(ends)
 
 
-GRANT_EXPIRIES = _grant_expiries()
+GRANT_EXPIRIES = DirectRead(_grant_expiries())
 
 
 def _columns() -> Select[Any]:
@@ -131,7 +131,7 @@ def _columns() -> Select[Any]:
 
 
 #: Ids of the columns of given tables on which the caller or one of the caller's roles holds a grant.
-COLUMNS = _columns()
+COLUMNS = DirectRead(_columns())
 
 
 def _of_server(column: Column[Any]) -> Label[Any]:

@@ -1,35 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads that every request waits for, compiled once and executed by the driver.
+"""Reads that requests wait for, compiled once and executed by the driver on connections of its own pool.
 
 SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
-may. So SQLAlchemy Core compiles the statement once, and the engine's pool gives the connection. The driver sends the
-statement and decodes the row. Only for reads of one statement: no transaction is begun.
+may. So SQLAlchemy Core compiles the statement once. The driver sends the statement and decodes the rows. Only for reads
+of one statement: no transaction is begun. A statement that writes must have the same effect when it is repeated,
+because it is repeated after the loss of its connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
-from sqlalchemy import Select
-from sqlalchemy.engine import Engine
-from sqlalchemy.pool import PoolProxiedConnection
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy import ARRAY, CompoundSelect, Select, TextClause
+from sqlalchemy.dialects.postgresql import asyncpg as driver_dialect
+from sqlalchemy.types import TypeEngine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.db.driver_pool import DriverPool
 
-# Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
+#: Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     ConnectionError,
 )
+#: Classes of SQLSTATE for a server that does not serve now: connections, resources, operator intervention.
+_UNAVAILABLE = ("08", "53", "57")
+
+_DIALECT: Any = driver_dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy annotates no dialects
 
 
 class ConnectionLost(Exception):
@@ -37,61 +43,98 @@ class ConnectionLost(Exception):
 
 
 class DirectRead:
-    """A read of one row. The first engine that executes it compiles its statement.
+    """A read of one statement, compiled by its first execution.
 
     Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
-    planner does not match a parameter with the predicate of a partial index.
+    planner does not match a parameter with the predicate of a partial index. A statement as text must cast its
+    parameters, and no value of its rows is converted.
     """
 
-    def __init__(self, statement: Select[Any]) -> None:
+    def __init__(self, statement: Select[Any] | CompoundSelect[Any] | TextClause) -> None:
         self.statement = statement
         self._sql = ""
         self._arguments: list[tuple[str | None, Any]] = []
         self._decoders: list[tuple[int, Callable[[Any], Any]]] = []
-        names = tuple(statement.selected_columns.keys())
-        self._row: Any = namedtuple("Row", names)  # type: ignore[misc]  # the names are known at run time only
+        self._row: Any = None
 
-    async def one(self, engine: Engine, parameters: Mapping[str, Any]) -> Any:
-        """Return the row, with its columns as attributes.
+    async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[Any]:
+        """Return the rows, with their columns as attributes.
 
         Raises ConnectionLost if the connection can be replaced, DatabaseUnavailable if the database does not answer,
         and TimeoutError if the pool has no free connection.
         """
         if not self._sql:
-            self._compile(engine)
+            self._compile()
         arguments = [value if name is None else parameters[name] for name, value in self._arguments]
-        pooled: PoolProxiedConnection = await greenlet_spawn(engine.pool.connect)
+        connection = pool.take() or await _acquired(pool)
         try:
-            driver = pooled.driver_connection
-            assert isinstance(driver, asyncpg.Connection)  # noqa: S101 - the engine's URL names this driver
-            record = await driver.fetchrow(self._sql, *arguments)
+            records = await connection.fetch(self._sql, *arguments)
         except BaseException as error:
-            # After any error, also a cancelled request, the state of the connection is unknown. Outside of a greenlet,
-            # `invalidate` closes it without a message to the server, which would have to be awaited.
-            pooled.invalidate()
-            if isinstance(error, _LOST):
-                raise ConnectionLost from error
-            if isinstance(error, (OSError, asyncio.TimeoutError, asyncpg.QueryCanceledError)):
-                raise DatabaseUnavailable("the database does not answer") from error
+            # After any error, also a cancelled request, the state of the connection is unknown.
+            pool.discard(connection)
+            _raise_converted(error)
             raise
-        # A pool without room closes the connection here, which takes a round trip.
-        await greenlet_spawn(pooled.close)
-        assert record is not None  # noqa: S101 - statements of this kind always have a row
-        values = list(record.values())
+        pool.release(connection)
+        if not records:
+            return []
+        if self._row is None:
+            self._row = namedtuple("Row", tuple(records[0].keys()))  # type: ignore[misc]  # known at run time only
+        if not self._decoders:
+            return [self._row._make(record) for record in records]
+        return [self._row._make(self._decoded(record)) for record in records]
+
+    def _decoded(self, record: Sequence[Any]) -> list[Any]:
+        values = list(record)
         for at, decode in self._decoders:
             if values[at] is not None:
                 values[at] = decode(values[at])
-        return self._row._make(values)
+        return values
 
-    def _compile(self, engine: Engine) -> None:
-        compiled: Any = self.statement.compile(dialect=engine.dialect)
+    def _compile(self) -> None:
+        compiled: Any = self.statement.compile(dialect=_DIALECT)
         for name in compiled.positiontup:
             bound = compiled.binds[name]
-            if bound.type.dialect_impl(engine.dialect).bind_processor(engine.dialect) is not None or bound.expanding:
+            if bound.expanding or not _is_sent_as_given(bound.type):
                 raise TypeError(f"the parameter {name} cannot be sent as it is")
             self._arguments.append((name, None) if bound.required else (None, bound.effective_value))
-        for at, column in enumerate(self.statement.selected_columns):
-            decode = column.type.dialect_impl(engine.dialect).result_processor(engine.dialect, None)
+        columns = () if isinstance(self.statement, TextClause) else self.statement.selected_columns
+        for at, column in enumerate(columns):
+            # The driver returns an array as a list, which SQLAlchemy would only copy.
+            element = _element_of(column.type).dialect_impl(_DIALECT)
+            decode = element.result_processor(_DIALECT, None)
+            if decode is not None and isinstance(column.type, ARRAY):
+                raise TypeError(f"the array {column.key} cannot be read as it is")
             if decode is not None:
                 self._decoders.append((at, decode))
         self._sql = compiled.string
+
+
+def _is_sent_as_given(type: TypeEngine[Any]) -> bool:
+    """Return True if SQLAlchemy does not convert parameters of this type, and elements of an array of this type."""
+    return _element_of(type).dialect_impl(_DIALECT).bind_processor(_DIALECT) is None
+
+
+def _element_of(type: TypeEngine[Any]) -> TypeEngine[Any]:
+    return type.item_type if isinstance(type, ARRAY) else type
+
+
+async def _acquired(pool: DriverPool) -> asyncpg.Connection:
+    try:
+        return await pool.acquire()
+    except asyncpg.PostgresError as error:
+        if _is_unavailable(error):
+            raise DatabaseUnavailable("the database accepts no connection") from error
+        raise
+
+
+def _raise_converted(error: BaseException) -> None:
+    """Raise ConnectionLost or DatabaseUnavailable if an error of the driver during a statement means that."""
+    # An `InterfaceError` that is a ValueError is about a parameter.
+    if isinstance(error, _LOST) and not isinstance(error, ValueError):
+        raise ConnectionLost from error
+    if isinstance(error, OSError | asyncio.TimeoutError) or _is_unavailable(error):
+        raise DatabaseUnavailable("the database does not answer") from error
+
+
+def _is_unavailable(error: BaseException) -> bool:
+    return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate or "")[:2] in _UNAVAILABLE

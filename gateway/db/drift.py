@@ -14,8 +14,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
@@ -23,7 +22,9 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, managed_access, tables
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.desired_tuples import containers_of, following
+from gateway.db.engine import Database
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.drift import drift_watch
 from gateway.db.schema.grants import grants as grants_table
@@ -164,26 +165,37 @@ class Watch:
 _NOT_WAITING_FOR_THE_DISK: Final = text("select set_config('synchronous_commit', 'off', true)")
 
 
-async def acquire_lease(connection: AsyncConnection, holder: UUID, *, seconds: float) -> Watch | None:
-    """Take or extend the lease of the watch by `seconds`. Return None if another process holds it."""
-    await connection.execute(_NOT_WAITING_FOR_THE_DISK)
-    await connection.execute(insert(drift_watch).values(singleton=True).on_conflict_do_nothing())
-    free = or_(
-        drift_watch.c.holder == holder,
-        drift_watch.c.held_until.is_(None),
-        drift_watch.c.held_until < func.clock_timestamp(),
+_HELD_BY_ANOTHER: Final = DirectRead(
+    text("select 1 as held from drift_watch where holder <> cast(:holder as uuid) and held_until >= clock_timestamp()")
+)
+
+#: As one statement, because each worker process executes it twice a second. The setting, which must be read to take
+#: effect, ends with the statement's own transaction.
+_ACQUIRE: Final = DirectRead(
+    text(
+        """
+        with quick as materialized (select set_config('synchronous_commit', 'off', true) as off)
+        insert into drift_watch as w (singleton, holder, held_until)
+        select quick.off = 'off', cast(:holder as uuid),
+            clock_timestamp() + make_interval(secs => cast(:seconds as double precision))
+        from quick
+        on conflict (singleton) do update set holder = excluded.holder, held_until = excluded.held_until
+            where w.holder = excluded.holder or w.held_until is null or w.held_until < clock_timestamp()
+        returning w.store_id, w.seen_until, w.last_change, w.compare_all
+        """
     )
-    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds)
-    row = (
-        await connection.execute(
-            update(drift_watch).where(free).values(holder=holder, held_until=until).returning(drift_watch)
-        )
-    ).one_or_none()
-    if row is None:
+)
+
+
+async def acquire_lease(database: Database, holder: UUID, *, seconds: float, holds: bool) -> Watch | None:
+    """Take or extend the lease of the watch by `seconds`. Return None if another process holds it.
+
+    Without the lease (`holds` is False) it is read first: taking it would lock its row. Raises DatabaseUnavailable.
+    """
+    if not holds and await database.read_all(_HELD_BY_ANOTHER, {"holder": holder}):
         return None
-    return Watch(
-        store_id=row.store_id, seen_until=row.seen_until, last_change=row.last_change, compare_all=row.compare_all
-    )
+    rows = await database.execute_repeatable(_ACQUIRE, {"holder": holder, "seconds": seconds})
+    return Watch(**rows[0]._asdict()) if rows else None
 
 
 async def store_position(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,9 +17,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
+from gateway.access.resolved import Resolution
 from gateway.db import audit_log, idempotency_claims
 from gateway.db.compiled_reads import ConnectionLost, DirectRead
-from gateway.db.decision_revalidation import revalidate_decision
+from gateway.db.decision_revalidation import REVISIONS, revalidate_by, revalidate_decision
+from gateway.db.driver_pool import DriverPool, connect_like
 from gateway.db.rows import AnyRow
 
 Answer = TypeVar("Answer")
@@ -32,6 +34,7 @@ _LOCK = text(
 _UNLOCK = text("select pg_advisory_unlock_all()")
 
 _CANCELED = "57014"
+_RECYCLE_SECONDS = 1800
 
 Connection: TypeAlias = AsyncConnection
 """The connection on which statements of `gateway.db` run. Use cases only pass it on."""
@@ -40,10 +43,11 @@ Connection: TypeAlias = AsyncConnection
 class Database:
     """The primary database of one process, or its replica.
 
-    `url` is a SQLAlchemy URL for asyncpg. At most `2 * pool_size` connections are opened, on demand, and kept. A
-    `read_only` instance opens at most `pool_size`, and PostgreSQL rejects every change on them. `acquire_timeout`
-    (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement, also on the
-    server. `tls` is a context or an `sslmode` of libpq.
+    `url` is a SQLAlchemy URL for asyncpg. At most `2 * pool_size` connections are opened, on demand, and kept. With
+    `direct_reads`, a third of them (rounded down) only execute reads of one statement (`read_all`), without SQLAlchemy.
+    A `read_only` instance opens at most `pool_size`, all for SQLAlchemy, and PostgreSQL rejects every change on them.
+    `acquire_timeout` (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement,
+    also on the server. `tls` is a context or an `sslmode` of libpq.
     """
 
     def __init__(
@@ -55,28 +59,43 @@ class Database:
         statement_timeout: float = 15.0,
         tls: ssl.SSLContext | str = "prefer",
         read_only: bool = False,
+        direct_reads: bool = True,
     ) -> None:
+        total = pool_size if read_only else 2 * pool_size
+        # A change may hold a lock, a transaction and a read at a time, so most connections stay with SQLAlchemy.
+        direct = total // 3 if direct_reads and not read_only else 0
+        settings = {
+            "ssl": tls,
+            "timeout": acquire_timeout,
+            "command_timeout": statement_timeout,
+            "server_settings": {
+                "application_name": "lakegate",
+                "statement_timeout": str(int(statement_timeout * 1000)),
+                "jit": "off",
+                **({"default_transaction_read_only": "on"} if read_only else {}),
+            },
+        }
         self._engine = create_async_engine(
             url,
             # No overflow, which would be closed after a busy moment: opening a connection costs as much as many
             # statements.
-            pool_size=pool_size if read_only else 2 * pool_size,
+            pool_size=total - direct,
             max_overflow=0,
             pool_timeout=acquire_timeout,
-            pool_recycle=1800,
-            connect_args={
-                "ssl": tls,
-                "timeout": acquire_timeout,
-                "command_timeout": statement_timeout,
-                "server_settings": {
-                    "application_name": "lakegate",
-                    "statement_timeout": str(int(statement_timeout * 1000)),
-                    "jit": "off",
-                    **({"default_transaction_read_only": "on"} if read_only else {}),
-                },
-            },
+            pool_recycle=_RECYCLE_SECONDS,
+            connect_args=settings,
         )
         self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = (
+            DriverPool(
+                connect_like(self._engine, settings),
+                size=direct,
+                acquire_timeout=acquire_timeout,
+                recycle_seconds=_RECYCLE_SECONDS,
+            )
+            if direct
+            else None
+        )
 
     @property
     def engine(self) -> AsyncEngine:
@@ -101,29 +120,69 @@ class Database:
             yield connection
 
     async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
-        """Return the row of a read of one statement. Raises DatabaseUnavailable."""
+        """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
+        (row,) = await self.read_all(read, parameters)
+        return row
+
+    async def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+        """Return the rows of a read of one statement. Raises DatabaseUnavailable.
+
+        A restart of the database breaks all open connections. The read is then repeated once, on a new connection.
+        """
+        if self._direct is None:
+            return await self._read_by_sqlalchemy(read, parameters)
         with outages():
             try:
-                row: AnyRow = await read.one(self._engine.sync_engine, parameters)
-                return row
+                return await read.all(self._direct, parameters)
             except ConnectionLost:
-                return await self._read_again(read, parameters)
-
-    async def _read_again(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
-        """Return the row, read through SQLAlchemy, which handles the loss of pooled connections.
-
-        A restart of the database breaks all pooled connections. The first broken one makes the engine discard the
-        others, so only the next try gets a new connection.
-        """
-        for tries_left in (1, 0):
+                self._direct.outdate()
             try:
-                async with self._autocommit.connect() as connection:
-                    row: AnyRow = (await connection.execute(read.statement, dict(parameters))).one()
-                    return row
-            except DBAPIError as error:
-                if not tries_left or not _is_connection_loss(error):
-                    raise
+                return await read.all(self._direct, parameters)
+            except ConnectionLost as again:
+                raise DatabaseUnavailable("the connection to the database was lost") from again
+
+    async def _read_by_sqlalchemy(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+        """Return the rows, read on a connection of SQLAlchemy's pool.
+
+        The first broken connection makes the engine discard the others, so only the next try gets a new one.
+        """
+        with outages():
+            for tries_left in (1, 0):
+                try:
+                    async with self._autocommit.connect() as connection:
+                        result = await connection.execute(read.statement, dict(parameters))
+                        rows: Sequence[AnyRow] = result.all() if result.returns_rows else ()
+                        return rows
+                except DBAPIError as error:
+                    if not tries_left or not _is_connection_loss(error):
+                        raise
         raise AssertionError("unreachable: the last try returns or raises")
+
+    async def execute_repeatable(self, statement: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+        """Execute and commit one statement that has the same effect when it is repeated, and return its rows.
+
+        It is repeated once if its connection is lost, also if the first attempt was committed. Raises
+        DatabaseUnavailable.
+        """
+        return await self.read_all(statement, parameters)
+
+    async def revalidate(self, permit: Permit[Operation]) -> Resolution:
+        """Return the resolution that `permit` rests on now (`revalidate_by`). Raises DatabaseUnavailable."""
+
+        async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+            return await self.read_all(REVISIONS, parameters)
+
+        return await revalidate_by(read, permit)
+
+    async def prepare(self, reads: Iterable[tuple[DirectRead, Mapping[str, Any]]]) -> None:
+        """Open a connection for reads of one statement, and execute these on it with the given parameters.
+
+        The server then has them prepared and has read its catalog, so that the first request does not wait for that.
+        Raises DatabaseUnavailable.
+        """
+        if self._direct is not None:
+            for read, parameters in reads:
+                await self.read_all(read, parameters)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -191,6 +250,8 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._direct is not None:
+            await self._direct.close()
         await self._engine.dispose()
 
 

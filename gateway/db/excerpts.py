@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import bindparam, case, select
+from sqlalchemy import ARRAY, any_, bindparam, case, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.resolved import Excerpt
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
 from gateway.iceberg.excerpts import excerpt_of
 
@@ -42,16 +44,21 @@ async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[
     """Return the excerpts of these tables and views. Deleted rows and unreadable documents are left out."""
     if not ids:
         return {}
-    found: dict[UUID, Excerpt] = {}
-    for row in (await connection.execute(_EXCERPTS, {"ids": list(dict.fromkeys(ids))})).all():
-        if row.excerpt is not None:
-            found[row.id] = Excerpt(row.metadata_location, row.excerpt)
+    rows: Sequence[AnyRow] = (await connection.execute(EXCERPTS.statement, {"ids": list(dict.fromkeys(ids))})).all()
+    found = current_excerpts(rows)
+    for row in rows:
+        if row.id in found:
             continue
         at = (await connection.execute(_DOCUMENT, {"id": row.id})).one_or_none()
         made = None if at is None or at.metadata is None else await _excerpt(at.kind, at.metadata)
         if made is not None and at is not None:
             found[row.id] = Excerpt(at.metadata_location, made)
     return found
+
+
+def current_excerpts(rows: Sequence[AnyRow]) -> dict[UUID, Excerpt]:
+    """Return the stored excerpts of rows of `EXCERPTS`. Rows of an earlier version's gateway have none."""
+    return {row.id: Excerpt(row.metadata_location, row.excerpt) for row in rows if row.excerpt is not None}
 
 
 async def _excerpt(kind: str, document: bytes) -> bytes | None:
@@ -61,7 +68,9 @@ async def _excerpt(kind: str, document: bytes) -> bytes | None:
 
 
 _CURRENT = tables.c.metadata_excerpt_of == tables.c.metadata_location
-_EXCERPTS = select(
-    tables.c.id, tables.c.metadata_location, case((_CURRENT, tables.c.metadata_excerpt)).label("excerpt")
-).where(tables.c.id.in_(bindparam("ids", expanding=True)), tables.c.metadata_location.is_not(None))
+EXCERPTS = DirectRead(
+    select(tables.c.id, tables.c.metadata_location, case((_CURRENT, tables.c.metadata_excerpt)).label("excerpt")).where(
+        tables.c.id == any_(bindparam("ids", type_=ARRAY(tables.c.id.type))), tables.c.metadata_location.is_not(None)
+    )
+)
 _DOCUMENT = select(tables.c.kind, tables.c.metadata_location, tables.c.metadata).where(tables.c.id == bindparam("id"))

@@ -20,6 +20,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.engine import Database
 from gateway.db.grants import tuple_of
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
@@ -68,24 +70,32 @@ class SwitchedMeanwhile(Exception):
     """Another process switched models after this switch was prepared."""
 
 
+_ACTIVE = DirectRead(
+    select(
+        model_switches.c.model_id,
+        relationship_models.c.store_id,
+        relationship_models.c.version,
+        relationship_models.c.content_hash,
+        model_switches.c.previous_id,
+        model_switches.c.switched_at,
+        model_switches.c.switched_by,
+    )
+    .join(relationship_models, relationship_models.c.model_id == model_switches.c.model_id)
+    .order_by(model_switches.c.id.desc())
+    .limit(1)
+)
+
+
 async def active_model(connection: AsyncConnection) -> ActiveModel | None:
     """Return the model that serves, None before the first `lakegate migrate`."""
-    statement = (
-        select(
-            model_switches.c.model_id,
-            relationship_models.c.store_id,
-            relationship_models.c.version,
-            relationship_models.c.content_hash,
-            model_switches.c.previous_id,
-            model_switches.c.switched_at,
-            model_switches.c.switched_by,
-        )
-        .join(relationship_models, relationship_models.c.model_id == model_switches.c.model_id)
-        .order_by(model_switches.c.id.desc())
-        .limit(1)
-    )
-    row = (await connection.execute(statement)).one_or_none()
-    return None if row is None else ActiveModel(**row._mapping)
+    row = (await connection.execute(_ACTIVE.statement)).one_or_none()
+    return None if row is None else ActiveModel(*row)
+
+
+async def read_active_model(database: Database) -> ActiveModel | None:
+    """Return the model that serves, as `active_model` does. Raises DatabaseUnavailable."""
+    rows = await database.read_all(_ACTIVE, {})
+    return ActiveModel(*rows[0]) if rows else None
 
 
 async def record(

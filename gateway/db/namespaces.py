@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, func, literal, or_, select, text, tuple_, update
+from sqlalchemy import bindparam, delete, exists, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -188,22 +188,3 @@ async def set_properties(connection: AsyncConnection, id: UUID, properties: Mapp
         .where(namespaces.c.id == id)
         .values(properties=dict(properties), updated_at=func.clock_timestamp())
     )
-
-
-async def children(
-    connection: AsyncConnection,
-    *,
-    warehouse_id: UUID,
-    parent_id: UUID | None,
-    after: tuple[str, UUID] | None,
-    limit: int,
-) -> Sequence[AnyRow]:
-    """Return direct children (id, levels, path_key, protected), ordered by folded name."""
-    statement = select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key, namespaces.c.protected).where(
-        namespaces.c.warehouse_id == warehouse_id,
-        namespaces.c.parent_id.is_(None) if parent_id is None else namespaces.c.parent_id == parent_id,
-    )
-    if after is not None:
-        statement = statement.where(tuple_(namespaces.c.path_key, namespaces.c.id) > tuple_(*after))
-    statement = statement.order_by(namespaces.c.path_key, namespaces.c.id).limit(limit)
-    return (await connection.execute(statement)).all()

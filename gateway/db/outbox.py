@@ -17,6 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.db.schema.outbox import outbox
 from gateway.db.schema.users import users
@@ -303,9 +305,17 @@ async def empty(connection: AsyncConnection) -> int:
     return (await connection.execute(delete(outbox))).rowcount
 
 
+_COUNT = DirectRead(select(func.count().label("pending")).select_from(outbox))
+
+
 async def count(connection: AsyncConnection) -> int:
     """Return the number of pending keys."""
-    return int((await connection.execute(select(func.count()).select_from(outbox))).scalar_one())
+    return int((await connection.execute(_COUNT.statement)).scalar_one())
+
+
+async def read_count(database: Database) -> int:
+    """Return the number of pending keys. Raises DatabaseUnavailable."""
+    return int((await database.read_one(_COUNT, {})).pending)
 
 
 def _seconds(seconds: float) -> object:

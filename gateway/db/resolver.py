@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, tuple_
@@ -29,12 +30,14 @@ from gateway.access.resolved import (
 )
 from gateway.db.absent import names_its_path, read_absent_locations
 from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of, with_database_time
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
-from gateway.db.excerpts import excerpts_of
+from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
 from gateway.db.row_mapping import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 
 class DatabaseResolver:
@@ -58,7 +61,9 @@ class DatabaseResolver:
         for kind, some in kinds.items():
             if len(some) == 1:
                 # The row always has `now` and `caller_roles`, and the other columns if the object exists.
-                row = await self._database.read_one(STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters})
+                (row,) = await self._database.read_all(
+                    STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters}
+                )
                 resolved = _resolved(some[0], row)
                 found.update({} if resolved is None else {some[0]: resolved})
                 absent.update(_absent(some[0], row))
@@ -106,22 +111,43 @@ class DatabaseResolver:
         """
         found: dict[UUID, set[int]] = {}
         parameters = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
-        async with self._database.read() as connection:
-            for row in await connection.execute(COLUMNS, parameters):
-                key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
-                found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
-            return {id: frozenset(fields) for id, fields in found.items()}
+        for row in await self._database.read_all(COLUMNS, parameters):
+            key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
+            found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
+        return {id: frozenset(fields) for id, fields in found.items()}
 
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
         """Read `excerpts_of` on the primary."""
-        async with self._database.read() as connection:
-            return await excerpts_of(connection, ids)
+        if not ids:
+            return {}
+        rows = await self._database.read_all(EXCERPTS, {"ids": list(dict.fromkeys(ids))})
+        found = current_excerpts(rows)
+        if len(found) < len(rows):
+            async with self._database.read() as connection:
+                found |= await excerpts_of(connection, [row.id for row in rows if row.id not in found])
+        return found
 
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
-        async with self._database.read() as connection:
-            rows = await connection.execute(GRANT_EXPIRIES, {**caller_of(caller), "after": after, "until": until})
-            return [row.expires_at.astimezone(UTC) for row in rows]
+        parameters = {**caller_of(caller), "after": after, "until": until}
+        return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
+
+
+def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
+    """Return the reads of frequent requests, with parameters that find nothing."""
+    warehouse, namespace = UUID(int=0), Namespace(("-",))
+    requested: list[refs.Ref] = [
+        refs.WarehouseNameRef("-", "-"),
+        refs.WarehouseRef(warehouse),
+        refs.NamespaceRef(warehouse, namespace),
+        refs.ProjectRef("-"),
+        refs.ServerRef(),
+    ]
+    named = TableIdentifier(namespace, "-")
+    requested += [refs.TabularRef(refs.Table, warehouse, named), refs.TabularRef(refs.View, warehouse, named)]
+    caller = caller_of(Actor.user("-"))
+    reads = [(STATEMENTS[lookup_of(ref)], {**parameters_of(ref), **caller}) for ref in requested]
+    return [*reads, (ONLY_CLOCK, dict(caller))]
 
 
 def _in_question(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, delete, func, insert, select, text, tuple_, update
+from sqlalchemy import Integer, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -308,18 +308,6 @@ async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | No
     gone = (await connection.execute(statement)).one_or_none()
     await retired_locations.retired_by(connection, id, by)
     return gone
-
-
-async def in_namespace(
-    connection: AsyncConnection, *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
-) -> Sequence[AnyRow]:
-    """Return tables or views (id, name, name_key, protected), ordered by folded name."""
-    statement = select(tables.c.id, tables.c.name, tables.c.name_key, tables.c.protected).where(
-        tables.c.namespace_id == namespace_id, tables.c.kind == kind, LIVE
-    )
-    if after is not None:
-        statement = statement.where(tuple_(tables.c.name_key, tables.c.id) > tuple_(*after))
-    return (await connection.execute(statement.order_by(tables.c.name_key, tables.c.id).limit(limit))).all()
 
 
 async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:

@@ -10,7 +10,7 @@ import structlog
 
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.db.engine import Database
-from gateway.db.models import ActiveModel, active_model
+from gateway.db.models import ActiveModel, read_active_model
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady
 
@@ -47,8 +47,7 @@ class ModelWatch:
 
     async def look(self) -> None:
         """Read the active model once and switch to it. Raises DatabaseUnavailable and DecisionEngineUnavailable."""
-        async with self._database.read() as connection:
-            active = await active_model(connection)
+        active = await read_active_model(self._database)
         if active is None or active.model_id == self._followed:
             return
         # The old model is no longer active in any case. If the new one cannot be read, no model is used.

@@ -64,6 +64,7 @@ class DriftWatch:
         self._overlap = timedelta(seconds=overlap)
         self._lease = max(_LEASE_SECONDS, _LEASE_INTERVALS * every)
         self._holder = uuid7()
+        self._holds = False
         self._verified: dict[str, datetime] = {}
         self._seen_until: datetime | None = None
 
@@ -190,8 +191,9 @@ class DriftWatch:
             self._verified = {change_id: at for change_id, at in self._verified.items() if at >= old}
 
     async def _acquire_lease(self) -> Watch | None:
-        async with self._database.transaction() as connection:
-            return await drift.acquire_lease(connection, self._holder, seconds=self._lease)
+        watch = await drift.acquire_lease(self._database, self._holder, seconds=self._lease, holds=self._holds)
+        self._holds = watch is not None
+        return watch
 
     async def _renew_lease(self) -> None:
         await self._acquire_lease()

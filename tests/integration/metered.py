@@ -45,7 +45,7 @@ class Cost:
     statements: list[str] = field(default_factory=list)
     transactions: int = 0
     frames: tuple[str, ...] = ()
-    """The gateway's functions between the ASGI call and a direct read, outermost first, for the deepest read."""
+    """The gateway's functions between the ASGI call and a direct read, outermost first, for the first read."""
 
 
 _GATEWAY = f"{Path(gateway.__file__).parent}{os.sep}"
@@ -116,8 +116,8 @@ def _counted(stack: Ready) -> Iterator[None]:
     async def read(direct: DirectRead, *given: Any) -> Any:
         if (cost := _account.get()) is not None:
             cost.statements.append(str(direct.statement))
-            cost.frames = max(cost.frames, (*_gateway_frames(), "DirectRead.one"), key=len)
-        return await one(direct, *given)
+            cost.frames = cost.frames or (*_gateway_frames(), "DirectRead.all")
+        return await all_of(direct, *given)
 
     def sent(logged: asyncpg.connection.LoggedQuery) -> None:
         if (cost := _account.get()) is not None and logged.query.startswith("BEGIN"):
@@ -126,11 +126,11 @@ def _counted(stack: Ready) -> Iterator[None]:
     def connected(connection: Any, _record: Any) -> None:
         connection.driver_connection.add_query_logger(sent)
 
-    one = DirectRead.one
+    all_of = DirectRead.all
     event.listen(Engine, "before_cursor_execute", executed)
     event.listen(Pool, "connect", connected)
     try:
-        with patch.object(aiohttp.ClientSession, "_request", counted), patch.object(DirectRead, "one", read):
+        with patch.object(aiohttp.ClientSession, "_request", counted), patch.object(DirectRead, "all", read):
             yield
     finally:
         event.remove(Engine, "before_cursor_execute", executed)

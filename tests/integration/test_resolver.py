@@ -6,27 +6,21 @@ It returns the same rows as one by one, with one statement for each kind.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
-from sqlalchemy import event, func, select, text
-from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy import event
 
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import AbsentLocation, ResolvedNamespace
 from gateway.db.absent import names_its_path
-from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.resolver_statements import lookup_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.integration.parts import Rows, add_table, running_parts
-from tests.integration.toxic import Toxic
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +29,9 @@ def url() -> Iterator[str]:
         yield parts.database_url
 
 
-@pytest.fixture
-async def database(url: str) -> AsyncIterator[Database]:
-    made = Database(url, pool_size=2, acquire_timeout=30)
+@pytest.fixture(params=[True, False], ids=["direct", "sqlalchemy"])
+async def database(url: str, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    made = Database(url, pool_size=2, acquire_timeout=30, direct_reads=request.param)
     yield made
     await made.close()
 
@@ -132,66 +126,7 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     found = await resolver.resolve(requested, caller)
     assert found.rows == singly
     # The server is the only reference of its kind and is resolved in another way.
-    sent = [each for each in statements if each.startswith("WITH") or "SELECT" in each]
+    sent = [each for each in statements if "SELECT" in each and "bootstrapped_at" not in each]
     named = {lookup_of(ref) for ref in requested if names_its_path(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "expected one statement per kind, and one for absent paths"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
-
-
-async def test_stale_pool_connections_after_a_restart_fail_no_request(url: str) -> None:
-    between = Toxic(urlsplit(url).port or 0)
-    held = Database(url.replace(f":{between.target}", f":{between.port}"), pool_size=3, acquire_timeout=30)
-
-    async def occupy() -> None:
-        async with held.read() as connection:
-            await connection.execute(text("select pg_sleep(0.3)"))
-
-    try:
-        await asyncio.gather(*(occupy() for _ in range(3)))
-        await asyncio.to_thread(between.become, "gone")
-        await asyncio.to_thread(between.become, "well")
-        resolution = await DatabaseResolver(held).resolve([refs.ServerRef()], Actor.user("oidc~somebody"))
-        assert refs.ServerRef() in resolution.rows
-    finally:
-        await held.close()
-        await asyncio.to_thread(between.close)
-
-
-async def _both_sleep(url: str) -> None:
-    """Wait until two other connections execute `pg_sleep`."""
-    asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
-    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
-    try:
-        while await connection.fetchval(asleep) < 2:
-            await asyncio.sleep(0.02)
-    finally:
-        await connection.close()
-
-
-@pytest.mark.parametrize(("end", "kept"), [("answered", 1), ("cancelled", 0)])
-async def test_pool_keeps_only_connections_of_completed_reads(
-    url: str, end: str, kept: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A connection that is neither kept nor closed would stay open at the database and use up its limit."""
-    small = Database(url, pool_size=1, acquire_timeout=30)
-    # The cancelled read must not be complete by then.
-    seconds = 3 if end == "cancelled" else 0.3
-    slow = DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
-    others = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")
-    try:
-        reads = [asyncio.create_task(small.read_one(slow, {})) for _ in range(2)]
-        if end == "cancelled":
-            await _both_sleep(url)
-            for read in reads:
-                read.cancel()
-        await asyncio.gather(*reads, return_exceptions=True)
-        async with small.read() as connection:
-            async with asyncio.timeout(60):
-                while len((await connection.execute(others)).all()) != kept:
-                    await asyncio.sleep(0.02)
-        pool = small.engine.pool
-        assert isinstance(pool, AsyncAdaptedQueuePool)
-        assert pool.checkedout() == 0
-    finally:
-        await small.close()
-    assert [each.getMessage() for each in caplog.records if each.name.startswith("sqlalchemy.pool")] == []
