@@ -16,7 +16,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from gateway.access.door import Door
-from gateway.access.ports import Policies
+from gateway.access.ports import Policies, Relationships
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
 from gateway.assembly.adapters import (
@@ -40,6 +40,7 @@ from gateway.db.secrets import Sealer
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
+from gateway.fga.recorded_grants import RecordedRelationships
 from gateway.fga.relationships import FgaRelationships
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
@@ -258,10 +259,16 @@ def _door(
     audit: BufferedAudit,
     metrics: Metrics,
 ) -> Door:
+    resolver = DatabaseResolver(database)
+    relationships: Relationships = FgaRelationships(fga, reaches)
+    if settings.memory.recorded_grants:
+        relationships = RecordedRelationships(
+            relationships, reaches=reaches, model_id=lambda: fga.model_id, recorded=resolver.holds_grant
+        )
     return Door(
-        resolver=DatabaseResolver(database),
+        resolver=resolver,
         relationships=CachedRelationships(
-            FgaRelationships(fga, reaches),
+            relationships,
             model_id=lambda: fga.model_id,
             entries=settings.memory.allows,
             seconds=settings.memory.allow_seconds,
