@@ -16,6 +16,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from gateway.access.door import Door
+from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
@@ -278,4 +279,9 @@ def _door(
         audit=audit,
         observer=metrics,
         read_only=settings.maintenance_mode == "read-only",
+        expiries=ExpiryCache(
+            model_id=lambda: fga.model_id, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
+        )
+        if settings.memory.expiries
+        else None,
     )

@@ -218,6 +218,14 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
             "cache.",
         ),
     ] = 10_000
+    expiries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of cached expiries of the grants behind credentials. An entry is cached for "
+            "`ALLOW_SECONDS` at most. 0: no cache.",
+        ),
+    ] = 10_000
     documents: Annotated[
         int,
         Meta(

@@ -277,15 +277,14 @@ ABOVE_TABLES = {
 
 @pytest.mark.parametrize("type", [T.TABLE, T.GENERIC_TABLE])
 def test_write_access_needs_a_grant_on_the_object_or_above(type: ObjectType) -> None:
-    assert grants_behind_of(compiled_model(), type, "can_write_data") == ABOVE_TABLES | {
-        (type, "modify"),
-        (type, "ownership"),
-    }
+    found = grants_behind_of(compiled_model(), type, "can_write_data")
+    assert set(found or ()) == ABOVE_TABLES | {(type, "modify"), (type, "ownership")}
 
 
 def test_a_further_privilege_for_write_access_is_included() -> None:
     edited = Edited().also("namespace", "modifies", computed("create"))
-    assert grants_behind_of(edited.model, T.TABLE, "can_write_data") == ABOVE_TABLES | {
+    found = grants_behind_of(edited.model, T.TABLE, "can_write_data")
+    assert set(found or ()) == ABOVE_TABLES | {
         (T.NAMESPACE, "create"),
         (T.TABLE, "modify"),
         (T.TABLE, "ownership"),
