@@ -46,7 +46,7 @@ from gateway.access.decision import (
 from gateway.access.definer_views import owner_of
 from gateway.access.dependency_errors import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.engines import Engines
-from gateway.access.grant_expiry import GrantExpiry
+from gateway.access.grant_expiry import ExpiryCache, GrantExpiry
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.hypothetical_checks import HypotheticalChecks
 from gateway.access.operation import Durability, Operation
@@ -79,7 +79,7 @@ class Door:
     fail by raising, and nothing in this class turns a failure into an allow.
 
     With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
-    evaluates decisions for other principals.
+    evaluates decisions for other principals. `expiries` caches expiries behind credentials; None caches none.
     """
 
     def __init__(
@@ -91,11 +91,12 @@ class Door:
         audit: AuditSink,
         observer: Observer,
         read_only: bool = False,
+        expiries: ExpiryCache | None = None,
     ) -> None:
         self._resolver = resolver
         self._preconditions = Preconditions(read_only=read_only)
         self._engines = Engines(relationships, policies, observer)
-        self._grant_expiry = GrantExpiry(resolver, self._engines)
+        self._grant_expiry = GrantExpiry(resolver, self._engines, expiries)
         columns = GrantedColumns(resolver, self._engines)
         self._restrictions = ColumnRestrictions(self._engines, columns)
         self._audit = audit
@@ -206,11 +207,14 @@ class Door:
     ) -> datetime | None:
         """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
 
-        Credentials must not outlive the grants behind them. `last_resolution` is that of the last decision, if the
-        permit was decided again. Raises the refusal for an outage.
+        Credentials must not outlive the grants behind them. For them, `last_resolution` is that of the last decision:
+        the permit may have been decided again. The result then may be cached (`GrantExpiry.first_for_credentials`).
+        Raises the refusal for an outage.
         """
         try:
-            return await self._grant_expiry.first(permit, until, last_resolution or permit.resolution)
+            if last_resolution is not None:
+                return await self._grant_expiry.first_for_credentials(permit, until, last_resolution)
+            return await self._grant_expiry.first(permit, until, permit.resolution)
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 

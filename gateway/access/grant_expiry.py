@@ -6,10 +6,14 @@ Relations, role memberships, definer views and delegation count.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+import time
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
+from cachetools import LRUCache
 
 from gateway.access.actor import Actor
 from gateway.access.column_restrictions import enforcing
@@ -23,13 +27,89 @@ from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
 from gateway.obligations.kinds import ReadableColumns
 
+_NEAR: Final = timedelta(minutes=20)
+"""A cached expiry must be later than this from now. A new grant without an expiry changes no key of the cache, and an
+earlier expiry could refuse its holder credentials: they live for 15 minutes at least.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The first expiry up to `searched`, None if there is none. `forgotten_at` is a time of this process's clock."""
+
+    first: datetime | None
+    searched: datetime
+    forgotten_at: float
+
+
+class ExpiryCache:
+    """Caches the first expiry behind a permit, under the same state as a cached allow.
+
+    The key contains the revisions that were read before the search, the model, the caller and the checked relations.
+    Every change that lets a right expire earlier changes a revision before it is acknowledged, and every new grant with
+    an expiry changes `time_boxes`. `model_id` returns the id of the model that checks use now. `entries` is the maximum
+    number of entries. An entry is valid for at most `seconds`, as an allow is.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_id: Callable[[], str],
+        entries: int,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._model_id = model_id
+        self._seconds = seconds
+        self._clock = clock
+        self._known: LRUCache[Hashable, _Known] = LRUCache(maxsize=max(entries, 1))
+
+    def key(self, resolution: Resolution, *parts: Hashable) -> Hashable | None:
+        """Return the key of a search; None if the state it depends on is not known."""
+        within = resolution.warehouses()
+        if resolution.revision is None or resolution.time_boxes is None or None in within.values():
+            return None
+        return resolution.revision, resolution.time_boxes, frozenset(within.items()), self._model_id(), parts
+
+    def searched_until(self, until: datetime) -> datetime:
+        """Return the end of a search whose result requests can use for the whole time in the cache."""
+        return until + timedelta(seconds=self._seconds)
+
+    def find(self, key: Hashable, now: datetime, until: datetime) -> _Known | None:
+        """Return the cached result of a search at least up to `until`; None if there is none that can be used."""
+        known = self._known.get(key)
+        if known is None or self._clock() >= known.forgotten_at or known.searched < until:
+            return None
+        return known if known.first is None or known.first - now > _NEAR else None
+
+    def keep(self, key: Hashable, first: datetime | None, searched: datetime, model_id: str) -> None:
+        """Cache the result of a search that began under `model_id`, unless another model serves now."""
+        if self._seconds > 0 and model_id == self._model_id():
+            self._known[key] = _Known(first, searched, self._clock() + self._seconds)
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model that checks use now."""
+        return self._model_id()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The callers whose rights a permit depends on, and the relations that each must keep."""
+
+    actor: Actor
+    questions: tuple[Question, ...]
+    engine: Actor | None
+    engine_questions: tuple[Question, ...]
+
 
 class GrantExpiry:
-    """Finds expiries by bisection: as time passes, grants are only lost."""
+    """Finds expiries by bisection: as time passes, grants are only lost. `cache` keeps results for credentials."""
 
-    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+    def __init__(self, resolver: Resolver, engines: Engines, cache: ExpiryCache | None = None) -> None:
         self._resolver = resolver
         self._engines = engines
+        self._cache = cache
 
     async def first(
         self,
@@ -43,32 +123,44 @@ class GrantExpiry:
         `resolution` is that of the last decision. With `held`, only these relations of the permit count. Raises
         DecisionEngineUnavailable.
         """
-        actor = resolution.acting(permit.actor)
-        held = permit.held if held is None else held
-        questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
-        # Grants on columns expire one by one. Credentials must expire with the first of them.
-        restrictions = [each for each in permit.obligations if isinstance(each, ReadableColumns)]
-        questions += [
-            Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
-        ]
+        search = _search(permit, resolution, permit.held if held is None else held)
+        return await self._first(permit, search, until, resolution)
+
+    async def first_for_credentials(
+        self, permit: Permit[Operation], until: datetime, resolution: Resolution
+    ) -> datetime | None:
+        """Return the result of `first`, from the cache if possible.
+
+        The result may be earlier than the actual expiry, if a grant without an expiry was made meanwhile, but never
+        later. Below a definer view nothing is cached: the view may be in a warehouse whose revision is not known here.
+        """
+        cache = self._cache
+        search = _search(permit, resolution, permit.held)
+        key = None
+        if cache is not None and not permit.definer_views:
+            key = cache.key(resolution, search.actor, frozenset(search.questions), frozenset(search.engine_questions))
+        if cache is None or key is None:
+            return await self._first(permit, search, until, resolution)
+        known = cache.find(key, resolution.now, until)
+        if known is None:
+            searched, model_id = cache.searched_until(until), cache.model_id
+            first = await self._first(permit, search, searched, resolution)
+            cache.keep(key, first, searched, model_id)
+        else:
+            first = known.first
+        return first if first is not None and first <= until else None
+
+    async def _first(
+        self, permit: Permit[Operation], search: _Search, until: datetime, resolution: Resolution
+    ) -> datetime | None:
+        actor = search.actor
         found = await self._expiry_below_views(permit, until)
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
-            found.append(await self._first_loss(actor, questions, resolution.now, until))
+            found.append(await self._first_loss(actor, search.questions, resolution.now, until))
         found.append(await self._of_membership(actor, resolution.now, until))
-        engine = actor.engine_itself()
-        if engine is not None:
+        if search.engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
-            engine_questions = questions_to_engine(permit.operation, resolution) or []
-            tables = {each.table for each in restrictions}
-            engine_questions = [
-                *engine_questions,
-                *(
-                    enforcing(row)
-                    for row in resolution.rows.values()
-                    if isinstance(row, ResolvedTable) and row.key.id in tables
-                ),
-            ]
-            found.append(await self._first_loss(engine, engine_questions, resolution.now, until))
+            found.append(await self._first_loss(search.engine, search.engine_questions, resolution.now, until))
         return min((end for end in found if end is not None), default=None)
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
@@ -119,3 +211,27 @@ class GrantExpiry:
             else:
                 last = middle
         return ends[first] if first < len(ends) else None
+
+
+def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[tuple[Can, Ref]]) -> _Search:
+    """Return the relations behind `held`, and those of the engine that acts for the caller."""
+    actor = resolution.acting(permit.actor)
+    questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
+    # Grants on columns expire one by one. Credentials must expire with the first of them.
+    restrictions = [each for each in permit.obligations if isinstance(each, ReadableColumns)]
+    questions += [
+        Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
+    ]
+    engine = actor.engine_itself()
+    if engine is None:
+        return _Search(actor, tuple(questions), None, ())
+    tables = {each.table for each in restrictions}
+    engine_questions = [
+        *(questions_to_engine(permit.operation, resolution) or ()),
+        *(
+            enforcing(row)
+            for row in resolution.rows.values()
+            if isinstance(row, ResolvedTable) and row.key.id in tables
+        ),
+    ]
+    return _Search(actor, tuple(questions), engine, tuple(engine_questions))

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
-from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -60,8 +59,7 @@ class CredentialObserver(Protocol):
 
 async def uncached(key: VendKey, make: Make, still_allowed: StillAllowed | None = None) -> TemporaryCredential:
     """Make a new credential for every request."""
-    if still_allowed is not None:
-        await still_allowed()
+    await _require(still_allowed)
     return await make()
 
 
@@ -69,16 +67,27 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+class _Flight:
+    """The creation of one credential, in a task of its own, and the number of requests that wait for it."""
+
+    __slots__ = ("task", "waiting")
+
+    def __init__(self, make: Make) -> None:
+        self.task: asyncio.Future[TemporaryCredential] = asyncio.ensure_future(make())
+        self.waiting = 0
+
+
 class CachedCredentials:
     """Returns a cached credential for an equal key while at least half of its lifetime is left.
 
     The caller was admitted for this request: the cache saves minting, never a decision, and the use case audits each
-    credential. Concurrent requests for the same key wait for one, so that the workers of a cluster mint once.
+    credential. Concurrent requests for the same key share one creation, which ends only when none of them waits for it
+    any more: a request that is cancelled does not cancel the others.
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
         self._cached: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
-        self._locks: WeakValueDictionary[VendKey, asyncio.Lock] = WeakValueDictionary()
+        self._flights: dict[VendKey, _Flight] = {}
         self._observer = observer
         self._clock = clock
 
@@ -87,24 +96,80 @@ class CachedCredentials:
     ) -> TemporaryCredential:
         """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
-        `still_allowed` runs after the wait: a caller that waited for the credential of another request may have lost
-        the right meanwhile.
+        `still_allowed` is awaited just before `make`, and after the wait for the creation of another request: the
+        caller may have lost the right meanwhile. If that creation fails, the credential is created once more, so that
+        no request fails because of another one.
         """
         cached = self._usable(key)
-        if cached is None:
-            async with self._locks.setdefault(key, asyncio.Lock()):
-                if still_allowed is not None:
-                    await still_allowed()
-                cached = self._usable(key)
-                if cached is None:
-                    self._observer.count_lookups("credentials", hits=0, misses=1)
-                    made = self._cached[key] = await make()
-                    return made
-        self._observer.count_lookups("credentials", hits=1, misses=0)
-        return cached
+        if cached is not None:
+            self._observer.count_lookups("credentials", hits=1, misses=0)
+            return cached
+        flight = self._flights.get(key)
+        if flight is not None:
+            made = await self._result_of_other(key, flight)
+            await _require(still_allowed)
+            if made is not None:
+                self._observer.count_lookups("credentials", hits=1, misses=0)
+                return made
+        else:
+            await _require(still_allowed)
+        # Another request may have started or finished a creation during these waits.
+        cached = self._usable(key)
+        if cached is not None:
+            self._observer.count_lookups("credentials", hits=1, misses=0)
+            return cached
+        flight = self._flights.get(key)
+        shared = flight is not None
+        self._observer.count_lookups("credentials", hits=int(shared), misses=int(not shared))
+        made = await self._wait(key, flight or self._start(key, make))
+        if shared:
+            await _require(still_allowed)
+        return made
+
+    def _start(self, key: VendKey, make: Make) -> _Flight:
+        async def kept() -> TemporaryCredential:
+            made = self._cached[key] = await make()
+            return made
+
+        def ended(task: asyncio.Future[TemporaryCredential]) -> None:
+            self._forget(key, flight)
+            if not task.cancelled():
+                # Marks an error as read: if all requests were cancelled, none of them reads it.
+                task.exception()
+
+        flight = self._flights[key] = _Flight(kept)
+        flight.task.add_done_callback(ended)
+        return flight
+
+    def _forget(self, key: VendKey, flight: _Flight) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+
+    async def _wait(self, key: VendKey, flight: _Flight) -> TemporaryCredential:
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                # Later requests must not wait for a creation that is being cancelled.
+                self._forget(key, flight)
+                flight.task.cancel()
+
+    async def _result_of_other(self, key: VendKey, flight: _Flight) -> TemporaryCredential | None:
+        """Return the credential that another request creates; None if its creation fails."""
+        try:
+            return await self._wait(key, flight)
+        except Exception:  # the request that started it raises the error
+            return None
 
     def _usable(self, key: VendKey) -> TemporaryCredential | None:
         cached = self._cached.get(key)
         if cached is None or cached.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
             return None
         return cached
+
+
+async def _require(still_allowed: StillAllowed | None) -> None:
+    if still_allowed is not None:
+        await still_allowed()

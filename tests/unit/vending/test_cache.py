@@ -160,3 +160,126 @@ async def test_no_credential_is_minted_after_a_failed_revalidation(kept: bool) -
     with pytest.raises(PermissionError):
         await cache(KEY, mint.make, lost)
     assert mint.made == []
+
+
+@dataclass
+class SlowMint(Mint):
+    """An STS that answers when `open` is set. It counts the calls that began and those that were cancelled."""
+
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: int = 0
+    cancelled: int = 0
+
+    async def make(self) -> S3TemporaryCredential:
+        self.begun += 1
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return await super().make()
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_cancelled_request_does_not_cancel_the_requests_that_wait_for_its_credential() -> None:
+    mint = SlowMint()
+    cache = mint.cache()
+    first, second, third = (asyncio.create_task(cache(KEY, mint.make)) for _ in range(3))
+    await _turns()
+    first.cancel()
+    await _turns()
+    second.cancel()
+    await _turns()
+    mint.open.set()
+    assert await third is mint.made[0]
+    assert first.cancelled() and second.cancelled()
+    assert (mint.begun, mint.cancelled) == (1, 0)
+
+
+async def test_a_creation_without_waiting_requests_is_cancelled_and_not_shared() -> None:
+    mint = SlowMint()
+    cache = mint.cache()
+    both = [asyncio.create_task(cache(KEY, mint.make)) for _ in range(2)]
+    await _turns()
+    for each in both:
+        each.cancel()
+    later = asyncio.create_task(cache(KEY, mint.make))
+    await _turns()
+    mint.open.set()
+    assert await later is mint.made[0]
+    assert (mint.begun, mint.cancelled) == (2, 1)
+
+
+async def test_a_failing_store_is_called_twice_for_any_number_of_concurrent_requests() -> None:
+    """Requests that waited for the failed creation of another one create the credential once more, together."""
+    mint = SlowMint(error=RuntimeError("away"))
+    cache = mint.cache()
+    waiting = [asyncio.create_task(cache(KEY, mint.make)) for _ in range(10)]
+    await _turns()
+    mint.open.set()
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(each, RuntimeError) for each in ended)
+    assert mint.begun == 2
+    mint.error = None
+    assert await cache(KEY, mint.make) is mint.made[0]
+
+
+@pytest.mark.threat("LG-DEC-14")
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_right_that_is_lost_during_the_wait_gives_no_credential(fails: bool) -> None:
+    mint = SlowMint(error=RuntimeError("away") if fails else None)
+    cache = mint.cache()
+    lost = False
+
+    async def still_allowed() -> None:
+        if lost:
+            raise PermissionError("taken away")
+
+    first = asyncio.create_task(cache(KEY, mint.make))
+    await _turns()
+    second = asyncio.create_task(cache(KEY, mint.make, still_allowed))
+    await _turns()
+    lost = True
+    mint.open.set()
+    ended = await asyncio.gather(first, second, return_exceptions=True)
+    assert isinstance(ended[1], PermissionError)
+    assert mint.begun == 1
+
+
+async def test_waiting_requests_are_revalidated_concurrently() -> None:
+    mint = SlowMint()
+    cache = mint.cache()
+    barrier = asyncio.Barrier(5)
+    first = asyncio.create_task(cache(KEY, mint.make))
+    await _turns()
+
+    async def together() -> None:
+        await barrier.wait()
+
+    others = [asyncio.create_task(cache(KEY, mint.make, together)) for _ in range(5)]
+    await _turns()
+    mint.open.set()
+    async with asyncio.timeout(5):
+        vended = await asyncio.gather(first, *others)
+    assert len(mint.made) == 1 and all(each is vended[0] for each in vended)
+
+
+async def test_the_first_request_is_revalidated_before_the_credential_is_created() -> None:
+    mint = Mint()
+    cache = mint.cache()
+    order: list[str] = []
+
+    async def still_allowed() -> None:
+        await asyncio.sleep(0)
+        order.append("revalidated")
+
+    async def make() -> S3TemporaryCredential:
+        order.append("created")
+        return await mint.make()
+
+    await cache(KEY, make, still_allowed)
+    assert order == ["revalidated", "created"]
