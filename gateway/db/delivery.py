@@ -33,7 +33,7 @@ from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
 from gateway.db.delivery_statements import Begun, begin, finish
 from gateway.db.engine import Database
-from gateway.db.new_tuple_delivery import NOTE_SECONDS, NewTupleDelivery, WriteTuples
+from gateway.db.new_tuple_delivery import NOTE_SECONDS, NOTES, NewTupleDelivery, NewTuples, WriteTuples
 from gateway.db.outbox import STRUCTURAL, Pending
 
 _log = structlog.get_logger("db.delivery")
@@ -42,8 +42,6 @@ _BATCH = 90
 
 _REFUSED_AGAIN_SECONDS = 3600.0
 _CONTENDED_AGAIN_SECONDS = 5.0
-
-_NOTES = 4
 
 _PATIENCE = 4
 _PATIENCE_SECONDS = 0.05
@@ -69,8 +67,8 @@ class TupleDelivery:
     """Delivery of the outbox to OpenFGA.
 
     `settle_seconds` is the time after its record during which a write may still be carried out. It is the timeout of a
-    call, plus the server's own limit for a request, plus a margin of one second. `grouped` lets concurrent requests
-    share the calls for the tuples of their new objects.
+    call, plus the server's own limit for a request, plus a margin of one second. `new_tuples` is the way in which the
+    tuples of new objects are written.
     """
 
     def __init__(
@@ -80,9 +78,9 @@ class TupleDelivery:
         observer: DeliveryObserver,
         *,
         settle_seconds: float = 7.0,
-        grouped: bool = True,
+        new_tuples: NewTuples = NewTuples.GROUPED,
     ) -> None:
-        self._new = NewTupleDelivery(database, write, settle_seconds=settle_seconds, grouped=grouped)
+        self._new = NewTupleDelivery(database, write, settle_seconds=settle_seconds, mode=new_tuples)
         self._database = database
         self._write = write
         self._observer = observer
@@ -246,7 +244,7 @@ class _Sending:
 
     async def _note(self) -> None:
         """Record that a write is in flight. Raises DatabaseUnavailable if the record takes too long to be recent."""
-        for _ in range(_NOTES):
+        for _ in range(NOTES):
             if time.monotonic() - self._noted < NOTE_SECONDS:
                 return
             started = time.monotonic()

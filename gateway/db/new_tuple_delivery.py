@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from gateway.access.dependency_errors import (
@@ -40,10 +41,23 @@ NOTE_SECONDS: Final = 0.5
 considered settled too early.
 """
 
+#: The number of times that the record is renewed until one is recent.
+NOTES: Final = 4
+
 _LARGEST: Final = 90
 _CALLS_AT_ONCE: Final = 2
 
 _OUTAGES = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
+
+
+class NewTuples(StrEnum):
+    """The way in which tuples of new objects are written: with those of concurrent requests, in a call for each
+    request, or under advisory locks like all other tuples.
+    """
+
+    GROUPED = "grouped"
+    SINGLE = "single"
+    LOCKED = "locked"
 
 
 @dataclass(eq=False, slots=True)
@@ -66,15 +80,14 @@ class _Request:
 class NewTupleDelivery:
     """Delivery of the tuples of new objects.
 
-    `settle_seconds` is the time after its record during which a write may still be carried out. `grouped` lets
-    concurrent requests share calls.
+    `settle_seconds` is the time after its record during which a write may still be carried out.
     """
 
-    def __init__(self, database: Database, write: WriteTuples, *, settle_seconds: float, grouped: bool = True) -> None:
+    def __init__(self, database: Database, write: WriteTuples, *, settle_seconds: float, mode: NewTuples) -> None:
         self._database = database
         self._write = write
         self._settle_seconds = settle_seconds
-        self._grouped = grouped
+        self._mode = mode
         self._waiting: deque[_Request] = deque()
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -85,7 +98,10 @@ class NewTupleDelivery:
         Raises DecisionEngineUnavailable or DatabaseUnavailable; the rows then stay due.
         """
         request = _Request(rows)
-        if not self._grouped:
+        if self._mode is NewTuples.LOCKED:
+            await self._unmark([request])
+            return rows
+        if self._mode is NewTuples.SINGLE:
             await self._send([request])
             return await request.done
         self._waiting.append(request)
@@ -112,27 +128,31 @@ class NewTupleDelivery:
             size += len(group[-1].rows)
         try:
             await self._send(group)
-        except BaseException as failed:
+        except Exception as failed:
             for request in group:
-                request.fail(failed if isinstance(failed, Exception) else DecisionEngineUnavailable("canceled"))
+                request.fail(failed)
+        except BaseException:
+            for request in group:
+                request.fail(DecisionEngineUnavailable("the process ends"))
             raise
 
     async def _send(self, group: Sequence[_Request]) -> None:
-        """Write the tuples of a group and finish its requests. Raises no error of an outage: the requests get it."""
+        """Write the tuples of a group, remove their rows from the outbox, and finish the requests.
+
+        Raises no error of an outage: the requests get it.
+        """
         try:
-            rows = await self._recently_noted([row for request in group for row in request.rows])
+            rows = await self._note(group)
             if rows:
                 await self._write({row.key: None for row in rows}, ())
+                async with self._database.autocommit() as connection:
+                    await outbox.done_as_noted(connection, rows)
         except WriteOutcomeUnknown as unknown:
             # The record stays: the tuples may still be written.
-            for request in group:
-                request.fail(unknown)
-            return
+            _fail(group, unknown)
         except _OUTAGES as outage:
             await self._unmark(group)
-            for request in group:
-                request.fail(outage)
-            return
+            _fail(group, outage)
         except Exception:
             if len(group) > 1:
                 for request in group:
@@ -140,41 +160,33 @@ class NewTupleDelivery:
                 return
             await self._unmark(group)
             group[0].finish(group[0].rows)
-            return
-        await self._remove(group, {row.id for row in rows}, rows)
-
-    async def _remove(self, group: Sequence[_Request], written: set[int], rows: Sequence[Pending]) -> None:
-        """Remove the rows of written tuples from the outbox, and finish the requests."""
-        try:
-            if rows:
-                async with self._database.autocommit() as connection:
-                    await outbox.done_as_noted(connection, rows)
-        except _OUTAGES as outage:
+        else:
+            written = {row.id for row in rows}
             for request in group:
-                request.fail(outage)
-            return
-        for request in group:
-            request.finish([replace(row, sent_at=None) for row in request.rows if row.id not in written])
+                request.finish([row for row in request.rows if row.id not in written])
 
-    async def _recently_noted(self, rows: Sequence[Pending]) -> Sequence[Pending]:
-        """Return those rows whose record of the write is recent, after a renewal of old ones.
+    async def _note(self, group: Sequence[_Request]) -> Sequence[Pending]:
+        """Return the rows to write. Renew the records that are not recent.
 
         A record is renewed only while it counts as a write in flight. Otherwise another delivery of the key may have
-        been confirmed meanwhile.
+        been confirmed meanwhile. Rows that another process has taken are left out. Raises DatabaseUnavailable if no
+        record is recent after several renewals.
         """
-        old = [row for row in rows if time.monotonic() - row.noted >= NOTE_SECONDS]
-        if not old:
-            return rows
-        noted = time.monotonic()
-        async with self._database.autocommit() as connection:
-            renewed = await outbox.renew_note(connection, old, within_seconds=self._settle_seconds / 2)
-        if time.monotonic() - noted >= NOTE_SECONDS:
-            raise DatabaseUnavailable("the database took too long to record the delivery")
-        fresh = [row for row in rows if row not in old]
-        return [
-            *fresh,
-            *(replace(row, sent_at=renewed[row.id], noted=noted) for row in old if row.id in renewed),
-        ]
+        rows = [row for request in group for row in request.rows]
+        for _ in range(NOTES):
+            old = [row for row in rows if time.monotonic() - row.noted >= NOTE_SECONDS]
+            if not old:
+                return rows
+            noted = time.monotonic()
+            async with self._database.autocommit() as connection:
+                at = await outbox.renew_note(connection, old, within_seconds=self._settle_seconds / 2)
+            for request in group:
+                request.rows = [
+                    replace(row, sent_at=at[row.id], noted=noted) if row.id in at else row for row in request.rows
+                ]
+            taken = {row.id for row in old} - at.keys()
+            rows = [row for request in group for row in request.rows if row.id not in taken]
+        raise DatabaseUnavailable("the database took too long to record the delivery")
 
     async def _unmark(self, group: Sequence[_Request]) -> None:
         """Remove the records of writes that were not carried out. A record that remains delays a later delivery."""
@@ -183,3 +195,8 @@ class NewTupleDelivery:
                 await outbox.unmark_noted(connection, [row for request in group for row in request.rows])
         except _OUTAGES:
             return
+
+
+def _fail(group: Sequence[_Request], error: Exception) -> None:
+    for request in group:
+        request.fail(error)
