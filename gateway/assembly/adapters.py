@@ -22,6 +22,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, read_active_model
+from gateway.db.new_tuple_delivery import NewTuples
 from gateway.db.read_pool import ReadPool
 from gateway.db.resolver import frequent_reads
 from gateway.db.secrets import Sealer, sealer_for
@@ -140,7 +141,8 @@ def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metri
         await fga.write(written, [to_wire(key) for key in deletes])
 
     settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
-    return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds)
+    new_tuples = NewTuples(settings.openfga.new_tuples)
+    return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds, new_tuples=new_tuples)
 
 
 def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDecider:

@@ -17,10 +17,10 @@ from gateway.access.actor import Actor
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.catalog.commit_retry import CommitConflict
-from gateway.catalog.metadata_files import Written
+from gateway.catalog.metadata_files import Written, own_files
 from gateway.catalog.offloading import extent
-from gateway.catalog.tabular_creation import claim_location, record_ownership
-from gateway.db import namespaces, tables
+from gateway.catalog.tabular_creation import overlap_keys_above, record_ownership, release_claims
+from gateway.db import namespaces, pending_files, tables, tabular_writes
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
 from gateway.db.resolver import reread_table
@@ -95,17 +95,28 @@ class TableChange:
             _check_places(self.warehouse, location, self.request.updates, outcome)
         return outcome
 
-    async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
-        """Update the pointer. Raises CommitConflict if the table's version has changed since it was read."""
-        if not await tables.swap(
+    async def apply(
+        self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written, *, alone: bool
+    ) -> Applied:
+        """Update the pointer, and record the metadata files that the table does not name any more.
+
+        Raises CommitConflict if the table's version has changed since it was read.
+        """
+        if not await tabular_writes.swap(
             connection,
             self.table.id,
             from_version=self.table.version,
             metadata_location=written[0],
             metadata=written[1],
+            noted=True,
+            expired=self.expired_files(outcome),
         ):
             raise CommitConflict
         return Applied(id=self.table.id)
+
+    def expired_files(self, outcome: CommitOutcome) -> list[str]:
+        """Return the metadata files of the table that the commit removes from its metadata log."""
+        return own_files(parse_location(self.table.location), outcome.expired_metadata_files)
 
     async def hold(self, connection: Connection) -> None:
         """Lock the table at the version that was read until the transaction ends, for a commit that changes nothing:
@@ -175,8 +186,13 @@ class NewTable:
         _check_places(self.warehouse, self.location, self.updates, outcome)
         return outcome
 
-    async def apply(self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written) -> Applied:
-        """Insert the row, or complete the staged one. Raises Clash, LocationAlreadyTaken, NoSuchNamespaceException."""
+    async def apply(
+        self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written, *, alone: bool
+    ) -> Applied:
+        """Insert the row, or complete the staged one. `alone` is True if the transaction makes no other change.
+
+        Raises Clash, LocationTaken and NoSuchNamespaceException.
+        """
         try:
             await namespaces.lock_shared(connection, self.namespace)
         except namespaces.NamespaceGone as gone:
@@ -191,8 +207,8 @@ class NewTable:
         table_uuid = UUID(outcome.metadata.table_uuid)
         id = uuid7() if row is None else row.id
         if row is None:
-            await claim_location(connection, self.location, explicit=True)
-            await tables.create(
+            await tables.hold_explicit_locations(connection)
+            await tabular_writes.create(
                 connection,
                 id=id,
                 warehouse_id=self.warehouse.id,
@@ -204,8 +220,12 @@ class NewTable:
                 metadata_location=written[0],
                 metadata=written[1],
                 staged_by=None,
+                above=overlap_keys_above(self.location),
+                noted=True,
             )
+            await release_claims(connection, self.location)
         else:
+            await pending_files.hold(connection, [written[0]])
             await tables.finish_staged(
                 connection,
                 id,
@@ -214,7 +234,7 @@ class NewTable:
                 metadata_location=written[0],
                 metadata=written[1],
             )
-        pending = await record_ownership(connection, actor, ObjectType.TABLE, id, self.namespace)
+        pending = await record_ownership(connection, actor, ObjectType.TABLE, id, self.namespace, alone=alone)
         return Applied(id=id, pending=pending)
 
     async def reread(self, connection: Connection) -> NewTable:

@@ -22,7 +22,7 @@ from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.credentials import require_vendable
-from gateway.catalog.metadata_files import MetadataFiles, Written, own_files
+from gateway.catalog.metadata_files import MetadataFiles, Written
 from gateway.catalog.offloading import offload
 from gateway.catalog.tables import now_ms
 from gateway.catalog.tabular_creation import (
@@ -31,7 +31,7 @@ from gateway.catalog.tabular_creation import (
     refuse_chosen_location,
     refuse_taken_location,
 )
-from gateway.db import pending_files, tables
+from gateway.db import tables, tabular_writes
 from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Document, Documents
@@ -48,7 +48,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import stored_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
 ChangedTable = tuple[Change, CommitOutcome, Written]
@@ -151,7 +151,7 @@ class Commits:
                 # An unchanged table alone needs no lock. Beside changed tables, its requirements are a condition of the
                 # transaction.
                 await self._apply(permit, changed, unchanged if changed else ())
-            except tables.Clash as clash:
+            except (tables.Clash, tabular_writes.LocationTaken) as clash:
                 raise await self._clash_error(changed) from clash
             except CommitUnknown as unknown:
                 await self._determine_outcome(permit, changed, unknown)
@@ -189,20 +189,16 @@ class Commits:
         created: list[tuple[NewTable, str]] = []
         pending: list[Pending] = []
         async with self._database.change(permit) as connection:
-            if changed:
-                await pending_files.hold(connection, [written[0] for _, _, written in changed])
             steps: list[ChangedTable | TableChange] = [*changed, *unchanged]
             for step in sorted(steps, key=_lock_sort_key):
                 if isinstance(step, TableChange):
                     await step.hold(connection)
                     continue
                 change, outcome, written = step
-                applied = await change.apply(connection, permit.actor, outcome, written)
+                applied = await change.apply(connection, permit.actor, outcome, written, alone=len(steps) == 1)
                 pending.extend(applied.pending)
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
-            if expired := _expired_files(changed):
-                await pending_files.add(connection, changed[0][0].warehouse.id, expired)
             if created:
                 permit.pending_audit.add_details(
                     table_id=",".join(id for _, id in created),
@@ -290,7 +286,7 @@ def _expired_files(changed: Sequence[ChangedTable]) -> list[str]:
         file
         for change, outcome, _ in changed
         if isinstance(change, TableChange)
-        for file in own_files(parse_location(change.table.location), outcome.expired_metadata_files)
+        for file in change.expired_files(outcome)
     ]
 
 

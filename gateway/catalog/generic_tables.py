@@ -29,16 +29,17 @@ from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.table_collection import TableCollection
 from gateway.catalog.tabular_creation import (
-    claim_location,
     creation_transaction,
     location_of_new,
     name_taken_error,
+    overlap_keys_above,
     record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
+    release_claims,
 )
-from gateway.db import tables
+from gateway.db import tables, tabular_writes
 from gateway.iceberg.errors import AlreadyExistsException, UnexpectedFilesInLocation
 from gateway.iceberg.generic_tables import (
     GenericTableIdentifier,
@@ -95,8 +96,7 @@ class GenericTables(TableCollection):
         if isinstance(permit.operation, AdoptGenericTable):
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, _name_taken_error)
+        await refuse_taken_name(self._database, namespace, identifier, _name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.base_location)
@@ -192,10 +192,9 @@ class GenericTables(TableCollection):
         explicit: bool,
     ) -> None:
         async with creation_transaction(
-            permit, self._database, namespace, identifier, location, _name_taken_error
+            permit, self._database, namespace, identifier, location, _name_taken_error, explicit=explicit
         ) as connection:
-            await claim_location(connection, location, explicit=explicit)
-            await tables.create(
+            await tabular_writes.create(
                 connection,
                 id=id,
                 warehouse_id=namespace.warehouse.id,
@@ -209,7 +208,10 @@ class GenericTables(TableCollection):
                 metadata=document,
                 staged_by=None,
                 format=permit.operation.request.format,
+                above=overlap_keys_above(location),
             )
+            if explicit:
+                await release_claims(connection, location)
             pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
         await self._delivery.deliver_or_defer(pending)
 

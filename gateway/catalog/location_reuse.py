@@ -78,13 +78,12 @@ async def take_location(
     *,
     replaced: UUID | None = None,
 ) -> Principal:
-    """Reserve the location for the registered object, in the transaction that inserts it. Return the principal that
-    owns it.
+    """Reserve the location for the registered object, in its `creation_transaction`, which has locked the location as a
+    chosen one. Return the principal that owns it.
 
     `replaced` is the id of the overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a
     folder of a namespace or for a location that differs from the recorded one.
     """
-    await tables.hold_explicit_locations(connection)
     claim = await claim_of_file(connection, permit, file, replaced=replaced)
     claim.require_same(location)
     if claim.location is None:

@@ -31,7 +31,7 @@ from gateway.catalog.metadata_validation import MetadataValidator
 from gateway.catalog.tabular_creation import creation_transaction, name_taken_error, record_ownership, refuse_taken_name
 from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
-from gateway.db import namespaces, tables
+from gateway.db import namespaces, tables, tabular_writes
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
@@ -99,8 +99,6 @@ class Registrations:
         # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
-            # Locations are locked before rows, as all changes do (`changes.py`).
-            await tables.hold_explicit_locations(connection)
             gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit.actor)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
@@ -119,8 +117,7 @@ class Registrations:
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
+        await refuse_taken_name(self._database, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
@@ -250,7 +247,7 @@ class Registrations:
     ) -> list[Pending]:
         id = uuid7()
         permit.pending_audit.add_details(table_id=str(id), location=location.text)
-        await tables.create(
+        await tabular_writes.create(
             connection,
             id=id,
             warehouse_id=namespace.warehouse.id,

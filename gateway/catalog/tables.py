@@ -25,15 +25,16 @@ from gateway.catalog.loads import creation_representation, load_representation, 
 from gateway.catalog.offloading import offload
 from gateway.catalog.table_collection import TableCollection
 from gateway.catalog.tabular_creation import (
-    claim_location,
     creation_transaction,
     location_of_new,
+    overlap_keys_above,
     record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
+    release_claims,
 )
-from gateway.db import pending_files, tables, tasks
+from gateway.db import tables, tabular_writes, tasks
 from gateway.db.documents import Document
 from gateway.db.outbox import Pending
 from gateway.db.tasks import Queue
@@ -74,8 +75,7 @@ class Tables(TableCollection):
         profile = stored_profile(warehouse.profile)
         id = uuid7()
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier)
+        await refuse_taken_name(self._database, namespace, identifier)
         location = location_of_new(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
@@ -171,8 +171,7 @@ class Tables(TableCollection):
                 connection, UUID(recorded_success.detail["table_id"]), location_key=location.overlap_key
             )
         if row is None:
-            async with self._database.read() as connection:
-                await refuse_taken_name(connection, namespace, identifier)
+            await refuse_taken_name(self._database, namespace, identifier)
             raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
         metadata = self._first_metadata(permit, row.id, location)
         permit.pending_audit.add_details(table_id=str(row.id), location=location.text, repeated="true")
@@ -227,11 +226,10 @@ class Tables(TableCollection):
         written: tuple[str, bytes] | None,
     ) -> None:
         warehouse = namespace.warehouse
-        async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
-            if written is not None:
-                await pending_files.hold(connection, [written[0]])
-            await claim_location(connection, location, explicit=explicit)
-            await tables.create(
+        async with creation_transaction(
+            permit, self._database, namespace, identifier, location, explicit=explicit
+        ) as connection:
+            await tabular_writes.create(
                 connection,
                 id=id,
                 warehouse_id=warehouse.id,
@@ -243,7 +241,11 @@ class Tables(TableCollection):
                 metadata_location=None if written is None else written[0],
                 metadata=None if written is None else written[1],
                 staged_by=permit.actor.id if written is None else None,
+                above=overlap_keys_above(location),
+                noted=written is not None,
             )
+            if explicit:
+                await release_claims(connection, location)
             pending: list[Pending] = []
             if written is not None:
                 pending = await record_ownership(connection, permit.actor, ObjectType.TABLE, id, namespace)

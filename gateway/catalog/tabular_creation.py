@@ -18,7 +18,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
 from gateway.access.tuples import Principal
 from gateway.catalog.containers import above_table
-from gateway.db import namespaces, retired_locations, tables
+from gateway.db import retired_locations, tables, tabular_writes
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_new
@@ -59,13 +59,13 @@ def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsExc
 
 
 async def refuse_taken_name(
-    connection: Connection,
+    database: Database,
     namespace: ResolvedNamespace,
     identifier: TableIdentifier,
     error_for: NameTakenError = name_taken_error,
 ) -> None:
     """Raise the error of `error_for` if the name is taken. The unique index of the insert decides finally."""
-    kind = await tables.name_taken(connection, namespace.id, identifier.name)
+    kind = await tables.read_name_taken(database, namespace.id, identifier.name)
     if kind is not None:
         raise error_for(kind, identifier)
 
@@ -78,24 +78,36 @@ async def creation_transaction(
     identifier: TableIdentifier,
     location: Location,
     error_for: NameTakenError = name_taken_error,
+    *,
+    explicit: bool = True,
 ) -> AsyncIterator[Connection]:
-    """Open a transaction of `database` in which the namespace cannot be dropped or moved.
+    """Open a transaction of `database` in which the namespace cannot be dropped or moved, and no other transaction can
+    take an overlapping location.
 
-    Raises NoSuchNamespaceException if it was dropped meanwhile. For a unique violation, raises the error of `error_for`
-    if the name is taken, or else LocationAlreadyTaken.
+    With `explicit`, the location was chosen. Raises NoSuchNamespaceException if the namespace was dropped meanwhile.
+    For a unique violation, raises the error of `error_for` if the name is taken, or else LocationAlreadyTaken.
     """
     try:
         async with database.change(permit) as connection:
-            await namespaces.lock_shared(connection, namespace)
+            if not await tables.lock_place(connection, namespace, explicit=explicit):
+                raise NoSuchNamespaceException.of(identifier.namespace)
             yield connection
-    except namespaces.NamespaceGone as gone:
-        raise NoSuchNamespaceException.of(identifier.namespace) from gone
+    except tabular_writes.LocationTaken as taken:
+        raise _location_taken_error(location) from taken
     except tables.Clash as clash:
-        async with database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, error_for)
-        raise LocationAlreadyTaken(
-            f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
-        ) from clash
+        await refuse_taken_name(database, namespace, identifier, error_for)
+        raise _location_taken_error(location) from clash
+
+
+def overlap_keys_above(location: Location) -> list[str]:
+    """Return the overlap keys of all locations above this one."""
+    return [above.overlap_key for above in location.ancestors()]
+
+
+def _location_taken_error(location: Location) -> LocationAlreadyTaken:
+    return LocationAlreadyTaken(
+        f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
+    )
 
 
 async def record_ownership(
@@ -106,9 +118,10 @@ async def record_ownership(
     namespace: ResolvedNamespace,
     *,
     owner: Principal | None = None,
+    alone: bool = True,
 ) -> list[Pending]:
     """Record the parent and the owner of the inserted object, by default the actor. Return the keys of the tuples to
-    deliver.
+    deliver. `alone` is False if the transaction changes other tables afterwards.
     """
     return await record_new(
         connection,
@@ -118,6 +131,7 @@ async def record_ownership(
         above=above_table(namespace),
         warehouse_id=namespace.warehouse.id,
         owner=owner,
+        alone=alone,
     )
 
 
@@ -145,20 +159,18 @@ def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
         )
 
 
-async def claim_location(connection: Connection, location: Location, *, explicit: bool) -> None:
-    """Ensure that no table is at, above or below the location until the transaction ends. Raises LocationAlreadyTaken.
-
-    A default location ends in a new UUID, so no table is at or below it. With a layout of namespace folders, a table
-    with an explicit location may lie above it, and that table's credentials would reach the new one.
+async def claim_location(connection: Connection, location: Location) -> None:
+    """Ensure that no table is at, above or below a chosen location until the transaction ends. Raises
+    LocationAlreadyTaken.
     """
-    if explicit:
-        await tables.hold_explicit_locations(connection)
-    else:
-        await tables.hold_default_locations(connection)
+    await tables.hold_explicit_locations(connection)
     await refuse_taken_location(connection, location)
-    if explicit:
-        # The caller found the location empty or adopts its files, so the claims of earlier owners end.
-        await retired_locations.remove_reused(connection, location.text, location.overlap_key)
+    await release_claims(connection, location)
+
+
+async def release_claims(connection: Connection, location: Location) -> None:
+    """End the claims of earlier owners of a chosen location: the caller found it empty or adopts its files."""
+    await retired_locations.remove_reused(connection, location.text, location.overlap_key)
 
 
 async def refuse_taken_location(
@@ -169,9 +181,6 @@ async def refuse_taken_location(
 
     `other_than` is the id of a table to ignore. `owners` may reuse their own retired locations.
     """
-    ancestors = [above.overlap_key for above in location.ancestors()]
-    key = location.overlap_key
-    if await tables.location_taken(connection, key, ancestors, other_than=other_than, owners=owners):
-        raise LocationAlreadyTaken(
-            f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
-        )
+    above, key = overlap_keys_above(location), location.overlap_key
+    if await tables.location_taken(connection, key, above, other_than=other_than, owners=owners):
+        raise _location_taken_error(location)

@@ -30,13 +30,15 @@ from gateway.catalog.tabular_creation import (
     creation_transaction,
     location_of_new,
     name_taken_error,
+    overlap_keys_above,
     record_ownership,
     refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
+    release_claims,
 )
 from gateway.catalog.view_owners import ViewOwners
-from gateway.db import pending_files, retired_locations, tables, views
+from gateway.db import pending_files, retired_locations, tables, tabular_writes, views
 from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
 from gateway.db.documents import Documents
@@ -95,8 +97,7 @@ class Views:
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        async with self._database.read() as connection:
-            await refuse_taken_name(connection, namespace, identifier, view_name_taken_error)
+        await refuse_taken_name(self._database, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.location)
@@ -110,12 +111,8 @@ class Views:
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.pending_audit.add_details(view_id=str(id), location=location.text)
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
-
-            async def take(connection: Connection) -> None:
-                await pending_files.hold(connection, [written[0]])
-                await claim_location(connection, location, explicit=request.location is not None)
-
-            await self.insert(permit, namespace, identifier, id, metadata.uuid, location, written, take)
+            explicit = request.location is not None
+            await self.insert(permit, namespace, identifier, id, metadata.uuid, location, written, explicit=explicit)
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
@@ -173,16 +170,20 @@ class Views:
         uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
-        take: Callable[[Connection], Awaitable[Principal | None]],
+        take: Callable[[Connection], Awaitable[Principal]] | None = None,
+        *,
+        explicit: bool = True,
     ) -> None:
-        """Insert the view's row, ownership and parent in the transaction of the audit record. `take` reserves the
-        location and returns the owner, None for the caller.
+        """Insert the view's row, ownership and parent in the transaction of the audit record.
+
+        `take` reserves the location of existing files and returns the owner. Without it the caller owns the view, and
+        `explicit` is True for a chosen location.
         """
         async with creation_transaction(
-            permit, self._database, namespace, identifier, location, view_name_taken_error
+            permit, self._database, namespace, identifier, location, view_name_taken_error, explicit=explicit
         ) as connection:
-            owner = await take(connection)
-            await tables.create(
+            owner = None if take is None else await take(connection)
+            await tabular_writes.create(
                 connection,
                 id=id,
                 warehouse_id=namespace.warehouse.id,
@@ -195,7 +196,11 @@ class Views:
                 metadata_location=written[0],
                 metadata=written[1],
                 staged_by=None,
+                above=overlap_keys_above(location) if take is None else None,
+                noted=take is None,
             )
+            if take is None and explicit:
+                await release_claims(connection, location)
             pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_defer(pending)
 
@@ -242,7 +247,7 @@ class Views:
             await pending_files.hold(connection, [written[0]])
             if location.text != view.location:
                 permit.pending_audit.add_details(location=location.text)
-                await claim_location(connection, location, explicit=True)
+                await claim_location(connection, location)
             if not await views.swap(
                 connection,
                 view.id,

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import any_, bindparam, select, true, union_all
-from sqlalchemy.dialects.postgresql import ARRAY, UUID
+from sqlalchemy import TextClause, any_, bindparam, select, text, true, union_all
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.audit_size import encode_record
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.operation import Operation
+from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
 from gateway.db.compiled_reads import DirectRead
+from gateway.db.idempotency_claims import in_progress
 from gateway.db.rows import AnyRow
 from gateway.db.schema.servers import server
 from gateway.db.schema.warehouses import warehouses
@@ -75,3 +77,82 @@ async def _moved(read: ReadRevisions, resolution: Resolution, needs_active: bool
     within = any(now.get(id, revision) != revision for id, revision in known.items())
     (of_server,) = [revision for id, revision in now.items() if id not in known]
     return within or of_server != resolution.revision
+
+
+async def revalidate_and_record(connection: AsyncConnection, permit: Permit[Operation]) -> None:
+    """Revalidate the decision of a change, and write its audit record and the result under its idempotency key.
+
+    One statement does all three, as the last step before COMMIT. It writes nothing if a revision changed. The door then
+    decides again, and the statement is repeated. Raises the refusal of the door, DecisionEngineUnavailable as
+    `revalidate_decision` does, and RequestInProgress if another attempt claimed the key.
+    """
+    resolution = permit.resolution
+    for left in range(_DECIDED_ANEW, -1, -1):
+        row = (await connection.execute(*_recording(permit, resolution))).one()
+        if not row.moved:
+            if row.fulfilled == 0:
+                raise in_progress()
+            return
+        if left:
+            resolution = await permit.revalidate()
+    raise DecisionEngineUnavailable("the rights of the caller changed during each attempt of the decision")
+
+
+def _recording(permit: Permit[Operation], resolution: Resolution) -> tuple[TextClause, dict[str, Any]]:
+    """Return the statement of `revalidate_and_record` and its values."""
+    known, record, claim = resolution.warehouses(), permit.pending_audit.record, permit.claim
+    values: dict[str, Any] = {
+        "server_revision": resolution.revision,
+        "warehouses": list(known),
+        "revisions": list(known.values()),
+        "needs_active": permit.operation.is_of_catalog(),
+        "id": record.id,
+        "at": record.at,
+        "request_id": record.request_id,
+        "actor_id": record.actor.id,
+        "operation": record.operation,
+        "outcome": record.outcome,
+        "record": encode_record(record),
+    }
+    if claim is None or not isinstance(permit.operation, HttpOperation):
+        return _RECORD, values
+    values |= {
+        "scope": claim.scope,
+        "attempt": claim.attempt,
+        "status": permit.operation.returns,
+        "detail": dict(record.detail),
+        "keep": claim.keep_seconds,
+    }
+    return _RECORD_AND_FULFIL, values
+
+
+# A deleted warehouse does not count as changed: the statement of the change fails on it. An audit record that exists
+# was committed by an earlier attempt whose answer was lost.
+_MOVED: Final = """
+    moved as materialized (
+        select exists (select 1 from server s where s.revision is distinct from cast(:server_revision as uuid))
+            or exists (
+                select 1 from unnest(cast(:warehouses as uuid[]), cast(:revisions as uuid[])) as known(id, revision)
+                join warehouses w on w.id = known.id
+                where w.revision is distinct from known.revision
+                    or (cast(:needs_active as boolean) and not w.active)) as it),
+    recorded as (
+        insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)
+        select cast(:id as uuid), cast(:at as timestamptz), cast(:request_id as text), cast(:actor_id as text),
+            cast(:operation as text), cast(:outcome as text), cast(:record as bytea)
+        from moved where not it
+        on conflict (id) do nothing)
+"""
+_RECORD: Final = text(f"with {_MOVED} select it as moved, null as fulfilled from moved")  # noqa: S608 - composed of constants; every value is a bound parameter
+_RECORD_AND_FULFIL: Final = text(
+    f"""
+    with {_MOVED},
+    fulfilled as (
+        update idempotency set status = cast(:status as integer), detail = :detail,
+            written_in = pg_current_xact_id()::text::bigint,
+            expires_at = clock_timestamp() + make_interval(secs => cast(:keep as double precision))
+        from moved where not it and scope = cast(:scope as bytea) and attempt = cast(:attempt as uuid)
+        returning 1)
+    select it as moved, (select count(*) from fulfilled) as fulfilled from moved
+    """  # noqa: S608 - composed of constants; every value is a bound parameter
+).bindparams(bindparam("detail", type_=JSONB))

@@ -11,16 +11,15 @@ from the outbox only when OpenFGA must have given up the earlier write. Until th
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 import structlog
-from sqlalchemy import bindparam, update
 from sqlalchemy.ext.asyncio import AsyncConnection
-from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import (
     CommitUnknown,
@@ -32,11 +31,10 @@ from gateway.access.dependency_errors import (
 from gateway.access.refs import IN_A_WAREHOUSE, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db import outbox
-from gateway.db.desired_tuples import desired_tuples
-from gateway.db.engine import Database, commit
+from gateway.db.delivery_statements import Begun, begin, finish
+from gateway.db.engine import Database
+from gateway.db.new_tuple_delivery import NOTE_SECONDS, NOTES, NewTupleDelivery, NewTuples, WriteTuples
 from gateway.db.outbox import STRUCTURAL, Pending
-from gateway.db.schema.servers import server
-from gateway.db.schema.warehouses import warehouses
 
 _log = structlog.get_logger("db.delivery")
 
@@ -45,8 +43,8 @@ _BATCH = 90
 _REFUSED_AGAIN_SECONDS = 3600.0
 _CONTENDED_AGAIN_SECONDS = 5.0
 
-_NOTE_SECONDS = 0.5
-_NOTES = 4
+_PATIENCE = 4
+_PATIENCE_SECONDS = 0.05
 
 _REPLACEMENTS = 3
 
@@ -65,25 +63,24 @@ class DeliveryObserver(Protocol):
         ...
 
 
-WriteTuples = Callable[[Mapping[TupleKey, datetime | None], Sequence[TupleKey]], Awaitable[None]]
-"""Writes tuples, each with its expiry or None, and deletes tuples, in one idempotent transaction of OpenFGA.
-
-Raises ConditionConflict if nothing was written because a tuple exists with another expiry, WriteOutcomeUnknown if the
-outcome is unknown, DecisionEngineUnavailable if nothing was written, and any other error if OpenFGA will never accept
-the write.
-"""
-
-
 class TupleDelivery:
     """Delivery of the outbox to OpenFGA.
 
     `settle_seconds` is the time after its record during which a write may still be carried out. It is the timeout of a
-    call, plus the server's own limit for a request, plus a margin of one second.
+    call, plus the server's own limit for a request, plus a margin of one second. `new_tuples` is the way in which the
+    tuples of new objects are written.
     """
 
     def __init__(
-        self, database: Database, write: WriteTuples, observer: DeliveryObserver, *, settle_seconds: float = 7.0
+        self,
+        database: Database,
+        write: WriteTuples,
+        observer: DeliveryObserver,
+        *,
+        settle_seconds: float = 7.0,
+        new_tuples: NewTuples = NewTuples.GROUPED,
     ) -> None:
+        self._new = NewTupleDelivery(database, write, settle_seconds=settle_seconds, mode=new_tuples)
         self._database = database
         self._write = write
         self._observer = observer
@@ -95,9 +92,18 @@ class TupleDelivery:
         Raises DecisionEngineUnavailable or DatabaseUnavailable; the remaining keys stay due. Keys that revoke nothing
         may stay due without an error.
         """
-        unsure = await self._deliver(pending)
+        new = [row for row in pending if row.sent_at is not None]
+        left = await self._deliver_new(new) if new else ()
+        unsure = await self._deliver([*left, *(row for row in pending if row.sent_at is None)])
         if any(row.takes_away for row in unsure):
             raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be in progress.")
+
+    async def _deliver_new(self, new: Sequence[Pending]) -> Sequence[Pending]:
+        """Deliver tuples of new objects. Return those that are left to a delivery under a lock."""
+        started = time.perf_counter()
+        left = await self._new.deliver(new)
+        self._observer.tuple_delivered(time.perf_counter() - started)
+        return left
 
     async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
         """Deliver the keys. Return those that were written but stay due, because an earlier write may still change
@@ -177,15 +183,14 @@ class TupleDelivery:
         """Deliver one batch. Return those that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
-            settled_at = await outbox.unsettled(connection, keys, window_seconds=self._settle_seconds)
-            exist = await desired_tuples(connection, keys)
             sending = _Sending(connection, [row.id for row in batch], self._write)
-            await sending.note()
+            begun = await self._begin(sending, batch, keys)
             # Another process delivered a row that is gone, after its change; so its key is delivered.
-            batch = [row for row in batch if row.id in sending.before]
+            batch = [row for row in batch if row.id in begun.sent_before]
             if not batch:
                 return []
             keys = list(dict.fromkeys(row.key for row in batch))
+            exist = begun.desired
             try:
                 await sending.apply_changes(
                     {key: exist[key] for key in keys if key in exist}, [key for key in keys if key not in exist]
@@ -194,17 +199,28 @@ class TupleDelivery:
                 raise
             except Exception:
                 # Nothing was written, or all writes have a known outcome. So no write can be carried out late.
-                await outbox.unmark(connection, sending.before)
-                await commit(connection)
+                await outbox.unmark(connection, begun.sent_before)
                 raise
-            unsure = [row for row in batch if row.key in settled_at]
+            unsure = [row for row in batch if row.key in begun.settled_at]
             if unsure:
-                await outbox.unmark(connection, {row.id: sending.before[row.id] for row in unsure})
-                await outbox.postpone_delivery(connection, {row.id: settled_at[row.key] for row in unsure})
-            await outbox.done(connection, [row.id for row in batch if row.key not in settled_at])
-            await _move_revisions(connection, batch, exist)
-            await commit(connection)
+                await outbox.unmark(connection, {row.id: begun.sent_before[row.id] for row in unsure})
+                await outbox.postpone_delivery(connection, {row.id: begun.settled_at[row.key] for row in unsure})
+            await _finish(connection, batch, begun)
         return unsure
+
+    async def _begin(self, sending: _Sending, batch: Sequence[Pending], keys: Sequence[TupleKey]) -> Begun:
+        """Begin a delivery. A revocation waits a moment for an earlier write: that of a new object holds no lock, and
+        its record ends with it.
+        """
+        takes_away = {row.key for row in batch if row.takes_away}
+        begun = await sending.begin(keys, window_seconds=self._settle_seconds)
+        for _ in range(_PATIENCE):
+            if takes_away.isdisjoint(begun.settled_at):
+                break
+            await outbox.unmark(sending.connection, begun.sent_before)
+            await asyncio.sleep(_PATIENCE_SECONDS)
+            begun = await sending.begin(keys, window_seconds=self._settle_seconds)
+        return begun
 
 
 class _Sending:
@@ -214,28 +230,31 @@ class _Sending:
     """
 
     def __init__(self, connection: AsyncConnection, ids: Sequence[int], write: WriteTuples) -> None:
-        self.before: dict[int, datetime | None] = {}
-        """The rows that were still in the outbox, each with its earlier record of a write or None."""
-        self._connection = connection
+        self.connection = connection
         self._ids = list(ids)
         self._write = write
         self._noted = -math.inf
 
-    async def note(self) -> None:
+    async def begin(self, keys: Sequence[TupleKey], *, window_seconds: float) -> Begun:
+        """Read the desired tuples and record that a write is in flight (`delivery_statements.begin`)."""
+        started = time.monotonic()
+        begun = await begin(self.connection, self._ids, keys, window_seconds=window_seconds)
+        self._noted = started
+        return begun
+
+    async def _note(self) -> None:
         """Record that a write is in flight. Raises DatabaseUnavailable if the record takes too long to be recent."""
-        for _ in range(_NOTES):
-            if time.monotonic() - self._noted < _NOTE_SECONDS:
+        for _ in range(NOTES):
+            if time.monotonic() - self._noted < NOTE_SECONDS:
                 return
             started = time.monotonic()
-            found = await outbox.mark_sent(self._connection, self._ids)
-            await commit(self._connection)
-            self.before = self.before or found
+            await outbox.mark_sent(self.connection, self._ids)
             self._noted = started
-        if time.monotonic() - self._noted >= _NOTE_SECONDS:
+        if time.monotonic() - self._noted >= NOTE_SECONDS:
             raise DatabaseUnavailable("the database took too long to record the delivery")
 
     async def _send(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        await self.note()
+        await self._note()
         await self._write(writes, deletes)
 
     async def apply_changes(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -279,27 +298,20 @@ class _Sending:
 _IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
 
 
-async def _move_revisions(
-    connection: AsyncConnection, batch: Sequence[Pending], exist: Mapping[TupleKey, datetime | None]
-) -> None:
-    """Change the revisions for which an allow may have ended, so that no cached allow outlives it.
+async def _finish(connection: AsyncConnection, batch: Sequence[Pending], begun: Begun) -> None:
+    """Remove the settled rows, and change the revisions for which an allow may have ended.
 
     These are the revisions of rows that revoke something and did: the tuple is deleted or has an expiry, which may be
-    earlier than before. The flag of managed access revokes rights by its existence.
+    earlier than before. The flag of managed access revokes rights by its existence. So no cached allow outlives it.
     """
     losing = [
         row
         for row in batch
-        if row.takes_away and (row.key.relation == MANAGED_ACCESS or exist.get(row.key, _ENDS) is not None)
+        if row.takes_away and (row.key.relation == MANAGED_ACCESS or begun.desired.get(row.key, _ENDS) is not None)
     ]
     within = {row.warehouse_id if row.key.object.type in _IN_WAREHOUSE else None for row in losing}
-    for id in sorted(each for each in within if each is not None):
-        await connection.execute(_MOVE_WAREHOUSE, {"warehouse": id, "fresh": uuid7()})
-    if None in within:
-        await connection.execute(_MOVE_SERVER, {"fresh": uuid7()})
-
-
-_MOVE_WAREHOUSE = (
-    update(warehouses).where(warehouses.c.id == bindparam("warehouse")).values(revision=bindparam("fresh"))
-)
-_MOVE_SERVER = update(server).values(revision=bindparam("fresh"))
+    done = [row.id for row in batch if row.key not in begun.settled_at]
+    if not within:
+        await outbox.done(connection, done)
+        return
+    await finish(connection, done, [id for id in within if id is not None], server_too=None in within)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
-from gateway.db.outbox import STRUCTURAL
+from gateway.db.outbox import STRUCTURAL, key_arrays
 
 TRAVERSE = "traverse"
 
@@ -33,17 +34,25 @@ async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) 
     """
     if not keys:
         return {}
-    kinds = [_kind(key) for key in keys]
-    values = {
-        "kinds": kinds,
-        "subject_types": [key.subject.type.value for key in keys],
-        "subject_ids": [key.subject.id for key in keys],
-        "relations": [key.relation for key in keys],
-        "object_types": [key.object.type.value for key in keys],
-        "object_ids": [key.object.id for key in keys],
-    }
-    rows = await connection.execute(_statement(frozenset(kinds)), values)
+    parts, values = desired_parts(keys)
+    rows = await connection.execute(_statement(parts), values)
     return {keys[row.ord - 1]: row.until for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredParts:
+    """Parts of a statement that computes desired tuples: common table expressions, the first of which is `asked` with
+    the keys, and a select of (ord, until).
+    """
+
+    tables: str
+    select: str
+
+
+def desired_parts(keys: Sequence[TupleKey]) -> tuple[DesiredParts, dict[str, Any]]:
+    """Return the parts of a statement for these keys, with its values."""
+    kinds = [_kind(key) for key in keys]
+    return _parts(frozenset(kinds)), {"kinds": kinds, **key_arrays(keys)}
 
 
 def _kind(key: TupleKey) -> str:
@@ -54,8 +63,8 @@ def _kind(key: TupleKey) -> str:
 
 
 @cache
-def _statement(kinds: frozenset[str]) -> TextClause:
-    """Return the statement for keys of these kinds. The part of a kind reads only its own keys, so its casts to UUID
+def _parts(kinds: frozenset[str]) -> DesiredParts:
+    """Return the parts for keys of these kinds. The part of a kind reads only its own keys, so its casts to UUID
     succeed.
     """
     ordered = sorted(kinds)
@@ -64,7 +73,12 @@ def _statement(kinds: frozenset[str]) -> TextClause:
         for kind in ordered
     )
     parts = " union all ".join(f"({_STATEMENTS[kind]})" for kind in ordered)
-    return text(f"with asked as materialized ({_KEYS_OF_TYPES}), {own} {parts}")
+    return DesiredParts(f"asked as materialized ({_KEYS_OF_TYPES}), {own}", parts)
+
+
+@cache
+def _statement(parts: DesiredParts) -> TextClause:
+    return text(f"with {parts.tables} {parts.select}")
 
 
 _DERIVED = {TRAVERSE: "derived", READ_COLUMNS: "reading", MANAGED_ACCESS: "flagged"}

@@ -9,18 +9,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.access.operation import HttpOperation, Operation
+from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
-from gateway.db import audit_log, idempotency_claims
 from gateway.db.compiled_reads import ConnectionLost, DirectRead
-from gateway.db.decision_revalidation import REVISIONS, revalidate_by, revalidate_decision
+from gateway.db.decision_revalidation import REVISIONS, revalidate_and_record, revalidate_by
 from gateway.db.driver_pool import DriverPool, connect_like
 from gateway.db.rows import AnyRow
 
@@ -210,15 +209,7 @@ class Database:
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
-                await revalidate_decision(connection, permit)
-                await audit_log.insert(connection, [permit.pending_audit.record])
-                if permit.claim is not None and isinstance(operation, HttpOperation):
-                    await idempotency_claims.fulfil(
-                        connection,
-                        permit.claim,
-                        status=operation.returns,
-                        detail=permit.pending_audit.record.detail,
-                    )
+                await revalidate_and_record(connection, permit)
                 permit.deadline.end_time_limit()
                 await commit(connection)
                 permit.pending_audit.settle()
@@ -227,17 +218,18 @@ class Database:
 
     @asynccontextmanager
     async def locked(self, names: Sequence[str]) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection that holds advisory locks on these names until the end of the block, across commits.
+        """Yield a connection that holds advisory locks on these names until the end of the block. Each statement on it
+        commits by itself.
 
-        The locks are taken in one order, so two callers cannot deadlock. Locking and unlocking use no transaction,
-        which would cost two more round trips each. Raises DatabaseUnavailable, also if a lock is not available in time.
+        The locks are taken in one order, so two callers cannot deadlock. No statement uses a transaction, which would
+        cost two more round trips. Raises DatabaseUnavailable, also if a lock is not available in time.
         """
         with outages():
-            async with self._engine.connect() as connection:
+            async with self._autocommit.connect() as connection:
                 try:
-                    await _execute_alone(connection, _LOCK, {"names": list(names)})
+                    await connection.execute(_LOCK, {"names": list(names)})
                     yield connection
-                    await _execute_alone(connection, _UNLOCK)
+                    await connection.execute(_UNLOCK)
                 except BaseException:
                     # Closing the connection releases its locks in any state.
                     await connection.invalidate()
@@ -288,17 +280,6 @@ async def commit(connection: AsyncConnection) -> None:
         raise CommitUnknown("the outcome of COMMIT is unknown") from error
     except (SQLAlchemyError, OSError, TimeoutError) as error:
         raise CommitUnknown("the outcome of COMMIT is unknown") from error
-
-
-async def _execute_alone(
-    connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any] | None = None
-) -> None:
-    """Execute one statement outside of a transaction. The connection must not be in one."""
-    await connection.execution_options(isolation_level="AUTOCOMMIT")
-    await connection.execute(statement, values)
-    # Ends SQLAlchemy's logical transaction; nothing is sent.
-    await connection.commit()
-    await connection.execution_options(isolation_level="READ COMMITTED")
 
 
 class outages:

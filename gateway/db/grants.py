@@ -130,7 +130,12 @@ def _hold(type: ObjectType, kept: bool) -> Select[Any]:
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
     """Serialise this transaction with others that lock the grants on the same object."""
-    await connection.execute(_LOCK, {"name": f"grants\x1f{on.type}\x1f{on.id}"})
+    await connection.execute(_LOCK, {"name": lock_name(on)})
+
+
+def lock_name(on: ObjectKey) -> str:
+    """Return the name of the advisory lock on the grants on an object."""
+    return f"grants\x1f{on.type}\x1f{on.id}"
 
 
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")

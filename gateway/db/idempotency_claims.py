@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on idempotency keys: claim a key, store its result with a change, release it."""
+"""Statements on idempotency keys: claim a key, and release it. The last statement of a change stores its result
+(`decision_revalidation`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, func, select, text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.idempotency import Claim, RepeatableRequest
@@ -59,33 +59,13 @@ async def claim(
     # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
     row: AnyRow | None = (await connection.execute(_LEASE_IS_VALID, {"scope": request.scope})).one_or_none()
     if row is None:
-        raise RequestInProgress(_IN_PROGRESS)
+        raise in_progress()
     return row
 
 
-_FULFIL = text(
-    """
-    update idempotency set status = :status, detail = :detail, written_in = pg_current_xact_id()::text::bigint,
-        expires_at = clock_timestamp() + make_interval(secs => :keep)
-    where scope = :scope and attempt = :attempt
-    """
-).bindparams(bindparam("detail", type_=JSONB))
-
-
-async def fulfil(connection: AsyncConnection, claim: Claim, *, status: int, detail: Mapping[str, str]) -> None:
-    """Store the result in the transaction of its change.
-
-    Raises RequestInProgress if another attempt claimed the key: then this change must not be committed.
-    """
-    values = {
-        "scope": claim.scope,
-        "attempt": claim.attempt,
-        "status": status,
-        "detail": dict(detail),
-        "keep": claim.keep_seconds,
-    }
-    if (await connection.execute(_FULFIL, values)).rowcount != 1:
-        raise RequestInProgress(_IN_PROGRESS)
+def in_progress() -> RequestInProgress:
+    """Return the error for a key that another attempt holds: a change under it must not be committed."""
+    return RequestInProgress(_IN_PROGRESS)
 
 
 _GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :attempt and status is null")

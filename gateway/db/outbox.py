@@ -7,9 +7,11 @@ order and the number of deliveries do not matter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import and_, case, delete, exists, func, or_, select, text, update
@@ -23,7 +25,8 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema.outbox import outbox
 from gateway.db.schema.users import users
 
-_FIRST_BACKGROUND_TRY_SECONDS = 5.0
+#: The request delivers its keys at once. The delay prevents a duplicate delivery in the background.
+FIRST_BACKGROUND_TRY_SECONDS: Final = 5.0
 _HOLDS_BACK_SECONDS = 600.0
 
 #: Relations whose subject is the parent of the object: the edges of the hierarchy.
@@ -32,12 +35,18 @@ STRUCTURAL = frozenset({"server", "project", "parent"})
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A row of the outbox. A request that enqueued a row with `takes_away` succeeds only after its delivery."""
+    """A row of the outbox. A request that enqueued a row with `takes_away` succeeds only after its delivery.
+
+    `sent_at` is the record of a write that the transaction itself made for the tuple of a new object, None otherwise
+    (`new_objects`). `noted` is the time of `time.monotonic` before that record.
+    """
 
     id: int
     key: TupleKey
     takes_away: bool
     warehouse_id: UUID | None
+    sent_at: datetime | None = None
+    noted: float = -math.inf
 
 
 async def enqueue(
@@ -62,12 +71,11 @@ async def enqueue_each(
     if not unique:
         return []
     values = {
-        **_arrays(list(unique)),
+        **key_arrays(list(unique)),
         "warehouse_ids": list(unique.values()),
         "takes_away": takes_away,
         "step": step,
-        # The request delivers the keys at once. The delay prevents a duplicate delivery in the background.
-        "later": _FIRST_BACKGROUND_TRY_SECONDS,
+        "later": FIRST_BACKGROUND_TRY_SECONDS,
     }
     # Their ids have the order of the keys.
     ids = sorted((await connection.execute(_ENQUEUE, values)).scalars())
@@ -121,9 +129,9 @@ _MARK = text(
 async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, datetime | None]:
     """Record that a write for these rows is in flight. Return the earlier records of the rows that still exist.
 
-    A missing row was delivered by another process. Hold the locks of the keys, and commit before the write, so that
-    other processes find the record if this one ends. The commit does not wait for the disk: the record need not survive
-    a power failure of the database's machine.
+    A missing row was delivered by another process. Hold the locks of the keys. Each statement of the connection commits
+    by itself, before the write, so that other processes find the record if this one ends. The commit does not wait for
+    the disk: the record need not survive a power failure of the database's machine.
     """
     return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
 
@@ -141,29 +149,39 @@ async def unmark(connection: AsyncConnection, before: Mapping[int, datetime | No
     await connection.execute(_UNMARK, {"ids": list(before), "times": list(before.values())})
 
 
-_UNSETTLED = text(
-    """
-    select a.ord, max(o.sent_at) + make_interval(secs => :window) as settled_at
-    from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
-                cast(:object_types as text[]), cast(:object_ids as text[]))
-        with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
-    join outbox o on o.object_id = a.object_id and o.subject_id = a.subject_id and o.relation = a.relation
-        and o.object_type = a.object_type and o.subject_type = a.subject_type
-    where o.sent_at > clock_timestamp() - make_interval(secs => :window)
-    group by a.ord
-    """
+_NOTED_ROWS: Final = "unnest(cast(:ids as bigint[]), cast(:times as timestamptz[])) as b(id, sent_at)"
+_SAME_NOTE: Final = "o.id = b.id and o.sent_at = b.sent_at"
+_DONE_AS_NOTED = text(f"delete from outbox o using {_NOTED_ROWS} where {_SAME_NOTE}")  # noqa: S608 - constants
+_UNMARK_NOTED = text(f"update outbox o set sent_at = null from {_NOTED_ROWS} where {_SAME_NOTE}")  # noqa: S608 - same
+_RENEW_NOTE = text(
+    f"update outbox o set sent_at = clock_timestamp() from {_NOTED_ROWS} "  # noqa: S608 - same
+    f"where {_SAME_NOTE} and o.sent_at > clock_timestamp() - make_interval(secs => :within) "
+    "returning o.id, o.sent_at"
 )
 
 
-async def unsettled(
-    connection: AsyncConnection, keys: Sequence[TupleKey], *, window_seconds: float
-) -> dict[TupleKey, datetime]:
-    """Return the keys that an earlier write may still change, each with the end of that time.
+async def done_as_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
+    """Delete rows that still have the record `sent_at`. Another process has recorded a write for the others."""
+    await connection.execute(_DONE_AS_NOTED, _notes(rows))
 
-    Hold the locks of the keys, and call it before `mark_sent`.
+
+async def unmark_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
+    """Remove the record `sent_at` from rows that still have it: the write was not carried out."""
+    await connection.execute(_UNMARK_NOTED, _notes(rows))
+
+
+async def renew_note(
+    connection: AsyncConnection, rows: Sequence[Pending], *, within_seconds: float
+) -> dict[int, datetime]:
+    """Renew the record of rows that still have the record `sent_at`, at most `within_seconds` old. Return the new ones,
+    by the id of the row.
     """
-    rows = await connection.execute(_UNSETTLED, {**_arrays(keys), "window": window_seconds})
-    return {keys[row.ord - 1]: row.settled_at for row in rows}
+    renewed = await connection.execute(_RENEW_NOTE, {**_notes(rows), "within": within_seconds})
+    return {row.id: row.sent_at for row in renewed}
+
+
+def _notes(rows: Sequence[Pending]) -> dict[str, object]:
+    return {"ids": [row.id for row in rows], "times": [row.sent_at for row in rows]}
 
 
 async def postpone_delivery(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
@@ -322,7 +340,8 @@ def _seconds(seconds: float) -> object:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
-def _arrays(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
+def key_arrays(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
+    """Return the columns of these keys as parameters of a statement."""
     return {
         "subject_types": [key.subject.type.value for key in keys],
         "subject_ids": [key.subject.id for key in keys],

@@ -12,11 +12,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
-from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grant_ends, grants, managed_access, outbox
 from gateway.db.desired_tuples import TRAVERSE, containers_of, following, principals_below
+from gateway.db.new_objects import record_owned
 from gateway.db.outbox import Pending
 from gateway.db.rows import AnyRow
 
@@ -37,19 +37,23 @@ async def record_new(
     above: Sequence[ObjectKey],
     warehouse_id: UUID,
     owner: Principal | None = None,
+    alone: bool = True,
 ) -> list[Pending]:
     """Record the ownership of `owner`, by default the creator, and enqueue the tuples.
 
-    They are the edge, the ownership, and `traverse` on every container above.
+    They are the edge, the ownership, and `traverse` on every container above where it may be missing (`new_objects`).
+    `alone` is False if the transaction changes other rows of tables afterwards.
     """
-    owner = owner or owner_of_new(actor)
-    await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
-    keys = [
-        TupleKey(parent, "parent", created),
-        TupleKey(owner, Privilege.OWNERSHIP.value, created),
-        *(TupleKey(owner, TRAVERSE, container) for container in above),
-    ]
-    return await outbox.enqueue(connection, keys, takes_away=False, warehouse_id=warehouse_id)
+    return await record_owned(
+        connection,
+        created,
+        parent,
+        owner=owner or owner_of_new(actor),
+        by=actor.id,
+        above=above,
+        warehouse_id=warehouse_id,
+        alone=alone,
+    )
 
 
 _EDGE_TO_PARENT = {

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Integer, TextClause, bindparam, delete, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey
+from gateway.access.resolved import ResolvedNamespace
 from gateway.db import retired_locations
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.desired_tuples import path_above
+from gateway.db.engine import Database
 from gateway.db.excerpts import document_values
 from gateway.db.retired_locations import REACHABLE, overlapping
 from gateway.db.rows import AnyRow
@@ -48,46 +52,20 @@ async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str)
 
 
 _NAME_TAKEN = select(tables.c.kind).where(
-    tables.c.namespace_id == bindparam("namespace_id"), tables.c.name_key == bindparam("name_key"), LIVE
+    tables.c.namespace_id == bindparam("namespace_id", type_=tables.c.namespace_id.type),
+    tables.c.name_key == bindparam("name_key"),
+    LIVE,
 )
 
 
-async def create(
-    connection: AsyncConnection,
-    *,
-    id: UUID,
-    warehouse_id: UUID,
-    namespace_id: UUID,
-    name: str,
-    table_uuid: UUID,
-    location: str,
-    location_key: str,
-    metadata_location: str | None,
-    metadata: bytes | None,
-    staged_by: str | None,
-    kind: str = "table",
-    format: str | None = None,
-) -> None:
-    """Insert a table or view, or a staged table without metadata. Raises Clash if the name or the location is taken."""
-    values = {
-        "id": id,
-        "warehouse_id": warehouse_id,
-        "namespace_id": namespace_id,
-        "kind": kind,
-        "name": name,
-        "name_key": fold(name),
-        "table_uuid": table_uuid,
-        "location": location,
-        "location_key": location_key,
-        "staged_by": staged_by,
-        "format": format,
-        **await document_values(kind, metadata_location, metadata),
-    }
-    with clashes():
-        await connection.execute(_CREATE, values)
+async def read_name_taken(database: Database, namespace_id: UUID, name: str) -> str | None:
+    """Return what `name_taken` returns, without a connection of the caller. Raises DatabaseUnavailable."""
+    at = {"namespace_id": namespace_id, "name_key": fold(name)}
+    kind: str | None = (await database.read_one(_READ_NAME_TAKEN, at)).kind
+    return kind
 
 
-_CREATE = insert(tables)
+_READ_NAME_TAKEN = DirectRead(select(_NAME_TAKEN.scalar_subquery().label("kind")))
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
@@ -97,15 +75,33 @@ async def hold_explicit_locations(connection: AsyncConnection) -> None:
     await connection.execute(_HOLD_EXPLICIT)
 
 
-async def hold_default_locations(connection: AsyncConnection) -> None:
-    """Lock the use of a default location against explicit ones, until the transaction ends. Default ones are
-    concurrent.
+async def lock_place(connection: AsyncConnection, namespace: ResolvedNamespace, *, explicit: bool) -> bool:
+    """Lock a namespace as `namespaces.lock_shared` does, then the use of a location, until the transaction ends. Return
+    False if the namespace was dropped or moved.
+
+    An `explicit` location is locked as `hold_explicit_locations` does. Default locations are locked against explicit
+    ones and are concurrent among themselves.
     """
-    await connection.execute(_HOLD_DEFAULT)
+    values = {"namespace": namespace.id}
+    row = (await connection.execute(_LOCK_EXPLICIT if explicit else _LOCK_DEFAULT, values)).one_or_none()
+    return row is not None and row.path_key == namespace.namespace.key and tuple(row.ancestors) == namespace.ancestors
 
 
 _HOLD_EXPLICIT = text(f"select pg_advisory_xact_lock({_EXPLICIT_LOCATIONS})")
-_HOLD_DEFAULT = text(f"select pg_advisory_xact_lock_shared({_EXPLICIT_LOCATIONS})")
+
+
+def _lock_place(lock: str) -> TextClause:
+    return text(
+        f"""
+        with held as materialized (
+            select path_key, ancestors from namespaces where id = cast(:namespace as uuid) for key share)
+        select path_key, ancestors, {lock}({_EXPLICIT_LOCATIONS}) from held
+        """  # noqa: S608 - composed of constants; every value is a bound parameter
+    )
+
+
+_LOCK_EXPLICIT = _lock_place("pg_advisory_xact_lock")
+_LOCK_DEFAULT = _lock_place("pg_advisory_xact_lock_shared")
 
 
 async def location_taken(
@@ -127,8 +123,7 @@ async def location_taken(
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
 
 
-_LOCATION_TAKEN = text(
-    f"""
+LOCATION_TAKEN: Final = f"""
     select exists (
         select 1 from tables t where {overlapping("t.location_key")}
             and t.id is distinct from cast(:other_than as uuid))
@@ -140,8 +135,10 @@ _LOCATION_TAKEN = text(
         select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
             and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
             and {overlapping("k.payload->>'location_key'")})
-    """  # noqa: S608 - composed of constants; every value is a bound parameter
-)
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
+"""The query of `location_taken`, with its parameters."""
+
+_LOCATION_TAKEN = text(LOCATION_TAKEN)
 
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
@@ -243,33 +240,6 @@ async def finish_staged(
     )
     with clashes():
         await connection.execute(statement)
-
-
-async def swap(
-    connection: AsyncConnection, id: UUID, *, from_version: int, metadata_location: str, metadata: bytes
-) -> bool:
-    """Change the pointer, unless the version is not `from_version` any more. Return True if it was changed."""
-    document = await document_values("table", metadata_location, metadata)
-    values = {"of": id, "from_version": from_version, **{f"new_{name}": value for name, value in document.items()}}
-    return (await connection.execute(_SWAP, values)).rowcount == 1
-
-
-_SWAP = (
-    update(tables)
-    .where(
-        tables.c.id == bindparam("of"),
-        tables.c.version == bindparam("from_version"),
-        tables.c.deleted_at.is_(None),
-    )
-    .values(
-        metadata_location=bindparam("new_metadata_location"),
-        metadata=bindparam("new_metadata"),
-        metadata_excerpt=bindparam("new_metadata_excerpt"),
-        metadata_excerpt_of=bindparam("new_metadata_excerpt_of"),
-        version=tables.c.version + 1,
-        updated_at=func.clock_timestamp(),
-    )
-)
 
 
 async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:

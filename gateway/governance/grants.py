@@ -34,7 +34,7 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType, TupleKey
-from gateway.db import grants, namespaces, outbox, roles, tables, users
+from gateway.db import grant_writes, grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
@@ -160,14 +160,10 @@ class Grants:
             self._database.change(permit) as connection,
             _guard_last_admin(connection, key, change),
         ):
-            # Serialize changes of one object's grants. Two requests that list the same grants in another order would
-            # deadlock.
-            await grants.lock_object(connection, key)
-            if not await grants.lock_object_shared(connection, key, kept=not change.writes):
-                raise not_found(change.on)
-            # Lock the containers before any grant row changes. A namespace move also locks namespaces before grants, so
-            # the two cannot deadlock.
-            above = await _reread_containers(connection, row)
+            above = await _lock(connection, key, row, change)
+            new = await self._record_new(connection, permit, change, key, above, warehouse_id)
+            if new is not None:
+                return new, ()
             await _require_known(connection, change.writes)
             await _refuse_circles(connection, key, change.writes)
             await _refuse_provisioned_members(connection, key, change.writes)
@@ -205,6 +201,36 @@ class Grants:
             less = _keys(key, above, (*change.deletes, *shortened))
             lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
         return given, lost
+
+    async def _record_new(
+        self,
+        connection: Connection,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        key: ObjectKey,
+        above: Sequence[ObjectKey],
+        warehouse_id: UUID | None,
+    ) -> list[Pending] | None:
+        """Record grants that are all new, in one statement. Return the keys of their tuples, None for another change.
+
+        Grants on roles and on the server have further rules.
+        """
+        if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
+            return None
+        entries = dict.fromkeys(
+            grant_writes.NewGrant(each.privilege, each.principal, each.reason, each.expires_at)
+            for each in change.writes
+        )
+        if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
+            return None
+        return await grant_writes.grant_new(
+            connection,
+            list(entries),
+            on=key,
+            by=permit.actor.id,
+            keys=_keys(key, above, change.writes),
+            warehouse_id=warehouse_id,
+        )
 
     async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
@@ -249,6 +275,23 @@ def _guard_last_admin(
     if takes and on.type is ObjectType.ROLE:
         return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
     return guard_last_admin(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
+
+
+async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Sequence[ObjectKey]:
+    """Lock the object for a change of its grants and return its containers. Raises the 404 of an absent object.
+
+    The lock on the grants serializes changes of one object's grants. Two requests that list the same grants in another
+    order would deadlock. The containers are locked before any grant row changes. A namespace move also locks namespaces
+    before grants, so the two cannot deadlock.
+    """
+    kept = not change.writes
+    above = await grant_writes.lock_object(connection, key, kept=kept)
+    if above is not None:
+        return above
+    await grants.lock_object(connection, key)
+    if not await grants.lock_object_shared(connection, key, kept=kept):
+        raise not_found(change.on)
+    return await _reread_containers(connection, row)
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:

@@ -52,6 +52,14 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
             extra=SECONDS,
         ),
     ] = 3.0
+    new_tuples: Annotated[
+        typing.Literal["grouped", "single", "locked"],
+        Meta(
+            description="How the tuples of a new table, view or namespace are written: in one call with those of "
+            "concurrent requests (`grouped`), in a call of their own (`single`), or under advisory locks like all "
+            "other tuples (`locked`). Change it only to isolate an error."
+        ),
+    ] = "grouped"
 
 
 class Opa(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import Excerpt, ResolvedTable
-from gateway.db import namespaces, tables
+from gateway.db import namespaces, tables, tabular_writes
 from gateway.db.documents import Document, DocumentCache, Documents
 from gateway.db.engine import Database
 from gateway.db.excerpt_backfill import fill_excerpts
@@ -64,7 +64,7 @@ def _document(number: int, *, size: int = 0) -> bytes:
 
 async def _table(database: Database, rows: Rows, id: UUID, document: bytes) -> None:
     async with database.transaction() as connection:
-        await tables.create(
+        await tabular_writes.create(
             connection,
             id=id,
             warehouse_id=rows.warehouses[0],
@@ -82,7 +82,9 @@ async def _table(database: Database, rows: Rows, id: UUID, document: bytes) -> N
 async def _swap(database: Database, id: UUID, version: int, document: bytes) -> None:
     async with database.transaction() as connection:
         location = f"{id}/{version}"
-        assert await tables.swap(connection, id, from_version=version, metadata_location=location, metadata=document)
+        assert await tabular_writes.swap(
+            connection, id, from_version=version, metadata_location=location, metadata=document
+        )
 
 
 async def _resolved(database: Database, rows: Rows, id: UUID) -> ResolvedTable:
