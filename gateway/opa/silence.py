@@ -126,23 +126,18 @@ class SilentCallers:
             before = await self.policies.revision()
             began = self.clock()
             proof = await self.policies.silence(actor)
-            known = self.known_revision()
+            after = await self.policies.revision()
             self._pause_s = 0.0
             # After `clear`, the caller has another entry, or none.
-            if (
-                before is None
-                or not before == await self.policies.revision() == known
-                or self._seen.get(actor) is not seen
-            ):
+            same = before == after == self.known_revision() and self._seen.get(actor) is seen
+            if before is None or not same or (proof is not None and not proof.is_of(before)):
                 self._not_before = self.clock() + _FIRST_PAUSE_S
             elif proof is None:
                 seen.settled = True
                 self._in_vain += 1
-            elif proof.is_of(before):
+            else:
                 seen.silent_until = began + (_PROVEN_S if proof.rules else _PROVEN_WITHOUT_RULES_S)
                 self._in_vain = 0
-            else:
-                self._not_before = self.clock() + _FIRST_PAUSE_S
         except DecisionEngineUnavailable as error:
             self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
             self._not_before = self.clock() + self._pause_s

@@ -326,7 +326,9 @@ def test_a_load_passes_few_functions_between_the_socket_and_the_database(
         assert len(cost.frames) <= MOST_FRAMES, "\n".join(cost.frames)
 
 
-def test_column_restricted_read_has_its_documented_cost(stack: Ready, targets: RequestTargets) -> None:
+def test_column_restricted_read_has_its_documented_cost(
+    stack: Ready, targets: RequestTargets, opa_always_asked: None
+) -> None:
     """The caller has a grant on one column; the engine is a trusted `enforcer` that hides the other columns."""
     engine, admin, reader = stack.users["etl"], stack.users["admin"], stack.users["contractor"]
     rights = f"/management/v1/permissions/warehouse/{targets.prefix}/assignments"
@@ -360,7 +362,8 @@ def test_column_restricted_read_has_its_documented_cost(stack: Ready, targets: R
                     costs[name] = await _send(gateway, token, requested, n)
             return costs
 
-    forgetful = asyncio.run(survey(MEMORY__ALLOW_SECONDS="0", MEMORY__CREDENTIALS="0"))
+    always = {"MEMORY__SILENT_CALLERS": "0"}
+    forgetful = asyncio.run(survey(MEMORY__ALLOW_SECONDS="0", MEMORY__CREDENTIALS="0", **always))
     with_cache = asyncio.run(survey())
     measured = {
         name: [
