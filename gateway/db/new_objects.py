@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record the ownership of a new object and enqueue its tuples, in one statement of the transaction that inserts it.
 
-The edge to the parent and the ownership have keys with the id of the new object. No other transaction knows this id
-before the commit, so no earlier write of these tuples can exist, and the rows require both without an expiry. So the
-outbox rows are inserted with the record of a write (`sent_at`). The request writes the tuples right after the commit,
-without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`). A later transaction that ends
-such a grant enqueues the same key. Its delivery finds the record, and is not confirmed before that write has its
-outcome: the rule for every write in flight (`delivery`).
+The owner needs `traverse` on every container above. These tuples exist already if the owner has a permanent grant on
+another object in the same namespace and no delivery of them is pending. The statement locks that grant, that object
+and, before, the namespace until the commit. So no concurrent transaction can end the reason for `traverse` without
+finding the new grant as a reason, and no delivery in the meantime finds the tuples undesired. They are not enqueued.
 
-The owner also needs `traverse` on every container above. Their keys are enqueued only if they may be missing in
-OpenFGA. They exist there already if the owner has a permanent grant on another object in the same namespace and no
-delivery of the keys is pending. The statement locks that grant, that object and the namespace until the commit. So no
-concurrent transaction can end the reason for `traverse` without finding the new grant as a reason, and no delivery in
-the meantime finds the tuples undesired.
+Then only the edge to the parent and the ownership are left. Their keys contain the id of the new object. No other
+transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require both
+without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the tuples
+right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`). A
+later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
+before that write has its outcome: the rule for every write in flight (`delivery`).
+
+Otherwise all keys are enqueued and delivered like those of any change.
 """
 
 from __future__ import annotations
@@ -98,9 +99,6 @@ _RECORD: Final = text(
         select * from unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
                 cast(:object_types as text[]), cast(:object_ids as text[]))
             with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)),
-    inactive as materialized (
-        select exists (select 1 from scim_users u where :principal_type = 'user' and u.user_id = :principal_id
-            and not u.active) as it),
     latest as materialized (
         select g.id, g.object_type, g.object_id from grants g
         where g.principal_type = :principal_type and g.principal_id = :principal_id
@@ -113,7 +111,9 @@ _RECORD: Final = text(
         where t.namespace_id = cast(:namespace as uuid) and g.privilege in ({_REASONS}) and g.expires_at is null
         limit 1 for share of t skip locked for key share of g skip locked),
     known as materialized (
-        select exists (select 1 from reason) and not (select it from inactive) and not exists (
+        select exists (select 1 from reason) and not exists (
+            select 1 from scim_users u where :principal_type = 'user' and u.user_id = :principal_id and not u.active)
+        and not exists (
             select 1 from asked a join outbox o on o.object_id = a.object_id and o.subject_id = a.subject_id
                 and o.relation = a.relation and o.object_type = a.object_type and o.subject_type = a.subject_type
             where a.ord > :own) as it)
@@ -121,8 +121,8 @@ _RECORD: Final = text(
         not_before, sent_at)
     select a.subject_type, a.subject_id, a.relation, a.object_type, a.object_id, cast(:warehouse_id as uuid), false, 0,
         clock_timestamp() + make_interval(secs => :later),
-        case when a.ord <= :own and not inactive.it then clock_timestamp() end
-    from asked a, known, inactive where a.ord <= :own or not known.it
+        case when known.it then clock_timestamp() end
+    from asked a, known where a.ord <= :own or not known.it
     order by a.ord returning id, sent_at
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )

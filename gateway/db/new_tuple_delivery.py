@@ -126,6 +126,8 @@ class NewTupleDelivery:
         while self._waiting and (not group or size + len(self._waiting[0].rows) <= _LARGEST):
             group.append(self._waiting.popleft())
             size += len(group[-1].rows)
+        if not group:
+            return
         try:
             await self._send(group)
         except Exception as failed:
