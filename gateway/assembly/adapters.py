@@ -65,6 +65,7 @@ async def open_database(
         acquire_timeout=settings.pg_acquire_timeout,
         tls=tls,
         direct_reads=settings.pg_direct_reads,
+        unshared_reads=settings.pg_unshared_reads,
     )
     stack.push_async_callback(database.close)
     await database.prepare(frequent_reads())

@@ -30,6 +30,10 @@ _KEEP_PREPARED: Final = {
     "max_cacheable_statement_size": 0,
 }
 
+#: The plan of a statement does not depend on its parameters: the reads find rows by unique keys. PostgreSQL would plan
+#: a read of several members anew each time, because it expects arrays of ten, and planning costs more than reading.
+_SESSION: Final = {"plan_cache_mode": "force_generic_plan"}
+
 
 class PoolTimeout(TimeoutError):
     """No connection became free in time."""
@@ -203,7 +207,8 @@ def connect_like(engine: AsyncEngine, settings: dict[str, Any]) -> Connect:
     `settings` (SQLAlchemy's `connect_args`), and with the same types of Python for JSON.
     """
     _, address = engine.dialect.create_connect_args(engine.url)
-    arguments = {**address, **settings, **_KEEP_PREPARED}
+    session = {**settings.get("server_settings", {}), **_SESSION}
+    arguments = {**address, **settings, **_KEEP_PREPARED, "server_settings": session}
     arguments.pop("prepared_statement_cache_size", None)
 
     async def connect() -> asyncpg.Connection:

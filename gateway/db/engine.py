@@ -18,10 +18,11 @@ from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
-from gateway.db.compiled_reads import ConnectionLost, DirectRead
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.decision_revalidation import REVISIONS, revalidate_and_record, revalidate_by
 from gateway.db.driver_pool import DriverPool, connect_like
 from gateway.db.rows import AnyRow
+from gateway.db.shared_reads import SharedReads
 
 Answer = TypeVar("Answer")
 
@@ -45,6 +46,7 @@ class Database:
     `url` is a SQLAlchemy URL for asyncpg. At most `2 * pool_size` connections are opened, on demand, and kept. With
     `direct_reads`, a third of them (rounded down) only execute reads of one statement (`read_all`), without SQLAlchemy.
     A `read_only` instance opens at most `pool_size`, all for SQLAlchemy, and PostgreSQL rejects every change on them.
+    With `unshared_reads`, resolutions beyond this number in flight share statements (`SharedReads`); 0 shares none.
     `acquire_timeout` (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement,
     also on the server. `tls` is a context or an `sslmode` of libpq.
     """
@@ -59,6 +61,7 @@ class Database:
         tls: ssl.SSLContext | str = "prefer",
         read_only: bool = False,
         direct_reads: bool = True,
+        unshared_reads: int = 0,
     ) -> None:
         total = pool_size if read_only else 2 * pool_size
         # A change may hold a lock, a transaction and a read at a time, so most connections stay with SQLAlchemy.
@@ -95,6 +98,11 @@ class Database:
             if direct
             else None
         )
+        self._shared = (
+            SharedReads(self._direct, unshared=min(unshared_reads, direct), wait=acquire_timeout)
+            if self._direct is not None and unshared_reads
+            else None
+        )
 
     @property
     def engine(self) -> AsyncEngine:
@@ -123,22 +131,23 @@ class Database:
         (row,) = await self.read_all(read, parameters)
         return row
 
-    async def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
-        """Return the rows of a read of one statement. Raises DatabaseUnavailable.
+    def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Awaitable[Sequence[AnyRow]]:
+        """Return the rows of a read of one statement.
 
         A restart of the database breaks all open connections. The read is then repeated once, on a new connection.
+        Awaiting it raises DatabaseUnavailable.
         """
         if self._direct is None:
-            return await self._read_by_sqlalchemy(read, parameters)
-        with outages():
-            try:
-                return await read.all(self._direct, parameters)
-            except ConnectionLost:
-                self._direct.outdate()
-            try:
-                return await read.all(self._direct, parameters)
-            except ConnectionLost as again:
-                raise DatabaseUnavailable("the connection to the database was lost") from again
+            return self._read_by_sqlalchemy(read, parameters)
+        return read.all(self._direct, parameters)
+
+    def read_shared(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Awaitable[AnyRow]:
+        """Return the row of a read that always has exactly one, maybe by a statement that concurrent requests share
+        (`SharedReads`). `principal` is the caller. Awaiting it raises DatabaseUnavailable.
+        """
+        if self._shared is None:
+            return self.read_one(read, parameters)
+        return self._shared.one(read, parameters, principal)
 
     async def _read_by_sqlalchemy(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
         """Return the rows, read on a connection of SQLAlchemy's pool.

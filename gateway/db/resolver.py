@@ -62,6 +62,7 @@ class DatabaseResolver:
         found: dict[refs.Ref, Resolved] = {}
         absent: dict[refs.Ref, AbsentLocation] = {}
         caller_parameters = caller_of(caller)
+        principal = f"{caller.engine or ''}\x00{caller.id}"
         clock: AnyRow | None = None
         kinds: dict[Lookup, list[refs.Ref]] = {}
         for ref in requested:
@@ -69,8 +70,8 @@ class DatabaseResolver:
         for kind, some in kinds.items():
             if len(some) == 1:
                 # The row always has `now` and `caller_roles`, and the other columns if the object exists.
-                (row,) = await self._database.read_all(
-                    STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters}
+                row = await self._database.read_shared(
+                    STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters}, principal
                 )
                 resolved = _resolved(some[0], row)
                 found.update({} if resolved is None else {some[0]: resolved})
@@ -87,8 +88,8 @@ class DatabaseResolver:
             clock = clock or row
         # The first statement gives the time and the revisions: what later statements read can only be newer.
         if clock is None:
-            clock = await self._database.read_one(ONLY_CLOCK, caller_parameters)
-        engine = await self._engine_of(caller)
+            clock = await self._database.read_shared(ONLY_CLOCK, caller_parameters, principal)
+        engine = await self._engine_of(caller, principal)
         return Resolution(
             rows=found,
             now=clock.now.astimezone(UTC),
@@ -104,14 +105,16 @@ class DatabaseResolver:
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
-    async def _engine_of(self, caller: Actor) -> AnyRow | None:
+    async def _engine_of(self, caller: Actor, principal: str) -> AnyRow | None:
         """Return the row about the engine that acts for the caller, with the first expiry of its grants; None without
         an engine.
 
         It is read after the revisions, so it is not older than they are.
         """
         engine = caller.engine_itself()
-        return None if engine is None else await self._database.read_one(ONLY_CLOCK, caller_of(engine))
+        if engine is None:
+            return None
+        return await self._database.read_shared(ONLY_CLOCK, caller_of(engine), principal)
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         """Return the field ids of the columns of these tables on which the caller, or one of its roles, has live

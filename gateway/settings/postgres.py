@@ -79,6 +79,15 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
             "time of the gateway; answers do not depend on it."
         ),
     ] = True
+    pg_unshared_reads: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Number of name resolutions that a worker process sends alone at a time. Those of further "
+            "concurrent requests wait for the next statement and share it, at most 32 together. 0: none share. It "
+            "needs `PG_DIRECT_READS`.",
+        ),
+    ] = 2
     pg_acquire_timeout: Annotated[
         float,
         Meta(

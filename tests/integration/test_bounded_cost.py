@@ -27,6 +27,7 @@ from tests.integration.metered import Cost, Metered, metered
 
 _PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
 _ROW = re.compile(r"^\| (?P<operation>[^|]+?) \| (?P<numbers>[-0-9| ]+) \|$", re.MULTILINE)
+_DOCUMENT = re.compile(r"\btables\.metadata\b")
 _IN_PART = "some columns: "
 _PLAIN = {"X-Iceberg-Access-Delegation": "client-managed"}
 _SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -206,6 +207,27 @@ def test_operation_without_cached_decision_has_its_documented_cost(
         for name, cost in costs.items()
     }
     assert measured == {name: numbers[:5] for name, numbers in published().items()}
+
+
+def test_only_loads_and_changes_of_tables_read_metadata_documents(stack: Ready, targets: RequestTargets) -> None:
+    """A load whose document is cached reads none either."""
+    costs = asyncio.run(_survey(stack, targets, with_cache=False, numbers=(0, 1)))
+    reading = {name for name, cost in costs.items() if any(_DOCUMENT.search(each) for each in cost.statements)}
+    assert not reading & {
+        "config",
+        "list namespaces",
+        "load namespace",
+        "namespace exists",
+        "list tables",
+        "table exists",
+        "loadTable, no credentials",
+        "loadTable, vended",
+        "load credentials",
+        "read grants of a table",
+        "actions of a table",
+        "search for tables",
+        "batch-check of 5",
+    }
 
 
 @pytest.fixture

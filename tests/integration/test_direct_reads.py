@@ -72,7 +72,7 @@ def _sleep(seconds: float) -> DirectRead:
     return DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
 
 
-async def _wait_for_sleeping(url: str, count: int) -> None:
+async def wait_for_sleeping(url: str, count: int) -> None:
     """Wait until this number of connections execute `pg_sleep`."""
     asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
     connection = await asyncpg.connect(url.replace("+asyncpg", ""))
@@ -125,7 +125,7 @@ async def test_single_connection_setting_leaves_all_connections_to_transactions(
 async def test_read_without_a_free_connection_is_unavailable_after_the_timeout(url: str) -> None:
     async with _opened(url, pool_size=2, acquire_timeout=0.2) as database:
         slow = asyncio.create_task(database.read_one(_sleep(2), {}))
-        await _wait_for_sleeping(url, 1)
+        await wait_for_sleeping(url, 1)
         with pytest.raises(DatabaseUnavailable):
             await _pid(database)
         await slow
@@ -176,7 +176,7 @@ async def test_read_in_flight_is_repeated_only_if_its_connection_was_lost(url: s
     async with _opened(url) as database:
         await _pid(database)
         slow = asyncio.create_task(database.read_one(_sleep(2), {}))
-        await _wait_for_sleeping(url, 1)
+        await wait_for_sleeping(url, 1)
         async with database.read() as connection:
             sleeping = "select pid from pg_stat_activity where wait_event = 'PgSleep'"
             ended = (await connection.execute(text(sleeping))).scalar_one()
@@ -196,7 +196,7 @@ async def test_pool_keeps_only_connections_of_completed_reads(url: str, end: str
     async with _opened(url, pool_size=3) as database:
         reads = [asyncio.create_task(database.read_one(slow, {})) for _ in range(2)]
         if end == "cancelled":
-            await _wait_for_sleeping(url, 2)
+            await wait_for_sleeping(url, 2)
             for read in reads:
                 read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
@@ -245,6 +245,20 @@ async def test_pool_replaces_a_connection_that_is_too_old(url: str) -> None:
             [row] = await _PID.all(pool, {})
             pids.append(row.pid)
     assert pids[0] == pids[1] != pids[2]
+
+
+async def test_outdated_connections_are_not_used_again(url: str) -> None:
+    async with _pool(url) as pool:
+        idle, used = await pool.acquire(), await pool.acquire()
+        pool.release(idle)
+        pool.outdate()
+        assert pool.take() is None
+        assert idle.is_closed()
+        assert not used.is_closed()
+        pool.release(used)
+        assert used.is_closed()
+        [row] = await _PID.all(pool, {})
+        assert row.pid
 
 
 async def test_pool_serves_waiting_callers_in_their_order(url: str) -> None:
@@ -299,7 +313,7 @@ async def test_failed_opening_leaves_its_place_to_the_next_caller(url: str) -> N
         pool = DriverPool(unreliable, size=1, acquire_timeout=30)
         results = await asyncio.gather(*(_PID.all(pool, {}) for _ in range(3)), return_exceptions=True)
         await pool.close()
-    assert [isinstance(each, OSError) for each in results] == [True, True, False]
+    assert [isinstance(each, DatabaseUnavailable) for each in results] == [True, True, False]
 
 
 async def test_closed_pool_refuses_waiting_and_new_callers(url: str) -> None:
