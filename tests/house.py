@@ -30,6 +30,7 @@ FRAMES = "loadTable functions"
 
 #: Modules under 50 lines that are neither a noun of several rooms nor a table of the schema, with the reason.
 SMALL: Mapping[str, str] = {
+    "gateway/api/early_refusal.py": "the only check of requests before routing",
     "gateway/access/_mint.py": "only the door may import it; the import contract names the file",
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",

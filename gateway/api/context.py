@@ -23,7 +23,7 @@ from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
-from gateway.api.early_refusal import credential_of
+from gateway.api.early_refusal import authorizations_of, credential_of
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
@@ -76,7 +76,7 @@ class Ctx:
     @property
     def authorizations(self) -> list[bytes]:
         """Return all values of the Authorization header, for an operation that authenticates the caller itself."""
-        return _authorizations(self._request)
+        return authorizations_of(self._request.scope)
 
     def _media_type(self) -> str:
         """Return the media type of the body, without parameters and in lower case."""
@@ -125,8 +125,7 @@ class Ctx:
 
     async def admit(self, operation: Op) -> Permit[Op]:
         """Return the permit for `operation`. Raises ShareExceeded and the errors of `Door.admit`."""
-        permit, _ = await self.admit_with(operation, None)
-        return permit
+        return (await self.admit_with(operation, None))[0]
 
     async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
         """Return (permit for `operation`, permit for `extra`), decided together.
@@ -336,7 +335,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     """
     services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
-    given = _authorizations(request)
+    given = authorizations_of(request.scope)
     if any(operation.authenticates_itself for operation in operations) or (
         not given and any(operation.is_public() for operation in operations)
     ):
@@ -369,10 +368,6 @@ async def enter(request: Request[Any, Any, Any], services: Services, actor: Acto
     lease = await services.shares.enter(actor, announced_bytes(request.scope), credential_of(request.scope))
     request.scope["state"][LEASE] = lease
     return lease
-
-
-def _authorizations(request: Request[Any, Any, Any]) -> list[bytes]:
-    return [value for name, value in request.scope["headers"] if name.lower() == b"authorization"]
 
 
 async def _assume(

@@ -30,7 +30,12 @@ class EarlyRefusal:
         return None if given is None else services.shares.early_refusal(given)
 
 
+def authorizations_of(scope: Scope) -> list[bytes]:
+    """Return all values of the Authorization header."""
+    return [value for name, value in scope["headers"] if name.lower() == _AUTHORIZATION]
+
+
 def credential_of(scope: Scope) -> bytes | None:
     """Return the value of the only Authorization header; None without one, or with several."""
-    given = [value for name, value in scope["headers"] if name == _AUTHORIZATION]
+    given = authorizations_of(scope)
     return given[0] if len(given) == 1 else None

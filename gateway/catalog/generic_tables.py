@@ -96,7 +96,7 @@ class GenericTables(TableCollection):
         if isinstance(permit.operation, AdoptGenericTable):
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await refuse_taken_name(self._database, namespace, identifier, _name_taken_error)
+        await refuse_taken_name(permit, self._database, namespace, identifier, _name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.base_location)

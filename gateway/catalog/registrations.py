@@ -117,7 +117,7 @@ class Registrations:
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await refuse_taken_name(self._database, namespace, identifier, view_name_taken_error)
+        await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)

@@ -75,7 +75,7 @@ class Tables(TableCollection):
         profile = stored_profile(warehouse.profile)
         id = uuid7()
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await refuse_taken_name(self._database, namespace, identifier)
+        await refuse_taken_name(permit, self._database, namespace, identifier)
         location = location_of_new(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
         metadata = self._first_metadata(permit, id, location)
@@ -171,7 +171,7 @@ class Tables(TableCollection):
                 connection, UUID(recorded_success.detail["table_id"]), location_key=location.overlap_key
             )
         if row is None:
-            await refuse_taken_name(self._database, namespace, identifier)
+            await refuse_taken_name(permit, self._database, namespace, identifier)
             raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
         metadata = self._first_metadata(permit, row.id, location)
         permit.pending_audit.add_details(table_id=str(row.id), location=location.text, repeated="true")

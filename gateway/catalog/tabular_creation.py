@@ -9,6 +9,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from gateway.access.actor import Actor
+from gateway.access.operation import Operation
 from gateway.access.operations.generic_tables import AdoptGenericTable, CreateGenericTable
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.operations.tables import CreateTable
@@ -59,12 +60,16 @@ def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsExc
 
 
 async def refuse_taken_name(
+    permit: Permit[Operation],
     database: Database,
     namespace: ResolvedNamespace,
     identifier: TableIdentifier,
     error_for: NameTakenError = name_taken_error,
 ) -> None:
-    """Raise the error of `error_for` if the name is taken. The unique index of the insert decides finally."""
+    """Raise the error of `error_for` if the name is taken in a namespace of `permit`.
+
+    The unique index of the insert decides finally.
+    """
     kind = await tables.read_name_taken(database, namespace.id, identifier.name)
     if kind is not None:
         raise error_for(kind, identifier)

@@ -97,7 +97,7 @@ class Views:
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
-        await refuse_taken_name(self._database, namespace, identifier, view_name_taken_error)
+        await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.location)

@@ -31,6 +31,7 @@ from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 NOT_OF_THE_REQUEST = {
     "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
     "catalog.tabular_creation.creation_transaction": "for use cases: rows of the permit, and what they have just made",
+    "catalog.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",
     "catalog.views.Views.insert": "for use cases: rows of the permit, and what they have just made",
     "governance.scim_resources.finish_deletion": "for use cases: their collaborators",
     "governance.scim_resources.found": "for use cases: their collaborators, and how they read",
