@@ -132,6 +132,12 @@ test_obligations_do_not_make_a_denial if {
 	answer.decisions[0] == {"allow": true, "reasons": [], "obligations": {"no_vending": true}}
 }
 
+test_only_a_malformed_question_is_denied if {
+	answer := gateway.decisions with input as request([question("load_table"), {"operation": ""}])
+	[one.allow | some one in answer.decisions] == [true, false]
+	[reason.code | some reason in answer.decisions[1].reasons] == ["question_not_understood"]
+}
+
 test_every_shipped_guardrail_is_asked if {
 	asked := {"actor": {"id": "oidc~c", "kind": "alien", "roles": []}, "context": {}, "questions": [{"operation": ""}]}
 	answer := gateway.decisions with input as asked with data.policy_data as {"contractors": {}}

@@ -98,4 +98,7 @@ test_a_text_is_compared_with_values_of_any_type if {
 	residual._text("none") == {}
 }
 
-test_errors_would_be_seen if not "errors are not reported" in spoken({})
+test_an_expression_that_should_fail_and_does_not_speaks if {
+	not "errors are not reported" in spoken({})
+	"errors are not reported" in residual.speaks with input as request with to_number as 1
+}

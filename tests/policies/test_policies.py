@@ -137,7 +137,7 @@ def test_only_authorization_revision_and_bridge_settings_read_the_opa_runtime(po
     reading = [file for file in rego_files(policies) if "opa.runtime" in file.read_text(encoding="utf-8")]
     bridge = [file for file in reading if file.parent.name == "trino"]
     readers = {file.name for file in reading if file not in bridge}
-    assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego"}
+    assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego", "residual_test.rego"}
     # The bridge reads its settings from its environment.
     assert {file.name for file in bridge if not file.stem.endswith("_test")} == {
         "authz.rego",

@@ -41,6 +41,7 @@ def test_silence_is_proven_only_where_every_decision_is_a_plain_allow(residual_o
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3000)
 def test_silence_is_proven_correctly_for_a_hundred_thousand_requests(residual_opa: Opa) -> None:
     source, compared = random.Random(), 0
     while compared < 100_000:

@@ -194,6 +194,37 @@ async def test_a_revision_that_the_cache_sees_during_the_evaluation_makes_the_pr
     assert here.asked == 5
 
 
+async def test_a_proof_is_not_used_if_the_known_revision_is_another_at_its_end() -> None:
+    """The last read of the cache is older than that of the evaluation, or was answered by another server."""
+    here = Policies()
+    cache = await here.cache()
+    here.current = "rules.other"
+    await cache.look()
+    here.current = REVISION
+    await ask(cache, 5)
+    assert (len(here.compiled), here.asked) == (1, 5)
+    here.current = "rules.other"
+    await ask(cache, 2)
+    assert here.asked == 7
+
+
+async def test_a_proof_of_a_forgotten_caller_is_not_used() -> None:
+    """The revision changes and changes back while OPA evaluates: the same caller has another entry."""
+    here = Policies(release=asyncio.Event())
+    cache = await here.cache()
+    await ask(cache, 3)
+    assert cache._silent is not None
+    cache._silent.clear()
+    await ask(cache, 1)
+    before = dict(cache._silent._seen)
+    assert here.release is not None
+    here.release.set()
+    await ask(cache, 1)
+    assert cache._silent._seen[REQUEST.actor] is before[REQUEST.actor]
+    assert not cache._silent.has(REQUEST.actor)
+    assert here.asked == 5
+
+
 @pytest.mark.parametrize(("proof", "seconds"), [(Proof("rules", "data"), 600), (Proof(None, "data"), 60)])
 async def test_a_proof_ends_after_its_time(proof: Proof, seconds: int) -> None:
     here = Policies(proof=proof)
