@@ -9,7 +9,6 @@ from typing import TypeAlias
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.operation import Operation
 from gateway.access.operations.generic_tables import AdoptGenericTable, CreateGenericTable
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.operations.tables import CreateTable
@@ -60,7 +59,7 @@ def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsExc
 
 
 async def refuse_taken_name(
-    permit: Permit[Operation],
+    permit: CreationPermit,
     database: Database,
     namespace: ResolvedNamespace,
     identifier: TableIdentifier,
@@ -100,7 +99,7 @@ async def creation_transaction(
     except tabular_writes.LocationTaken as taken:
         raise _location_taken_error(location) from taken
     except tables.Clash as clash:
-        await refuse_taken_name(database, namespace, identifier, error_for)
+        await refuse_taken_name(permit, database, namespace, identifier, error_for)
         raise _location_taken_error(location) from clash
 
 
