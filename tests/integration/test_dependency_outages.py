@@ -128,12 +128,20 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
     return _at_once([partial(world.alice.get, path) for path in paths])
 
 
+def _cached_answers_end(world: World, table: Table) -> None:
+    """Wait until no worker process uses cached answers of OPA: one second after the last read of OPA's revision."""
+    time.sleep(1.5)
+    _soon(lambda: world.alice.head(table.path).status_code == 503, "cached answers of OPA are used after their end")
+
+
 @pytest.mark.parametrize("part", ["openfga", "opa"])
 def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: str, table: Table, part: str) -> None:
     # Invalidate every cached decision; `test_dependency_failures.py` tests the decisions that are cached.
     world.sql("update server set revision = gen_random_uuid()")
     before = world.rows(), world.objects()
     with _stopped(world, part):
+        if part == "opa":
+            _cached_answers_end(world, table)
         for answer in _reads(world, ns, table):
             _refused_read(answer)
             assert "s3.secret-access-key" not in answer.text
@@ -257,6 +265,7 @@ def test_provider_outage_keeps_known_keys_and_refuses_unknown_tokens(world: Worl
 def test_crashed_decision_engine_is_an_outage_and_no_permission(world: World, ns: str, table: Table) -> None:
     """This must be the last test: nothing restarts OPA in this stack."""
     psutil.Process(world.ready.pids["opa"][0]).kill()
+    _cached_answers_end(world, table)
     for answer in _reads(world, ns, table):
         _refused_read(answer)
     for answer in _changes(world, ns, table):
