@@ -19,7 +19,7 @@ def selects(words: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to measure, how often and for how long."""
+    """The selection of requests, the number of slices, and their length."""
 
     only: str = ""
     connections: tuple[int, ...] = (1, 8, 32)

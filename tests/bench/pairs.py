@@ -38,7 +38,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """How long and how often to measure.
+    """The length and the number of the slices of a measurement.
 
     `requests`: the number of requests of a slice, 0: `seconds` limit it. `warm_requests`: requests on each side before
     the first pair, 0: `warm_seconds` limit them. `before`: called before each slice of its side, outside its time.
