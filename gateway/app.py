@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
-from gateway.access.ports import Policies, Relationships
+from gateway.access.ports import Policies
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
 from gateway.assembly.adapters import (
@@ -41,7 +41,6 @@ from gateway.db.secrets import Sealer
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
-from gateway.fga.recorded_grants import RecordedRelationships
 from gateway.fga.relationships import FgaRelationships
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
@@ -265,16 +264,10 @@ def _door(
     audit: BufferedAudit,
     metrics: Metrics,
 ) -> Door:
-    resolver = DatabaseResolver(database)
-    relationships: Relationships = FgaRelationships(fga, reaches)
-    if settings.memory.recorded_grants:
-        relationships = RecordedRelationships(
-            relationships, reaches=reaches, model_id=lambda: fga.model_id, recorded=resolver.holds_grant
-        )
     return Door(
-        resolver=resolver,
+        resolver=DatabaseResolver(database),
         relationships=CachedRelationships(
-            relationships,
+            FgaRelationships(fga, reaches),
             model_id=lambda: fga.model_id,
             entries=settings.memory.allows,
             seconds=settings.memory.allow_seconds,

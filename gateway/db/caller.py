@@ -21,19 +21,15 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    union_all,
 )
 
 from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.schema.grants import grants
-from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_users
 from gateway.db.schema.servers import server
-from gateway.db.schema.tables import tables
-from gateway.db.schema.warehouses import warehouses
 
 #: Separator of the values of a list that is sent as one text. Names contain no control characters.
 BETWEEN = "\x1e"
@@ -136,52 +132,6 @@ def _columns() -> Select[Any]:
 
 #: Ids of the columns of given tables on which the caller or one of the caller's roles holds a grant.
 COLUMNS = DirectRead(_columns())
-
-
-def _grants_on_path() -> Select[Any]:
-    """Select whether the caller or one of its roles holds one of given grants on a tabular or on its containers.
-
-    `among` holds pairs of an object type and a privilege. The result is always one row.
-    """
-    pairs = func.string_to_array(bindparam("among", type_=Text), BETWEEN)
-    among = select(func.unnest(pairs).label("pair")).cte("among")
-    pair_type, privilege = (func.split_part(among.c.pair, literal_column("' '"), literal_column(n)) for n in "12")
-    row = tables.c.id == bindparam("id", type_=tables.c.id.type)
-    namespace = select(func.unnest(func.array_append(namespaces.c.ancestors, namespaces.c.id)).label("id"))
-    above = namespace.join(tables, tables.c.namespace_id == namespaces.c.id).where(row).subquery()
-    project = select(warehouses.c.project_id).join(tables, tables.c.warehouse_id == warehouses.c.id).where(row)
-    path = union_all(
-        select(tables.c.kind.label("type"), cast(tables.c.id, Text).label("id")).where(row),
-        select(word("namespace"), cast(above.c.id, Text)),
-        select(word("warehouse"), cast(tables.c.warehouse_id, Text)).where(row),
-        select(word("project"), cast(project.scalar_subquery(), Text)),
-        select(word("server"), cast(server.c.id, Text)),
-    ).cte("path")
-    every, _ = _roles_and_grants()
-    principals = union_all(
-        select(bindparam("caller_type", type_=Text).label("type"), bindparam("caller_id", type_=Text).label("id")),
-        select(word("role"), every.c.role_id),
-    ).cte("principals")
-    held = (
-        select(grants.c.id)
-        .join_from(principals, path, true())
-        .join(among, pair_type == path.c.type)
-        .join(
-            grants,
-            and_(
-                grants.c.privilege == privilege,
-                grants.c.principal_type == principals.c.type,
-                grants.c.principal_id == principals.c.id,
-                grants.c.object_type == path.c.type,
-                grants.c.object_id == path.c.id,
-            ),
-        )
-    )
-    return select(held.exists().label("held"))
-
-
-#: Expired grants count too: the row selects only what is checked.
-GRANTS_ON_PATH = DirectRead(_grants_on_path())
 
 
 def _of_server(column: Column[Any]) -> Label[Any]:

@@ -5,7 +5,7 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -29,15 +29,7 @@ from gateway.access.resolved import (
     project_of,
 )
 from gateway.db.absent import names_its_path, read_absent_locations
-from gateway.db.caller import (
-    BETWEEN,
-    COLUMNS,
-    GRANT_EXPIRIES,
-    GRANTS_ON_PATH,
-    ONLY_CLOCK,
-    caller_of,
-    with_database_time,
-)
+from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of, with_database_time
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
@@ -142,15 +134,6 @@ class DatabaseResolver:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
-
-    async def holds_grant(self, caller: Actor, id: UUID, among: Collection[tuple[refs.ObjectType, str]]) -> bool:
-        """Return True if the caller or one of its roles holds one of the grants `among` on a tabular or above it.
-
-        Each is an object type and a privilege. The rows only select what OpenFGA is asked.
-        """
-        pairs = BETWEEN.join(f"{type.value} {privilege}" for type, privilege in sorted(among))
-        row = await self._database.read_one(GRANTS_ON_PATH, {**caller_of(caller), "id": id, "among": pairs})
-        return bool(row.held)
 
 
 def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:

@@ -41,13 +41,6 @@ _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
 _PRINCIPALS: Final = ({"type": "user"}, {"type": "role", "relation": "assignee"})
 
 _PARENT: Final = "parent"
-#: The edge of the hierarchy above each type, and the types of the containers there.
-_ABOVE: Final = {
-    **dict.fromkeys(TABULARS, (_PARENT, (ObjectType.NAMESPACE,))),
-    ObjectType.NAMESPACE: (_PARENT, (ObjectType.NAMESPACE, ObjectType.WAREHOUSE)),
-    ObjectType.WAREHOUSE: ("project", (ObjectType.PROJECT,)),
-    ObjectType.PROJECT: ("server", (ObjectType.SERVER,)),
-}
 _Relation = tuple[ObjectType, str]
 
 
@@ -64,7 +57,6 @@ class FollowedReaches:
     def __init__(self, client: FgaClient) -> None:
         self._client = client
         self._known: tuple[str, Reaches, _Model] | None = None
-        self._behind: dict[tuple[str, ObjectType, str], frozenset[_Relation] | None] = {}
 
     async def __call__(self) -> Reaches:
         """Return the reaches, read once for each model. Raises DecisionEngineUnavailable if it cannot be read."""
@@ -104,30 +96,6 @@ class FollowedReaches:
         if self._known is None or self._known[0] != model_id:
             return None
         return self._known[2].inherited(ObjectType(type_name), relation, ObjectType(parent_name))
-
-    async def grants_behind(self, model_id: str, type: ObjectType, relation: str) -> frozenset[_Relation] | None:
-        """Return the result of `grants_behind_of` for this model; None if another model serves now.
-
-        Raises DecisionEngineUnavailable if the model cannot be read.
-        """
-        await self()
-        if self._known is None or self._known[0] != model_id:
-            return None
-        key = model_id, type, relation
-        if key not in self._behind:
-            self._behind = {each: found for each, found in self._behind.items() if each[0] == model_id}
-            self._behind[key] = grants_behind_of(self._known[2].definition, type, relation)
-        return self._behind[key]
-
-
-def grants_behind_of(model: Mapping[str, Any], type: ObjectType, relation: str) -> frozenset[_Relation] | None:
-    """Return grants (object type, privilege) without which no principal has `relation` on an object of the type.
-
-    A principal needs at least one of them, on the object or above it, itself or by a role. None if there is another
-    way: a wildcard, a relation that is no privilege, or an edge that is not of the hierarchy.
-    """
-    read = _Model(model, whole=True)
-    return read.walk((type, relation), frozenset()) if read.members_are_recorded() else None
 
 
 def inherited_of(model: Mapping[str, Any], type: ObjectType, relation: str, parent: ObjectType) -> str | None:
@@ -179,11 +147,7 @@ class _Rule:
 
 
 class _Model:
-    """A model. With `whole`, `walk` follows relations into every container instead of those that lists consider."""
-
-    def __init__(self, model: Mapping[str, Any], *, whole: bool = False) -> None:
-        self.definition = model
-        self._whole = whole
+    def __init__(self, model: Mapping[str, Any]) -> None:
         self._rules: dict[tuple[str, str], _Rule] = {}
         for each in model["type_definitions"]:
             about = (each.get("metadata") or {}).get("relations") or {}
@@ -230,8 +194,7 @@ class _Model:
     def _from_above(
         self, rewrite_rule: Mapping[str, Any], at: _Relation, above: frozenset[_Relation]
     ) -> frozenset[_Relation] | None:
-        tupleset = rewrite_rule["tupleset"]["relation"]
-        edge = self._rules.get((at[0].value, tupleset))
+        edge = self._rules.get((at[0].value, rewrite_rule["tupleset"]["relation"]))
         if edge is None or list(edge.rewrite) != ["this"]:
             return None
         ways: list[frozenset[_Relation] | None] = []
@@ -243,9 +206,6 @@ class _Model:
                 parent = ObjectType(subject["type"])
             except ValueError:
                 return None
-            if self._whole:
-                ways.append(self.walk((parent, relation), above) if _is_above(at[0], tupleset, subject) else None)
-                continue
             if parent in _CHECKED_FIRST and relation in self.implying(parent, Can.LIST_EVERYTHING.value):
                 continue
             ways.append(self.walk((parent, relation), above) if parent in _LOOKED_AT else None)
@@ -313,12 +273,6 @@ def _only(subject: Mapping[str, Any], parent: ObjectType) -> bool:
         and not any(subject.get(key) for key in ("relation", "condition"))
         and subject.get("wildcard") is None
     )
-
-
-def _is_above(below: ObjectType, edge: str, subject: Mapping[str, Any]) -> bool:
-    """Return True if tuples of the relation `edge` with these subjects name the containers of the rows."""
-    hierarchy, containers = _ABOVE.get(below, ("", ()))
-    return edge == hierarchy and any(_only(subject, each) for each in containers)
 
 
 def _all_of(ways: list[frozenset[_Relation] | None]) -> frozenset[_Relation] | None:

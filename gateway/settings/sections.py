@@ -221,13 +221,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(ge=0, description="Maximum time in seconds for which an allow is cached. 0: no cache.", extra=SECONDS),
     ] = 60.0
-    recorded_grants: Annotated[
-        bool,
-        Meta(
-            description="Before a check of write access for a load, read the recorded grants, and skip the check if "
-            "none gives it. A tuple that was written into OpenFGA directly counts once drift detection has recorded it."
-        ),
-    ] = True
     policy_answers: Annotated[
         Count, Meta(description="Maximum number of cached answers of OPA. An answer is cached until its `valid_until`.")
     ] = 10_000

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from uuid import UUID, uuid4
 
-import msgspec
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event
 
 from gateway.access import refs
 from gateway.access.actor import Actor
@@ -131,66 +130,3 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     named = {lookup_of(ref) for ref in requested if names_its_path(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "expected one statement per kind, and one for absent paths"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}
-
-
-_AMONG = [
-    (refs.ObjectType.TABLE, "modify"),
-    (refs.ObjectType.NAMESPACE, "modify"),
-    (refs.ObjectType.WAREHOUSE, "modify"),
-    (refs.ObjectType.PROJECT, "data_admin"),
-    (refs.ObjectType.SERVER, "operator"),
-]
-
-
-@pytest.mark.parametrize(
-    ("holder", "privilege", "on", "held"),
-    [
-        ("user", "modify", "table", True),
-        ("user", "modify", "inner", True),
-        ("user", "modify", "outer", True),
-        ("user", "modify", "warehouse", True),
-        ("user", "data_admin", "project", True),
-        ("user", "operator", "server", True),
-        ("role", "modify", "outer", True),
-        ("role_above", "modify", "table", True),
-        ("user", "select", "table", False),
-        ("user", "modify", "other", False),
-        ("user", "modify", "second", False),
-        ("user", "modify", "view", False),
-        ("other user", "modify", "table", False),
-        ("unrelated role", "modify", "table", False),
-    ],
-)
-async def test_a_grant_on_the_object_or_above_is_found_for_the_caller_and_its_roles(
-    database: Database, holder: str, privilege: str, on: str, held: bool
-) -> None:
-    rows, user = Rows(), f"oidc~{uuid4()}"
-    principals = {
-        "user": ("user", user),
-        "other user": ("user", f"oidc~{uuid4()}"),
-        "role": ("role", str(rows.role)),
-        "role_above": ("role", str(rows.role_above)),
-        "unrelated role": ("role", str(uuid4())),
-    }
-    insert = text(
-        "insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by) "
-        "values (:id, :privilege, :type, :principal, :object_type, :object, 'oidc~test')"
-    )
-
-    def grant(named: tuple[str, str], given: str, key: refs.ObjectKey) -> dict[str, object]:
-        type, principal = named
-        values = {"id": uuid4(), "privilege": given, "type": type, "principal": principal}
-        return {**values, "object_type": key.type.value, "object": key.id}
-
-    async with database.transaction() as connection:
-        await rows.insert(connection)
-        of = rows.objects
-        await connection.execute(insert, grant(principals["user"], "assignee", of["role"]))
-        await connection.execute(insert, grant(principals["role"], "assignee", of["role_above"]))
-        await connection.execute(insert, grant(principals[holder], privilege, of[on]))
-    resolver = DatabaseResolver(database)
-    assert await resolver.holds_grant(Actor.user(user), rows.table, _AMONG) is held
-    as_role = msgspec.structs.replace(Actor.user(user), assumed_role=rows.role)
-    assert await resolver.holds_grant(as_role, rows.table, _AMONG) is (held and holder != "user")
-    assert not await resolver.holds_grant(Actor.user(user), uuid4(), _AMONG[:-2])
-    assert not await resolver.holds_grant(Actor.user(user), rows.table, [])

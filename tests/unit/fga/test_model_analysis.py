@@ -16,7 +16,7 @@ from gateway.access.relations import Can
 from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
-from gateway.fga.model_analysis import FollowedReaches, grants_behind_of, inherited_of, reaches_of
+from gateway.fga.model_analysis import FollowedReaches, inherited_of, reaches_of
 
 T = ObjectType
 LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)
@@ -261,60 +261,3 @@ async def test_a_list_visibility_relation_suffices_once_the_model_was_read() -> 
     await reaches()
     assert await reaches.enough("m", Can.INCLUDE_IN_LIST, T.TABLE, "select")
     assert not await reaches.enough("m", Can.INCLUDE_IN_LIST, T.COLUMN, "select")
-
-
-ABOVE_TABLES = {
-    (T.NAMESPACE, "modify"),
-    (T.NAMESPACE, "ownership"),
-    (T.WAREHOUSE, "modify"),
-    (T.WAREHOUSE, "ownership"),
-    (T.PROJECT, "modify"),
-    (T.PROJECT, "data_admin"),
-    (T.PROJECT, "project_admin"),
-    (T.SERVER, "operator"),
-}
-
-
-@pytest.mark.parametrize("type", [T.TABLE, T.GENERIC_TABLE])
-def test_write_access_needs_a_grant_on_the_object_or_above(type: ObjectType) -> None:
-    found = grants_behind_of(compiled_model(), type, "can_write_data")
-    assert set(found or ()) == ABOVE_TABLES | {(type, "modify"), (type, "ownership")}
-
-
-def test_a_further_privilege_for_write_access_is_included() -> None:
-    edited = Edited().also("namespace", "modifies", computed("create"))
-    found = grants_behind_of(edited.model, T.TABLE, "can_write_data")
-    assert set(found or ()) == ABOVE_TABLES | {
-        (T.NAMESPACE, "create"),
-        (T.TABLE, "modify"),
-        (T.TABLE, "ownership"),
-    }
-
-
-@pytest.mark.parametrize(
-    "edited",
-    [
-        Edited().subject("table", "modify", ANY_USER),
-        Edited().subject("project", "data_admin", ANY_USER),
-        Edited().subject("table", "modify", {"type": "table", "relation": "selects"}),
-        Edited().also("namespace", "modifies", computed("managed_access")),
-        Edited().also("table", "can_write_data", {"somethingNew": {}}),
-        # The edge may have other subjects than the containers of the rows.
-        Edited().subject("table", "parent", {"type": "warehouse"}),
-        Edited().subject("table", "parent", {"type": "namespace", "condition": "unexpired"}),
-        Edited()
-        .rule("table", "shared_by", {"this": {}})
-        .subject("table", "shared_by", {"type": "namespace"})
-        .also("table", "can_write_data", above("modifies", "shared_by")),
-        # The members of roles are not recorded.
-        Edited().subject("role", "assignee", ANY_USER),
-    ],
-)
-def test_write_access_in_another_way_than_by_recorded_grants_is_unknown(edited: Edited) -> None:
-    assert grants_behind_of(edited.model, T.TABLE, "can_write_data") is None
-
-
-async def test_the_grants_behind_a_relation_are_those_of_the_model_in_use() -> None:
-    reaches = follow(Edited())
-    assert (T.TABLE, "modify") in (await reaches.grants_behind("m", T.TABLE, "can_write_data") or ())
-    assert await reaches.grants_behind("other", T.TABLE, "can_write_data") is None
