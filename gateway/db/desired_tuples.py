@@ -9,7 +9,7 @@ exists. A deactivated user has no desired tuples of grants.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
+from gateway.db.engine import Database
 from gateway.db.outbox import STRUCTURAL
 
 TRAVERSE = "traverse"
@@ -44,6 +45,18 @@ async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) 
     }
     rows = await connection.execute(_statement(frozenset(kinds)), values)
     return {keys[row.ord - 1]: row.until for row in rows}
+
+
+class RecordedGrants:
+    """Implements the port of recorded grants (`gateway.access.ports.GrantRows`) on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
+        """Return those of `keys` that live rows require, read from the primary. Raises DatabaseUnavailable."""
+        async with self._database.read() as connection:
+            return frozenset(await desired_tuples(connection, keys))
 
 
 def _kind(key: TupleKey) -> str:
