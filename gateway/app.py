@@ -36,10 +36,12 @@ from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
 from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
+from gateway.db.pending_creations import PendingCreations
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
+from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
@@ -263,13 +265,7 @@ def _door(
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
-        relationships=CachedRelationships(
-            _relationships(settings, database, fga, reaches, server_id, metrics),
-            model_id=lambda: fga.model_id,
-            entries=settings.memory.allows,
-            seconds=settings.memory.allow_seconds,
-            observer=metrics,
-        ),
+        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
         policies=policies,
         audit=audit,
         observer=metrics,
@@ -285,17 +281,27 @@ def _relationships(
     server_id: UUID | None,
     metrics: Metrics,
 ) -> Relationships:
-    relationships = FgaRelationships(fga, reaches)
-    if not settings.memory.confirm_grants:
-        return relationships
-    return GrantCheckedRelationships(
-        relationships,
+    """Return OpenFGA's port with its layers: pending creations, cached allows, confirmed grants, plain checks."""
+    plain = FgaRelationships(fga, reaches)
+    allows, seconds = settings.memory.allows, settings.memory.allow_seconds
+    confirming = GrantCheckedRelationships(
+        plain,
         reaches,
         RecordedGrants(database),
         model_id=lambda: fga.model_id,
         server_id=None if server_id is None else str(server_id),
         complete=settings.drift.external_grants != "report",
-        entries=settings.memory.allows,
-        seconds=settings.memory.allow_seconds,
+        entries=allows,
+        seconds=seconds,
         observer=metrics,
     )
+    cached = CachedRelationships(
+        confirming if settings.memory.confirm_grants else plain,
+        model_id=lambda: fga.model_id,
+        entries=allows,
+        seconds=seconds,
+        observer=metrics,
+    )
+    if not settings.openfga.pending_creations:
+        return cached
+    return CreationAwareRelationships(cached, plain, PendingCreations(database))

@@ -106,6 +106,17 @@ class GrantRows(Protocol):
         ...
 
 
+class Creations(Protocol):
+    """Reads creations that OpenFGA has not received yet, on the primary database."""
+
+    async def pending(self, objects: Sequence[ObjectKey]) -> Mapping[TupleKey, datetime | None]:
+        """Return the undelivered tuples of the creations of `objects` and of their containers, each with its expiry.
+
+        These are edges to parents, and ownerships of creators. Raises DatabaseUnavailable.
+        """
+        ...
+
+
 class Policies(Protocol):
     """Evaluates the policies (OPA)."""
 

@@ -56,11 +56,19 @@ class FgaRelationships:
         return (await self.check_with(actor, questions, (), now=now, paced=paced))[0]
 
     async def check_with(
-        self, actor: Actor, questions: Sequence[Question], further: Sequence[FgaTuple], *, now: datetime, paced: bool
+        self,
+        actor: Actor,
+        questions: Sequence[Question],
+        further: Sequence[FgaTuple],
+        *,
+        now: datetime,
+        paced: bool,
+        creations: Sequence[FgaTuple] = (),
     ) -> tuple[list[bool], set[FgaTuple]]:
         """Return (one answer per question, in order; those of the `further` checks that hold).
 
-        The further checks are sent in the same batch as the questions.
+        The further checks are sent in the same batch as the questions. `creations` are sent as contextual tuples,
+        except if OpenFGA would not accept so many.
 
         For an assumed role the checks name a placeholder user. Contextual tuples make it a member of the role and
         nothing else. Checks of the role itself (`role:<id>#assignee`) would have other results: the flag
@@ -75,6 +83,8 @@ class FgaRelationships:
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
         contextual = (*contextual, *_contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
+        if len(contextual) + len(creations) <= MAX_CONTEXTUAL_TUPLES:
+            contextual = (*contextual, *creations)
         run = _CheckRun(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(run, questions, names)

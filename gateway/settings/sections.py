@@ -44,6 +44,13 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
             extra=SECONDS,
         ),
     ] = 3.0
+    pending_creations: Annotated[
+        bool,
+        Meta(
+            description="True: decide about a new namespace, table or view with the tuples of its creation while "
+            "OpenFGA has not received them. False: until then, the new object can be invisible to its creator."
+        ),
+    ] = True
     server_timeout: Annotated[
         float,
         Meta(
