@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
-from gateway.access.ports import Policies
+from gateway.access.ports import Policies, Relationships
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
 from gateway.assembly.adapters import (
@@ -35,11 +35,15 @@ from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.use_cases import build_services
 from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
+from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
+from gateway.db.pending_creations import PendingCreations
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
+from gateway.fga.creation_checks import CreationAwareRelationships
+from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
 from gateway.opa.cache import CachedPolicies
@@ -112,7 +116,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
-    door = _door(settings, database, fga, reaches, policies, audit, metrics)
+    door = _door(settings, database, fga, reaches, server_id, policies, audit, metrics)
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -251,7 +255,7 @@ async def _for_a_command(
     return (
         database,
         fga,
-        _door(settings, database, fga, FollowedReaches(fga), open_opa(settings, trust, stack), audit, metrics),
+        _door(settings, database, fga, FollowedReaches(fga), None, open_opa(settings, trust, stack), audit, metrics),
     )
 
 
@@ -260,19 +264,14 @@ def _door(
     database: Database,
     fga: FgaClient,
     reaches: FollowedReaches,
+    server_id: UUID | None,
     policies: Policies,
     audit: BufferedAudit,
     metrics: Metrics,
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
-        relationships=CachedRelationships(
-            FgaRelationships(fga, reaches),
-            model_id=lambda: fga.model_id,
-            entries=settings.memory.allows,
-            seconds=settings.memory.allow_seconds,
-            observer=metrics,
-        ),
+        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
         policies=policies,
         audit=audit,
         observer=metrics,
@@ -283,3 +282,37 @@ def _door(
         if settings.memory.expiries
         else None,
     )
+
+
+def _relationships(
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    reaches: FollowedReaches,
+    server_id: UUID | None,
+    metrics: Metrics,
+) -> Relationships:
+    """Return OpenFGA's port with its layers: pending creations, cached allows, confirmed grants, plain checks."""
+    plain = FgaRelationships(fga, reaches)
+    allows, seconds = settings.memory.allows, settings.memory.allow_seconds
+    confirming = GrantCheckedRelationships(
+        plain,
+        reaches,
+        RecordedGrants(database),
+        model_id=lambda: fga.model_id,
+        server_id=None if server_id is None else str(server_id),
+        complete=settings.drift.external_grants != "report",
+        entries=allows,
+        seconds=seconds,
+        observer=metrics,
+    )
+    cached = CachedRelationships(
+        confirming if settings.memory.confirm_grants else plain,
+        model_id=lambda: fga.model_id,
+        entries=allows,
+        seconds=seconds,
+        observer=metrics,
+    )
+    if not settings.openfga.pending_creations:
+        return cached
+    return CreationAwareRelationships(cached, plain, PendingCreations(database))

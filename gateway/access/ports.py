@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -15,6 +15,7 @@ from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution
+from gateway.access.tuples import TupleKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,9 @@ class Question:
     `within` is the revision of the object's warehouse, read with its row. Without it, an answer about an object in a
     warehouse is not cached. `by` is a hint: a relation that implies `relation`, that the caller seems to have, and that
     is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
-    existing one. `inside` is the container of the object by its row: a caller with the relation on all contents of the
-    container has it on the object.
+    existing one. `inside` are the containers of an existing object by its row, from its parent upwards to the project:
+    a caller with the relation on all contents of a container has it on the object. `seen` is True if an allow about the
+    same object is known, so that the duration of a refusal discloses nothing.
     """
 
     relation: Can
@@ -33,7 +35,8 @@ class Question:
     within: UUID | None = field(default=None, compare=False)
     by: str | None = field(default=None, compare=False)
     above: tuple[ObjectKey, ...] = field(default=(), compare=False)
-    inside: ObjectKey | None = field(default=None, compare=False)
+    inside: tuple[ObjectKey, ...] = field(default=(), compare=False)
+    seen: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,13 @@ class Pin:
 
     One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
     a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the
-    caller's roles expires.
+    caller's roles expires. `roles` are these roles, by the rows; None if they are not known.
     """
 
     revision: UUID
     time_boxes: UUID
     next_expiry: datetime | None
+    roles: tuple[str, ...] | None = field(default=None, compare=False)
 
 
 class Resolver(Protocol):
@@ -87,6 +91,28 @@ class Relationships(Protocol):
         Time-boxed grants count as of `now`, a time by the database's clock. Without a `pin` the cache is neither read
         nor written. A large batch leaves capacity to other requests only if it is `paced`. Raises
         DecisionEngineUnavailable if an answer is missing.
+        """
+        ...
+
+
+class GrantRows(Protocol):
+    """Reads the recorded grants, on the primary database."""
+
+    async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
+        """Return those of `keys` that the rows require now, by one read.
+
+        The rows only select checks: OpenFGA decides whether a grant holds. Raises DatabaseUnavailable.
+        """
+        ...
+
+
+class Creations(Protocol):
+    """Reads creations that OpenFGA has not received yet, on the primary database."""
+
+    async def pending(self, objects: Sequence[ObjectKey]) -> Mapping[TupleKey, datetime | None]:
+        """Return the undelivered tuples of the creations of `objects` and of their containers, each with its expiry.
+
+        These are edges to parents, and ownerships of creators. Raises DatabaseUnavailable.
         """
         ...
 

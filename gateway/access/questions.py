@@ -28,6 +28,7 @@ from gateway.access.resolved import (
     ResolvedNamespace,
     ResolvedTable,
     ResolvedView,
+    ResolvedWarehouse,
     warehouse_of,
 )
 
@@ -73,41 +74,39 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
 
 
-def inside_of(row: Resolved | None) -> ObjectKey | None:
-    """Return the container of a row; None for rows outside of warehouses, and for warehouses.
-
-    The container of a namespace is the namespace above it, or the warehouse.
-    """
+def inside_of(row: Resolved | None) -> tuple[ObjectKey, ...]:
+    """Return the containers of a row, from its parent upwards to the project; none for rows outside of warehouses."""
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
-            return namespace.key
+            return (namespace.key, *inside_of(namespace))
         case ResolvedGenericTable(namespace=namespace):
-            return namespace.key
-        case ResolvedNamespace(ancestors=(*_, above)):
-            return ObjectKey(ObjectType.NAMESPACE, str(above))
-        case ResolvedNamespace(warehouse=warehouse):
-            return warehouse.key
+            return (namespace.key, *inside_of(namespace))
+        case ResolvedNamespace(ancestors=ancestors, warehouse=warehouse):
+            namespaces = (ObjectKey(ObjectType.NAMESPACE, str(id)) for id in reversed(ancestors))
+            return (*namespaces, warehouse.key, *inside_of(warehouse))
+        case ResolvedWarehouse(project_id=project_id):
+            return (ObjectKey(ObjectType.PROJECT, project_id),)
         case _:
-            return None
+            return ()
 
 
 def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
     """Return the questions for a demand: visibility, the demanded relations, and the column-level relation."""
-    key = key_of(demand.on, resolution)
-    warehouse = warehouse_of(resolution.get(demand.on))
+    key, row = key_of(demand.on, resolution), resolution.get(demand.on)
+    warehouse = warehouse_of(row)
     within = None if warehouse is None else warehouse.revision
     visible_by = VISIBLE_BY.get(key.type)
     above = above_of(demand.on, resolution)
     partly = [] if demand.restricted is None else [demand.restricted]
     relations = dict.fromkeys([*([] if visible_by is None else [visible_by]), *demand.relations, *partly])
-    return [Question(relation, key, within, above=above) for relation in relations]
+    return [Question(relation, key, within, above=above, inside=inside_of(row)) for relation in relations]
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
     """Return the part of the cache key from the resolution; None if the resolver does not provide it."""
     if resolution.revision is None or resolution.time_boxes is None:
         return None
-    return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry)
+    return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry, resolution.caller_roles)
 
 
 def engine_pin_of(resolution: Resolution) -> Pin | None:

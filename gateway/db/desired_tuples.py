@@ -9,7 +9,7 @@ exists. A deactivated user has no desired tuples of grants.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.privileges import TRAVERSE_REASONS
 from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
+from gateway.db.engine import Database
 from gateway.db.outbox import STRUCTURAL, key_arrays
 
 TRAVERSE = "traverse"
@@ -53,6 +54,18 @@ def desired_parts(keys: Sequence[TupleKey]) -> tuple[DesiredParts, dict[str, Any
     """Return the parts of a statement for these keys, with its values."""
     kinds = [_kind(key) for key in keys]
     return _parts(frozenset(kinds)), {"kinds": kinds, **key_arrays(keys)}
+
+
+class RecordedGrants:
+    """Implements the port of recorded grants (`gateway.access.ports.GrantRows`) on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
+        """Return those of `keys` that live rows require, read from the primary. Raises DatabaseUnavailable."""
+        async with self._database.read() as connection:
+            return frozenset(await desired_tuples(connection, keys))
 
 
 def _kind(key: TupleKey) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -103,11 +103,12 @@ class CachedRelationships:
             actor.groups_digest,
         )
         known = {question for question in questions if self._knows(key_scope, question, now)}
-        unknown = [question for question in questions if question not in known]
+        seen = {question.object for question in known}
+        unknown = [replace(question, seen=question.object in seen) for question in questions if question not in known]
         self._observer.count_lookups("relationships", hits=len(known), misses=len(unknown))
         if not unknown:
             return [True] * len(questions)
-        answers = await self._relationships.check(actor, unknown, now=now, paced=paced)
+        answers = await self._relationships.check(actor, unknown, now=now, pin=pin, paced=paced)
         if len(answers) != len(unknown):
             # The caller rejects a wrong number of answers. None of them is cached.
             return answers

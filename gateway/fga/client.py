@@ -120,7 +120,8 @@ class FgaClient:
     ) -> list[bool]:
         """Return for each of `checks` whether it holds, in order.
 
-        `context` has the values for conditions, and must contain `current_time`. Many checks are sent in small batches,
+        `context` has the values for conditions, and must contain `current_time`. Checks of the members of a role
+        (`role:<id>#assignee`) are sent without the contextual tuples. Many checks are sent in small batches,
         with a limited rate if they are `paced` (`pacing.py`). A check that fails only because a condition lacks its
         context counts as denied. Raises DecisionEngineUnavailable if any single check is neither allowed nor denied,
         and ValueError for too many contextual tuples.
@@ -312,13 +313,17 @@ class FgaClient:
     ) -> set[_Key]:
         """Return the checks of one batch that hold. Raises DecisionEngineUnavailable, also after `timeout_s`."""
         shared: dict[str, Any] = {"context": context}
-        if contextual:
-            shared["contextual_tuples"] = {"tuple_keys": contextual}
+        of_caller = {**shared, "contextual_tuples": {"tuple_keys": contextual}} if contextual else shared
         body = {
             "authorization_model_id": model_id,
             "consistency": "HIGHER_CONSISTENCY",
             "checks": [
-                {"tuple_key": bare(check), "correlation_id": str(number), **shared}
+                {
+                    "tuple_key": bare(check),
+                    "correlation_id": str(number),
+                    # Answers about the members of a role are shared by callers, so they depend on no caller.
+                    **(shared if _is_about_members(check) else of_caller),
+                }
                 for number, check in enumerate(chunk)
             ],
         }
@@ -366,6 +371,11 @@ class FgaClient:
         data = None if body is None else msgspec.json.encode(body)
         # Following a redirect would send the API key to another server.
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)
+
+
+def _is_about_members(check: FgaTuple) -> bool:
+    # Names contain no `#`: ids are encoded.
+    return "#" in check.user
 
 
 def _chunks(checks: Sequence[FgaTuple], size: int) -> list[Sequence[FgaTuple]]:

@@ -56,7 +56,7 @@ class FollowedReaches:
 
     def __init__(self, client: FgaClient) -> None:
         self._client = client
-        self._known: tuple[str, Reaches, _Model] | None = None
+        self._known: tuple[str, Reaches, ParsedModel] | None = None
 
     async def __call__(self) -> Reaches:
         """Return the reaches, read once for each model. Raises DecisionEngineUnavailable if it cannot be read."""
@@ -67,8 +67,17 @@ class FollowedReaches:
             for type in _LISTED:
                 if type not in found:
                     _log.warning("list.widened", type=type.value, model_id=model_id)
-            self._known = model_id, found, _Model(stored.authorization_model)
+            self._known = model_id, found, ParsedModel(stored.authorization_model)
         return self._known[1]
+
+    async def model(self, model_id: str) -> ParsedModel | None:
+        """Return the model with this id; None if another model serves now.
+
+        Raises DecisionEngineUnavailable if the model cannot be read.
+        """
+        await self()
+        known = self._known
+        return known[2] if known is not None and known[0] == model_id else None
 
     async def enough(self, model_id: str, relation: Can, type: ObjectType, granted: str) -> bool:
         """Return True if in this model the relation `granted` alone implies `relation` on an object of the type.
@@ -100,12 +109,12 @@ class FollowedReaches:
 
 def inherited_of(model: Mapping[str, Any], type: ObjectType, relation: str, parent: ObjectType) -> str | None:
     """Return the result of `FollowedReaches.inherited` for a given model."""
-    return _Model(model).inherited(type, relation, parent)
+    return ParsedModel(model).inherited(type, relation, parent)
 
 
 def reaches_of(model: Mapping[str, Any]) -> Reaches:
     """Return the reach of each type whose rows are visible only by grants that PostgreSQL records."""
-    read = _Model(model)
+    read = ParsedModel(model)
     if not read.members_are_recorded():
         return {}
     found = {}
@@ -125,35 +134,41 @@ def reaches_of(model: Mapping[str, Any]) -> Reaches:
     return found
 
 
-def _inside(read: _Model) -> frozenset[str] | None:
+def _inside(read: ParsedModel) -> frozenset[str] | None:
     direct = read.walk((ObjectType.NAMESPACE, Can.LIST_EVERYTHING.value), frozenset())
     if direct is None or any(of is not ObjectType.NAMESPACE for of, _ in direct):
         return None
     return frozenset(relation for _, relation in direct)
 
 
-def _by_own(read: _Model, type: ObjectType, action: Can) -> bool:
+def _by_own(read: ParsedModel, type: ObjectType, action: Can) -> bool:
     """Return True if callers that do not see the whole container have the action only by grants on the object."""
     direct = read.walk((type, action.value), frozenset())
     return direct is not None and all(of is type for of, _ in direct)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class Rule:
     """The definition of a relation: its rewrite, and the kinds of subjects that tuples may have."""
 
     rewrite: Mapping[str, Any]
     subjects: tuple[Mapping[str, Any], ...]
 
 
-class _Model:
+class ParsedModel:
+    """The relations of a model, in the form that the analysis reads."""
+
     def __init__(self, model: Mapping[str, Any]) -> None:
-        self._rules: dict[tuple[str, str], _Rule] = {}
+        self._rules: dict[tuple[str, str], Rule] = {}
         for each in model["type_definitions"]:
             about = (each.get("metadata") or {}).get("relations") or {}
             for relation, rewrite in (each.get("relations") or {}).items():
                 subjects = (about.get(relation) or {}).get("directly_related_user_types") or ()
-                self._rules[each["type"], relation] = _Rule(rewrite, tuple(subjects))
+                self._rules[each["type"], relation] = Rule(rewrite, tuple(subjects))
+
+    def rule(self, type: ObjectType, relation: str) -> Rule | None:
+        """Return the definition of a relation; None if the type has none of this name."""
+        return self._rules.get((type.value, relation))
 
     def members_are_recorded(self) -> bool:
         """Return True if roles get members only by recorded grants on the role: so a caller's roles are known."""
@@ -171,12 +186,12 @@ class _Model:
         return None if rule is None else self._rewrite(rule.rewrite, at, rule, above | {at})
 
     def _rewrite(
-        self, rewrite: Mapping[str, Any], at: _Relation, rule: _Rule, above: frozenset[_Relation]
+        self, rewrite: Mapping[str, Any], at: _Relation, rule: Rule, above: frozenset[_Relation]
     ) -> frozenset[_Relation] | None:
         (kind,) = (key for key, value in rewrite.items() if value is not None)
         rewrite_rule = rewrite[kind]
         if kind == "this":
-            return frozenset({at}) if _is_granted(at, rule) else None
+            return frozenset({at}) if is_granted(at, rule) else None
         if kind == "computedUserset":
             return self.walk((at[0], rewrite_rule["relation"]), above)
         if kind == "union":
@@ -234,7 +249,7 @@ class _Model:
         return found
 
 
-def _is_granted(at: _Relation, rule: _Rule) -> bool:
+def is_granted(at: _Relation, rule: Rule) -> bool:
     """Return True if all tuples of this relation are grants to users and roles, or are derived from such grants."""
     type, relation = at
     kinds = [{key: each[key] for key in ("type", "relation", "wildcard") if each.get(key)} for each in rule.subjects]

@@ -51,6 +51,25 @@ class FgaRelationships:
     ) -> list[bool]:
         """Return one answer per question, in order. `pin` is ignored: OpenFGA is queried in every call.
 
+        Raises the errors of `check_with`.
+        """
+        return (await self.check_with(actor, questions, (), now=now, paced=paced))[0]
+
+    async def check_with(
+        self,
+        actor: Actor,
+        questions: Sequence[Question],
+        further: Sequence[FgaTuple],
+        *,
+        now: datetime,
+        paced: bool,
+        creations: Sequence[FgaTuple] = (),
+    ) -> tuple[list[bool], set[FgaTuple]]:
+        """Return (one answer per question, in order; those of the `further` checks that hold).
+
+        The further checks are sent in the same batch as the questions. `creations` are sent as contextual tuples,
+        except if OpenFGA would not accept so many.
+
         For an assumed role the checks name a placeholder user. Contextual tuples make it a member of the role and
         nothing else. Checks of the role itself (`role:<id>#assignee`) would have other results: the flag
         `managed_access` is a tuple on `user:*`, and no wildcard matches the members of a role.
@@ -58,19 +77,21 @@ class FgaRelationships:
         Raises DecisionEngineUnavailable if any answer is missing or unclear, ValueError for an anonymous actor, and
         TooManyGroups for more than MAX_GROUP_ROLES roles by groups of the token.
         """
-        if not questions:
-            return []
+        if not questions and not further:
+            return [], set()
         subject, contextual = subject_of(actor)
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
         contextual = (*contextual, *_contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
+        if len(contextual) + len(creations) <= MAX_CONTEXTUAL_TUPLES:
+            contextual = (*contextual, *creations)
         run = _CheckRun(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
         names = [object_name(question.object) for question in questions]
         quick = await self._by_hints(run, questions, names)
         held = await self._by_containers(run, questions)
         known = [
             (question.relation, question.by, name) in quick
-            or (question.inside is not None and (question.relation, question.object.type, question.inside) in held)
+            or any((question.relation, question.object.type, parent) in held for parent in question.inside[:1])
             for question, name in zip(questions, names, strict=True)
         ]
         left = [
@@ -78,8 +99,10 @@ class FgaRelationships:
             for question, name, yes in zip(questions, names, known, strict=True)
             if not yes
         ]
-        slow = iter(await run.check(left)) if left else iter(())
-        return [yes or next(slow) for yes in known]
+        results = await run.check([*left, *further]) if left or further else []
+        slow = iter(results[: len(left)])
+        holding = {each for each, holds in zip(further, results[len(left) :], strict=True) if holds}
+        return [yes or next(slow) for yes in known], holding
 
     async def _by_containers(self, run: _CheckRun, questions: Sequence[Question]) -> set[_Group]:
         """Return the groups of many questions for which the caller has the relation on all objects of the container.
@@ -89,8 +112,8 @@ class FgaRelationships:
         """
         about: dict[_Group, set[ObjectKey]] = {}
         for each in questions:
-            if each.inside is not None:
-                about.setdefault((each.relation, each.object.type, each.inside), set()).add(each.object)
+            for parent in each.inside[:1]:
+                about.setdefault((each.relation, each.object.type, parent), set()).add(each.object)
         many = [group for group, objects in about.items() if len(objects) >= _TOGETHER]
         if self._reaches is None or not many:
             return set()

@@ -44,6 +44,13 @@ class OpenFga(msgspec.Struct, frozen=True, kw_only=True):
             extra=SECONDS,
         ),
     ] = 3.0
+    pending_creations: Annotated[
+        bool,
+        Meta(
+            description="True: decide about a new namespace, table or view with the tuples of its creation while "
+            "OpenFGA has not received them. False: until then, the new object can be invisible to its creator."
+        ),
+    ] = True
     server_timeout: Annotated[
         float,
         Meta(
@@ -221,6 +228,13 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(ge=0, description="Maximum time in seconds for which an allow is cached. 0: no cache.", extra=SECONDS),
     ] = 60.0
+    confirm_grants: Annotated[
+        bool,
+        Meta(
+            description="True: confirm single grants in OpenFGA, and answer from one confirmed grant for all members "
+            "of a role and all contents of a container. False: send every question to OpenFGA as it is."
+        ),
+    ] = True
     policy_answers: Annotated[
         Count, Meta(description="Maximum number of cached answers of OPA. An answer is cached until its `valid_until`.")
     ] = 10_000

@@ -387,6 +387,6 @@ async def test_grouped_checks_equal_single_checks(client: FgaClient, managed: bo
     for who in (*holders.values(), "oidc~nobody"):
         # All tables have the same grants, so one of them represents all.
         apart = [Question(right, tables[0]) for right in rights for _ in tables]
-        together = [Question(right, key, inside=space) for right in rights for key in tables]
+        together = [Question(right, key, inside=(space,)) for right in rights for key in tables]
         answers = [await asking.check(Actor.user(who), requested, now=NOW) for requested in (apart, together)]
         assert answers[0] == answers[1], who

@@ -153,7 +153,7 @@ SPACES = [ObjectKey(ObjectType.NAMESPACE, f"n{number}") for number in range(3)]
 
 def lying(count: int, space: ObjectKey, relation: Can = Can.READ_DATA) -> list[Question]:
     keys = [ObjectKey(ObjectType.TABLE, f"{space.id}-t{number}") for number in range(count)]
-    return [Question(relation, key, inside=space) for key in keys]
+    return [Question(relation, key, inside=(space,)) for key in keys]
 
 
 async def test_many_checks_below_one_container_become_one_check_of_the_container() -> None:

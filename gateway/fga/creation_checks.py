@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decide about new objects while OpenFGA is still receiving their tuples, so that a creator reads its own writes.
+
+A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The answers
+are not cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.ports import Creations, Pin, Question, Relationships
+from gateway.access.refs import ObjectType
+from gateway.fga.relationships import FgaRelationships, to_wire
+
+#: The types of objects whose creation can be pending. A warehouse is created by an administrator, and rarely.
+_CREATED: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
+#: A larger number of refused objects in one call is not looked up, because its cost would not be bounded.
+_OBJECTS: Final = 1_000
+
+
+class CreationAwareRelationships:
+    """Implementation of `gateway.access.ports.Relationships` that reads pending creations when `usual` refuses.
+
+    `relationships` sends the checks with the tuples of the creations.
+    """
+
+    def __init__(self, usual: Relationships, relationships: FgaRelationships, creations: Creations) -> None:
+        self._usual = usual
+        self._relationships = relationships
+        self._creations = creations
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer per question, in order. Raises the errors of both implementations.
+
+        Pending creations are read for absent objects too, which have none: an absent and an invisible object cost the
+        same. Without the database, the usual answers are returned.
+        """
+        answers = await self._usual.check(actor, questions, now=now, pin=pin, paced=paced)
+        if len(answers) != len(questions):
+            # The caller rejects a wrong number of answers.
+            return answers
+        refused = [
+            question
+            for question, answer in zip(questions, answers, strict=True)
+            if answer is not True and question.object.type in _CREATED
+        ]
+        objects = list(dict.fromkeys(question.object for question in refused))
+        if not objects or len(objects) > _OBJECTS:
+            return answers
+        try:
+            creations = await self._creations.pending(objects)
+        except DatabaseUnavailable:
+            return answers
+        if not creations:
+            return answers
+        tuples = [to_wire(key, expires_at=expires_at) for key, expires_at in creations.items()]
+        again, _ = await self._relationships.check_with(actor, refused, (), now=now, paced=paced, creations=tuples)
+        allowed = {question for question, answer in zip(refused, again, strict=True) if answer is True}
+        return [answer is True or question in allowed for question, answer in zip(questions, answers, strict=True)]

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Confirm single grants in OpenFGA, and answer questions from them.
+
+To answer a question, OpenFGA evaluates every way in which the caller could have the relation. A sufficient grant on the
+object or on a container is one tuple. So PostgreSQL names the grants of the caller and of its roles, OpenFGA confirms
+one of them and the membership in its role, and the model shows that they suffice. A confirmed grant of a role answers
+for all members of the role and for everything in the container.
+
+The rows only choose what OpenFGA is asked. Only a refusal about an object that the caller sees may come from the rows:
+without any grant that could give the relation, OpenFGA is not asked (`DecidingGrants.necessary`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cachetools import LRUCache
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.list_visibility import TRAVERSE
+from gateway.access.ports import GrantRows, Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.fga.cache import MemoryObserver
+from gateway.fga.model_analysis import FollowedReaches
+from gateway.fga.names import object_of
+from gateway.fga.relationships import FgaRelationships, subject_of, to_wire
+from gateway.fga.sufficient_grants import DecidingGrants, deciding_grants
+from gateway.fga.wire import FgaTuple
+
+#: The largest numbers of questions in one call, of roles of a caller and of rows that are looked up. Beyond them, the
+#: questions are asked as they are.
+_QUESTIONS: Final = 20
+_ROLES: Final = 20
+_KEYS: Final = 1_000
+#: `traverse` has no rows. It is confirmed for at most this number of roles, beside the question itself.
+_TRAVERSING_ROLES: Final = 3
+_REFUSED_SECONDS: Final = 5.0
+_REFUSALS: Final = 2_000
+
+_Levels = tuple[ObjectType, ...]
+# (scope, check)
+_Key = tuple[str, FgaTuple]
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A confirmed check. It ends at `until` by the database's clock, and at `forgotten_at` by that of the process."""
+
+    until: datetime | None
+    forgotten_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A grant that would be enough for a question: its row, and the checks that OpenFGA must confirm."""
+
+    key: TupleKey
+    checks: tuple[FgaTuple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """The caller of one call: its subject in OpenFGA, its principals by the rows, and the scopes of cached checks.
+
+    Checks of the members of a role have the scope `shared`; they do not depend on the caller. All others have the scope
+    `own`.
+    """
+
+    subject: str
+    principals: tuple[Principal, ...]
+    shared: str
+    own: str
+    pin: Pin
+
+    def key(self, check: FgaTuple) -> _Key:
+        return (self.own if check.user == self.subject else self.shared), check
+
+    def candidate(self, principal: Principal, privilege: str, object: ObjectKey) -> _Candidate:
+        key = TupleKey(principal, privilege, object)
+        grant = to_wire(key)
+        if principal.type is PrincipalType.USER:
+            return _Candidate(key, (grant,))
+        return _Candidate(key, (FgaTuple(self.subject, "assignee", object_of("role", principal.id)), grant))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A question without an answer, with the objects and the grants that decide about it."""
+
+    question: Question
+    objects: tuple[ObjectKey, ...]
+    deciding: DecidingGrants
+    checks: tuple[FgaTuple, ...] = ()
+
+    def candidates(self, caller: _Caller, grants: Sequence[Set[str]]) -> Iterator[_Candidate]:
+        """Yield the candidates among `grants`, those that answer most other questions first."""
+        for principal in caller.principals:
+            for object, privileges in reversed(list(zip(self.objects, grants, strict=True))):
+                for privilege in sorted(privileges):
+                    yield caller.candidate(principal, privilege, object)
+
+
+class GrantCheckedRelationships:
+    """Implementation of `gateway.access.ports.Relationships` that confirms grants before it asks whole questions.
+
+    `rows` reads recorded grants, `followed` the model in use, whose id is `model_id()`. `server_id` is the id of the
+    server object; without it, no grant on the server is considered. `complete` is True if rights that only OpenFGA has
+    may be refused, because drift detection removes or adopts them. A confirmed check is used for at most `seconds`.
+    """
+
+    def __init__(
+        self,
+        relationships: FgaRelationships,
+        followed: FollowedReaches,
+        rows: GrantRows,
+        *,
+        model_id: Callable[[], str],
+        server_id: str | None,
+        complete: bool,
+        entries: int,
+        seconds: float,
+        observer: MemoryObserver,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._relationships = relationships
+        self._followed = followed
+        self._rows = rows
+        self._model_id = model_id
+        self._server = () if server_id is None else (ObjectKey(ObjectType.SERVER, server_id),)
+        self._complete = complete
+        self._seconds = seconds
+        self._observer = observer
+        self._clock = clock
+        self._confirmed: LRUCache[_Key, _Confirmed] = LRUCache(maxsize=max(entries, 1))
+        self._refused: LRUCache[_Key, float] = LRUCache(maxsize=_REFUSALS)
+        self._deciding: tuple[str, dict[tuple[Can, _Levels], DecidingGrants | None]] = ("", {})
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer per question, in order. Raises the errors of `FgaRelationships.check_with`."""
+        model_id = self._model_id()
+        caller = None if pin is None else _caller(actor, questions, pin, model_id)
+        if caller is None or self._seconds <= 0:
+            return await self._relationships.check(actor, questions, now=now, paced=paced)
+        unique = dict.fromkeys(questions)
+        pending = [each for question in unique if (each := await self._open(question, model_id)) is not None]
+        left = [each for each in pending if not self._is_answered(each, caller, now)]
+        known = {each.question: True for each in pending}
+        for each in left:
+            del known[each.question]
+        self._observer.count_lookups("grants", hits=len(known), misses=len(left))
+        without_rows = [each for each in left if not each.checks]
+        seen = {each.object for each in unique if each.seen or each in known}
+        refused = await self._choose(without_rows, caller, seen) if without_rows else set()
+        known |= dict.fromkeys(refused, False)
+        further = dict.fromkeys(check for each in left for check in each.checks)
+        probing = {each.question for each in left if each.checks}
+        asked = [each for each in unique if each not in known and each not in probing]
+        traversing = {} if not asked else self._traversing([each for each in left if not each.checks], caller)
+        missing = [check for check in [*further, *traversing] if not self._holds(caller.key(check), now)]
+        answers, holding = await self._relationships.check_with(
+            actor, asked, list(dict.fromkeys(missing)), now=now, paced=paced
+        )
+        known |= dict(zip(asked, answers, strict=True))
+        if self._model_id() != model_id:
+            # The relations may mean something else in the other model.
+            return await self._relationships.check(actor, questions, now=now, paced=paced)
+        self._remember(caller, missing, holding)
+        for each in left:
+            if each.checks and all(check in holding or self._holds(caller.key(check), now) for check in each.checks):
+                known[each.question] = True
+        rest = [each for each in unique if each not in known]
+        if rest:
+            known |= dict(zip(rest, await self._relationships.check(actor, rest, now=now, paced=paced), strict=True))
+        return [known[each] for each in questions]
+
+    async def _open(self, question: Question, model_id: str) -> _Open | None:
+        """Return the question with the grants that decide about it; None if only OpenFGA can answer it."""
+        if question.within is None or not question.inside or question.by is not None:
+            return None
+        objects = (question.object, *question.inside, *self._server)
+        kind = question.relation, tuple(each.type for each in objects)
+        if self._deciding[0] != model_id:
+            self._deciding = model_id, {}
+        known = self._deciding[1]
+        if kind not in known:
+            model = await self._followed.model(model_id)
+            if model is None:
+                return None
+            known[kind] = deciding_grants(model, *kind)
+        deciding = known[kind]
+        return None if deciding is None else _Open(question, objects, deciding)
+
+    def _is_answered(self, each: _Open, caller: _Caller, now: datetime) -> bool:
+        """Return True if confirmed checks answer the question with yes.
+
+        If only the membership in a role is missing, it becomes the check to send.
+        """
+        for candidate in each.candidates(caller, each.deciding.sufficient):
+            *membership, grant = candidate.checks
+            if not self._holds(caller.key(grant), now):
+                continue
+            if all(self._holds(caller.key(check), now) for check in membership):
+                return True
+            if not each.checks and not any(self._is_refused(caller.key(check)) for check in membership):
+                each.checks = candidate.checks
+        return False
+
+    async def _choose(self, pending: Sequence[_Open], caller: _Caller, seen: Set[ObjectKey]) -> set[Question]:
+        """Choose the checks for each question by the recorded grants.
+
+        Return the questions about `seen` objects that no grant can allow. For other objects OpenFGA is asked, so that
+        an invisible object costs the same as an absent one.
+        """
+        keys: dict[TupleKey, None] = {}
+        for each in pending:
+            necessary = each.deciding.necessary if each.question.object in seen else None
+            for grants in (each.deciding.sufficient, necessary):
+                if grants is not None:
+                    keys.update(dict.fromkeys(candidate.key for candidate in each.candidates(caller, grants)))
+        keys = {key: None for key in keys if key.relation != TRAVERSE}
+        if len(keys) > _KEYS:
+            return set()
+        try:
+            recorded = await self._rows.recorded(list(keys)) if keys else frozenset()
+        except DatabaseUnavailable:
+            return set()
+        refused = set()
+        for each in pending:
+            found = (one for one in each.candidates(caller, each.deciding.sufficient) if one.key in recorded)
+            usable = (one for one in found if not any(self._is_refused(caller.key(check)) for check in one.checks))
+            chosen = next(usable, None)
+            if chosen is not None:
+                each.checks = chosen.checks
+            elif each.question.object in seen and self._is_impossible(each, caller, recorded):
+                refused.add(each.question)
+        return refused
+
+    def _is_impossible(self, each: _Open, caller: _Caller, recorded: Set[TupleKey]) -> bool:
+        necessary = each.deciding.necessary
+        # Without the server's id, grants on the server are unknown.
+        if necessary is None or not self._server or not self._complete:
+            return False
+        return not any(one.key in recorded for one in each.candidates(caller, necessary))
+
+    def _traversing(self, asked: Sequence[_Open], caller: _Caller) -> dict[FgaTuple, None]:
+        """Return the checks of `traverse` by roles, to share the answer with their members."""
+        checks: dict[FgaTuple, None] = {}
+        roles = [each for each in caller.principals if each.type is PrincipalType.ROLE][:_TRAVERSING_ROLES]
+        for each in asked:
+            if TRAVERSE not in each.deciding.sufficient[0]:
+                continue
+            for role in roles:
+                candidate = caller.candidate(role, TRAVERSE, each.objects[0])
+                if not any(self._is_refused(caller.key(check)) for check in candidate.checks):
+                    checks.update(dict.fromkeys(candidate.checks))
+        return checks
+
+    def _remember(self, caller: _Caller, checks: Sequence[FgaTuple], holding: Set[FgaTuple]) -> None:
+        moment = self._clock()
+        confirmed = _Confirmed(caller.pin.next_expiry, moment + self._seconds)
+        for check in checks:
+            if check in holding:
+                self._confirmed[caller.key(check)] = confirmed
+            else:
+                # It decides nothing: the question itself is asked, and for a while this check is not sent again.
+                self._refused[caller.key(check)] = moment + _REFUSED_SECONDS
+
+    def _holds(self, key: _Key, now: datetime) -> bool:
+        found = self._confirmed.get(key)
+        if found is None:
+            return False
+        return self._clock() < found.forgotten_at and (found.until is None or now < found.until)
+
+    def _is_refused(self, key: _Key) -> bool:
+        return self._clock() < self._refused.get(key, 0.0)
+
+
+def _caller(actor: Actor, questions: Sequence[Question], pin: Pin, model_id: str) -> _Caller | None:
+    """Return the caller with the scopes of its cached checks; None if grants cannot answer the questions.
+
+    The scopes contain the revisions of the server and of the warehouse as read before OpenFGA was asked, so that a
+    change that may revoke a grant or a membership ends them.
+    """
+    within = {question.within for question in questions if question.inside}
+    if pin.roles is None or len(questions) > _QUESTIONS or len(pin.roles) > _ROLES or len(within) != 1:
+        return None
+    if actor.kind is ActorKind.ANONYMOUS:
+        return None
+    roles = tuple(Principal(PrincipalType.ROLE, role) for role in pin.roles)
+    user = () if actor.assumed_role is not None else (Principal(PrincipalType.USER, actor.id),)
+    shared = f"{pin.revision} {pin.time_boxes} {model_id} {within.pop()}"
+    # The subject of these checks names the user, or the assumed role.
+    own = f"{shared} {actor.groups_digest}"
+    return _Caller(subject_of(actor)[0], (*roles, *user), shared, own, pin)

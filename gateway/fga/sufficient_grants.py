@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derive from the relationship model which grants on an object and on its containers decide about a relation.
+
+Only grants count whose relation is a plain list of users and roles in the model. `sufficient` follows unions and edges
+to the container and nothing else, so a definition with an exclusion, an intersection or another condition than an
+expiry never makes a grant sufficient. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.access.list_visibility import TRAVERSE
+from gateway.access.refs import ObjectType
+from gateway.fga.model_analysis import ParsedModel, Rule, is_granted
+
+#: The relations from an object to its container.
+_EDGES: Final = frozenset({"parent", "project", "server"})
+_EXPIRY: Final = "unexpired"
+
+_Privileges = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingGrants:
+    """The grants that decide about a relation on an object, one set of privileges for the object and each container.
+
+    A holder of one of the `sufficient` grants has the relation. A principal without any of the `necessary` grants does
+    not have it; None if a principal can have it in another way.
+    """
+
+    sufficient: tuple[_Privileges, ...]
+    necessary: tuple[_Privileges, ...] | None
+
+
+def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectType]) -> DecidingGrants | None:
+    """Return the grants that decide about `relation` on an object of the type `levels[0]`.
+
+    The other `levels` are the types of its containers, from its own container upwards. Return None for an unknown
+    relation, and if roles have other members than the recorded ones: then a grant to a role says nothing about a user.
+    """
+    if model.rule(levels[0], relation) is None:
+        return None
+    if not model.members_are_recorded() or not _members_only_add(model):
+        return None
+    bound = _necessary(model, levels, 0, relation, frozenset())
+    necessary = None
+    if bound is not None:
+        necessary = tuple(frozenset(name for at, name in bound if at == level) for level in range(len(levels)))
+    return DecidingGrants(_sufficient(model, relation, levels), necessary)
+
+
+def _members_only_add(model: ParsedModel) -> bool:
+    """Return True if memberships are only unions: a member of a member is a member, without any exception."""
+    for name in model.implying(ObjectType.ROLE, "assignee"):
+        rule = model.rule(ObjectType.ROLE, name)
+        if rule is None or not _is_union_of_members(rule.rewrite) or not _expires_only(rule):
+            return False
+    return True
+
+
+def _is_union_of_members(rewrite: Mapping[str, Any]) -> bool:
+    (kind,) = (key for key, value in rewrite.items() if value is not None)
+    if kind == "union":
+        return all(_is_union_of_members(child) for child in rewrite["union"]["child"])
+    return kind in ("this", "computedUserset")
+
+
+def _expires_only(rule: Rule) -> bool:
+    return all(each.get("condition") in (None, "", _EXPIRY) for each in rule.subjects)
+
+
+def _sufficient(model: ParsedModel, relation: str, levels: Sequence[ObjectType]) -> tuple[_Privileges, ...]:
+    found = []
+    relations = {relation}
+    for level, type in enumerate(levels):
+        implying = set().union(*(model.implying(type, each) for each in relations))
+        rules = {name: rule for name in implying if (rule := model.rule(type, name)) is not None}
+        found.append(
+            frozenset(name for name, rule in rules.items() if is_granted((type, name), rule) and _expires_only(rule))
+        )
+        above = levels[level + 1] if level + 1 < len(levels) else None
+        relations = set()
+        for rule in rules.values():
+            relations.update(_inherited(model, rule.rewrite, type, above))
+    return tuple(found)
+
+
+def _inherited(model: ParsedModel, rewrite: Mapping[str, Any], type: ObjectType, above: ObjectType | None) -> list[str]:
+    """Return the relations on the container that each alone imply this rewrite."""
+    if above is None:
+        return []
+    if rewrite.get("union") is not None:
+        return [name for child in rewrite["union"]["child"] for name in _inherited(model, child, type, above)]
+    inherits = rewrite.get("tupleToUserset")
+    if inherits is None or inherits["tupleset"]["relation"] not in _EDGES:
+        return []
+    edge = model.rule(type, inherits["tupleset"]["relation"])
+    return [inherits["computedUserset"]["relation"]] if edge is not None and _leads_to(edge, above) else []
+
+
+def _leads_to(edge: Rule, above: ObjectType) -> bool:
+    """Return True if an edge without a condition can lead from an object to a container of the type."""
+    plain = (
+        each["type"] == above.value
+        and not any(each.get(key) for key in ("relation", "condition"))
+        and each.get("wildcard") is None
+        for each in edge.subjects
+    )
+    return list(edge.rewrite) == ["this"] and any(plain)
+
+
+def _necessary(
+    model: ParsedModel,
+    levels: Sequence[ObjectType],
+    level: int,
+    relation: str,
+    open_ones: frozenset[tuple[int, str]],
+) -> frozenset[tuple[int, str]] | None:
+    """Return (level, privilege) of the grants of which a principal needs at least one; None if there are other ways."""
+    if (level, relation) in open_ones:
+        return frozenset()
+    rule = model.rule(levels[level], relation)
+    if rule is None:
+        return frozenset()
+    return _necessary_for(model, levels, level, relation, rule, rule.rewrite, open_ones | {(level, relation)})
+
+
+def _necessary_for(
+    model: ParsedModel,
+    levels: Sequence[ObjectType],
+    level: int,
+    relation: str,
+    rule: Rule,
+    rewrite: Mapping[str, Any],
+    open_ones: frozenset[tuple[int, str]],
+) -> frozenset[tuple[int, str]] | None:
+    def each_of(children: Sequence[Mapping[str, Any]]) -> list[frozenset[tuple[int, str]] | None]:
+        return [_necessary_for(model, levels, level, relation, rule, child, open_ones) for child in children]
+
+    (kind,) = (key for key, value in rewrite.items() if value is not None)
+    inner = rewrite[kind]
+    if kind == "this":
+        # PostgreSQL has no row for `traverse`: it is derived from grants on the contents.
+        recorded = is_granted((levels[level], relation), rule) and relation != TRAVERSE
+        return frozenset({(level, relation)}) if recorded else None
+    if kind == "computedUserset":
+        return _necessary(model, levels, level, inner["relation"], open_ones)
+    if kind == "union":
+        return _all_of(each_of(inner["child"]))
+    if kind == "intersection":
+        # An intersection needs each of its sides, so the grants of one side are a valid bound.
+        return next((side for side in each_of(inner["child"]) if side is not None), None)
+    if kind == "difference":
+        return each_of([inner["base"]])[0]
+    edge = model.rule(levels[level], inner["tupleset"]["relation"]) if kind == "tupleToUserset" else None
+    if edge is None or inner["tupleset"]["relation"] not in _EDGES or list(edge.rewrite) != ["this"]:
+        return None
+    if level + 1 == len(levels):
+        return None
+    if not any(each["type"] == levels[level + 1].value for each in edge.subjects):
+        return None
+    return _necessary(model, levels, level + 1, inner["computedUserset"]["relation"], open_ones)
+
+
+def _all_of(
+    ways: Sequence[frozenset[tuple[int, str]] | None],
+) -> frozenset[tuple[int, str]] | None:
+    known = [way for way in ways if way is not None]
+    return frozenset().union(*known) if len(known) == len(ways) else None
