@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / ".lakegate" / "tests"
 BEGIN, END = "<!-- house: begin -->", "<!-- house: end -->"
+STAGES = "| stage | minutes |"
 
 #: Lines of a module, at least and at most.
 SHORTEST, LONGEST = 50, 400
@@ -217,16 +218,21 @@ def tables(root: Path = ROOT, records: Path = RECORDS) -> str:
         way = ", ".join(f"`{each}`" for each in passed)
         lines += ["", f"A load passes {len(passed)} functions from the socket to PostgreSQL: {way}."]
     if minutes := recorded(records):
-        lines += ["", "| stage | minutes |", "|---|--:|", *(f"| {name} | {spent} |" for name, spent in minutes.items())]
+        lines += ["", STAGES, "|---|--:|", *(f"| {name} | {spent} |" for name, spent in minutes.items())]
     return "\n".join(lines) + "\n"
 
 
 def written(page: str, figures: str) -> str:
-    """Return the page with the figures between its two marks. Raise ValueError if a mark is missing."""
+    """Return the page with the figures between its two marks. Raise ValueError if a mark is missing.
+
+    Without records of stages, the minutes of the page are kept.
+    """
     before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    old, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page has no {BEGIN} and {END} around the figures")
+    if STAGES not in figures and STAGES in old:
+        figures = f"{figures}\n{old[old.index(STAGES) :].strip()}\n"
     return f"{before}{BEGIN}\n\n{figures}\n{END}{after}"
 
 

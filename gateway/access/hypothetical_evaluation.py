@@ -141,7 +141,7 @@ def questions_about(hypothetical: Sequence[HypotheticalCheck], resolution: Resol
         warehouse = warehouse_of(row)
         within = None if warehouse is None else warehouse.revision
         key, above = key_of(each.on, resolution), above_of(each.on, resolution)
-        questions.append(Question(each.relation, key, within, above=above, inside=inside_of(row)))
+        questions.append(Question(each.relation, key, within, above=above, inside=inside_of(each.on, resolution)))
     return questions
 
 

@@ -25,9 +25,9 @@ class Question:
     `within` is the revision of the object's warehouse, read with its row. Without it, an answer about an object in a
     warehouse is not cached. `by` is a hint: a relation that implies `relation`, that the caller seems to have, and that
     is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
-    existing one. `inside` are the containers of an existing object by its row, from its parent upwards to the project:
-    a caller with the relation on all contents of a container has it on the object. `seen` is True if an allow about the
-    same object is known, so that the duration of a refusal discloses nothing.
+    existing one. `inside` are the containers of the object by its row, from its parent upwards to the project; those of
+    a stand-in begin with `above`. A caller with the relation on all contents of a container has it on the object.
+    `seen` is True if an allow about the same object is known, so that the duration of a refusal discloses nothing.
     """
 
     relation: Can

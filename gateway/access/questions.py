@@ -74,16 +74,32 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
 
 
-def inside_of(row: Resolved | None) -> tuple[ObjectKey, ...]:
-    """Return the containers of a row, from its parent upwards to the project; none for rows outside of warehouses."""
+def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
+    """Return the containers of an object, from its parent upwards to the project; none for those outside of warehouses.
+
+    The containers of an absent object start with `above_of`, so that they are as many as those of an invisible one.
+    """
+    row = resolution.get(ref)
+    if row is not None:
+        return _containers(row)
+    above, where = above_of(ref, resolution), resolution.absent.get(ref)
+    if where is None or not above or not isinstance(ref, NamespaceRef | TabularRef):
+        return ()
+    namespaces = (ObjectKey(ObjectType.NAMESPACE, str(id)) for id in reversed(where.namespaces[:-1]))
+    warehouse = ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id))
+    rest = (warehouse,) if where.namespaces else ()
+    return (*above, *namespaces, *rest, ObjectKey(ObjectType.PROJECT, where.project_id))
+
+
+def _containers(row: Resolved) -> tuple[ObjectKey, ...]:
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
-            return (namespace.key, *inside_of(namespace))
+            return (namespace.key, *_containers(namespace))
         case ResolvedGenericTable(namespace=namespace):
-            return (namespace.key, *inside_of(namespace))
+            return (namespace.key, *_containers(namespace))
         case ResolvedNamespace(ancestors=ancestors, warehouse=warehouse):
             namespaces = (ObjectKey(ObjectType.NAMESPACE, str(id)) for id in reversed(ancestors))
-            return (*namespaces, warehouse.key, *inside_of(warehouse))
+            return (*namespaces, warehouse.key, *_containers(warehouse))
         case ResolvedWarehouse(project_id=project_id):
             return (ObjectKey(ObjectType.PROJECT, project_id),)
         case _:
@@ -99,7 +115,8 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
     above = above_of(demand.on, resolution)
     partly = [] if demand.restricted is None else [demand.restricted]
     relations = dict.fromkeys([*([] if visible_by is None else [visible_by]), *demand.relations, *partly])
-    return [Question(relation, key, within, above=above, inside=inside_of(row)) for relation in relations]
+    inside = inside_of(demand.on, resolution)
+    return [Question(relation, key, within, above=above, inside=inside) for relation in relations]
 
 
 def pin_of(resolution: Resolution) -> Pin | None:

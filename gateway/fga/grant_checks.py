@@ -13,7 +13,7 @@ without any grant that could give the relation, OpenFGA is not asked (`DecidingG
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -44,6 +44,8 @@ _TRAVERSING_ROLES: Final = 3
 _REFUSED_SECONDS: Final = 5.0
 _REFUSALS: Final = 2_000
 
+_ASSIGNEE: Final = "assignee"
+
 _Levels = tuple[ObjectType, ...]
 # (scope, check)
 _Key = tuple[str, FgaTuple]
@@ -69,25 +71,33 @@ class _Candidate:
 class _Caller:
     """The caller of one call: its subject in OpenFGA, its principals by the rows, and the scopes of cached checks.
 
-    Checks of the members of a role have the scope `shared`; they do not depend on the caller. All others have the scope
-    `own`.
+    `server` is the scope of checks that no warehouse decides about, `warehouse` that of all others. It is None for
+    absent objects, whose checks are not cached: the revision of their warehouse is unknown.
     """
 
     subject: str
     principals: tuple[Principal, ...]
-    shared: str
-    own: str
+    server: str
+    warehouse: str | None
+    groups: str
     pin: Pin
 
-    def key(self, check: FgaTuple) -> _Key:
-        return (self.own if check.user == self.subject else self.shared), check
+    def key(self, check: FgaTuple) -> _Key | None:
+        """Return the key of a check in the cache; None if it is not cached.
+
+        Checks about the members of a role are the same for all callers. All others depend on the groups of the caller.
+        """
+        scope = self.server if check.relation == _ASSIGNEE else self.warehouse
+        if scope is None:
+            return None
+        return (f"{scope} {self.groups}" if check.user == self.subject else scope), check
 
     def candidate(self, principal: Principal, privilege: str, object: ObjectKey) -> _Candidate:
         key = TupleKey(principal, privilege, object)
         grant = to_wire(key)
         if principal.type is PrincipalType.USER:
             return _Candidate(key, (grant,))
-        return _Candidate(key, (FgaTuple(self.subject, "assignee", object_of("role", principal.id)), grant))
+        return _Candidate(key, (FgaTuple(self.subject, _ASSIGNEE, object_of("role", principal.id)), grant))
 
 
 @dataclass(slots=True)
@@ -151,7 +161,7 @@ class GrantCheckedRelationships:
         if caller is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         unique = dict.fromkeys(questions)
-        pending = [each for question in unique if (each := await self._open(question, model_id)) is not None]
+        pending = [each for question in unique if (each := await self._open(question, caller, model_id)) is not None]
         left = [each for each in pending if not self._is_answered(each, caller, now)]
         known = {each.question: True for each in pending}
         for each in left:
@@ -173,7 +183,7 @@ class GrantCheckedRelationships:
         if self._model_id() != model_id:
             # The relations may mean something else in the other model.
             return await self._relationships.check(actor, questions, now=now, paced=paced)
-        self._remember(caller, missing, holding)
+        self._remember(caller, missing, holding, further)
         for each in left:
             if each.checks and all(check in holding or self._holds(caller.key(check), now) for check in each.checks):
                 known[each.question] = True
@@ -182,9 +192,13 @@ class GrantCheckedRelationships:
             known |= dict(zip(rest, await self._relationships.check(actor, rest, now=now, paced=paced), strict=True))
         return [known[each] for each in questions]
 
-    async def _open(self, question: Question, model_id: str) -> _Open | None:
+    async def _open(self, question: Question, caller: _Caller, model_id: str) -> _Open | None:
         """Return the question with the grants that decide about it; None if only OpenFGA can answer it."""
-        if question.within is None or not question.inside or question.by is not None:
+        if (
+            not question.inside
+            or question.by is not None
+            or (question.within is None) is not (caller.warehouse is None)
+        ):
             return None
         objects = (question.object, *question.inside, *self._server)
         kind = question.relation, tuple(each.type for each in objects)
@@ -259,29 +273,36 @@ class GrantCheckedRelationships:
             if TRAVERSE not in each.deciding.sufficient[0]:
                 continue
             for role in roles:
-                candidate = caller.candidate(role, TRAVERSE, each.objects[0])
-                if not any(self._is_refused(caller.key(check)) for check in candidate.checks):
-                    checks.update(dict.fromkeys(candidate.checks))
+                checks.update(dict.fromkeys(caller.candidate(role, TRAVERSE, each.objects[0]).checks))
         return checks
 
-    def _remember(self, caller: _Caller, checks: Sequence[FgaTuple], holding: Set[FgaTuple]) -> None:
+    def _remember(
+        self, caller: _Caller, checks: Sequence[FgaTuple], holding: Set[FgaTuple], recorded: Collection[FgaTuple]
+    ) -> None:
+        """Cache the `checks` that hold, and for a while those of `recorded` grants that do not hold.
+
+        A refusal decides nothing: the question itself is asked. One that no row suggested is not cached, so that the
+        second request about an invisible object costs the same as one about an absent object.
+        """
         moment = self._clock()
         confirmed = _Confirmed(caller.pin.next_expiry, moment + self._seconds)
         for check in checks:
+            key = caller.key(check)
+            if key is None:
+                continue
             if check in holding:
-                self._confirmed[caller.key(check)] = confirmed
-            else:
-                # It decides nothing: the question itself is asked, and for a while this check is not sent again.
-                self._refused[caller.key(check)] = moment + _REFUSED_SECONDS
+                self._confirmed[key] = confirmed
+            elif check in recorded:
+                self._refused[key] = moment + _REFUSED_SECONDS
 
-    def _holds(self, key: _Key, now: datetime) -> bool:
-        found = self._confirmed.get(key)
+    def _holds(self, key: _Key | None, now: datetime) -> bool:
+        found = None if key is None else self._confirmed.get(key)
         if found is None:
             return False
         return self._clock() < found.forgotten_at and (found.until is None or now < found.until)
 
-    def _is_refused(self, key: _Key) -> bool:
-        return self._clock() < self._refused.get(key, 0.0)
+    def _is_refused(self, key: _Key | None) -> bool:
+        return key is not None and self._clock() < self._refused.get(key, 0.0)
 
 
 def _caller(actor: Actor, questions: Sequence[Question], pin: Pin, model_id: str) -> _Caller | None:
@@ -290,14 +311,15 @@ def _caller(actor: Actor, questions: Sequence[Question], pin: Pin, model_id: str
     The scopes contain the revisions of the server and of the warehouse as read before OpenFGA was asked, so that a
     change that may revoke a grant or a membership ends them.
     """
-    within = {question.within for question in questions if question.inside}
-    if pin.roles is None or len(questions) > _QUESTIONS or len(pin.roles) > _ROLES or len(within) != 1:
+    contained = [question for question in questions if question.inside]
+    within = {question.within for question in contained if not question.above}
+    if pin.roles is None or len(questions) > _QUESTIONS or len(pin.roles) > _ROLES or len(within) > 1 or not contained:
         return None
     if actor.kind is ActorKind.ANONYMOUS:
         return None
     roles = tuple(Principal(PrincipalType.ROLE, role) for role in pin.roles)
     user = () if actor.assumed_role is not None else (Principal(PrincipalType.USER, actor.id),)
-    shared = f"{pin.revision} {pin.time_boxes} {model_id} {within.pop()}"
+    server = f"{pin.revision} {pin.time_boxes} {model_id}"
+    warehouse = f"{server} {within.pop()}" if within else None
     # The subject of these checks names the user, or the assumed role.
-    own = f"{shared} {actor.groups_digest}"
-    return _Caller(subject_of(actor)[0], (*roles, *user), shared, own, pin)
+    return _Caller(subject_of(actor)[0], (*roles, *user), server, warehouse, str(actor.groups_digest), pin)

@@ -293,6 +293,27 @@ def test_task_list_cost_depends_on_grants_and_not_on_tasks(
     )
 
 
+@pytest.mark.parametrize("what", ["table", "namespace"])
+def test_absent_and_invisible_objects_have_the_same_cost(stack: Ready, targets: RequestTargets, what: str) -> None:
+    """Also when the request is repeated, so that nothing cached distinguishes them."""
+    catalog = f"/catalog/v1/{targets.prefix}/namespaces"
+    there, gone = {
+        "table": (f"{catalog}/cost/tables/table", f"{catalog}/cost/tables/none"),
+        "namespace": (f"{catalog}/cost", f"{catalog}/gone"),
+    }[what]
+
+    async def costs(path: str) -> list[tuple[int, int, int]]:
+        found = []
+        async with metered(stack, MEMORY__SILENT_CALLERS="0") as gateway:
+            for _ in range(3):
+                response, cost = await gateway.send("GET", path, stack.users["contractor"].token, headers=_PLAIN)
+                assert response.status_code == 404, response.text
+                found.append((len(cost.statements), cost.openfga["batch-check"], cost.opa))
+        return found
+
+    assert asyncio.run(costs(there)) == asyncio.run(costs(gone))
+
+
 def test_load_through_an_engine_costs_one_more_check(stack: Ready, targets: RequestTargets, opa_lasting: None) -> None:
     """The extra check is `delegate`, sent concurrently with the other one. With both results cached, none is sent."""
     engine, user = stack.users["etl"], stack.users["admin"]

@@ -175,12 +175,13 @@ def questions(world: World, within: UUID, *, seen: bool) -> list[list[Question]]
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("worlds", [3, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seen", [True, False])
-async def test_answers_from_confirmed_grants_equal_plain_checks(client: FgaClient, seen: bool) -> None:
+async def test_answers_from_confirmed_grants_equal_plain_checks(client: FgaClient, seen: bool, worlds: int) -> None:
     draw = random.Random(random.random())  # seeded with the id of the test
     counts, allowed, asked = Counts(), 0, 0
-    for _ in range(3):
+    for _ in range(worlds):
         world = World(draw)
         await world.write(client)
         plain, within = FgaRelationships(client), uuid4()

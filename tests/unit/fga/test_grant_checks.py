@@ -250,6 +250,34 @@ async def test_members_of_a_role_share_the_right_to_traverse() -> None:
     assert here.asked() == {BOB_IS_MEMBER}
 
 
+@pytest.mark.parametrize("roles", [(), (ROLE,)])
+@pytest.mark.parametrize("type", [T.TABLE, T.NAMESPACE])
+async def test_absent_and_invisible_objects_cause_the_same_calls(type: ObjectType, roles: tuple[str, ...]) -> None:
+    """Also in the second request, when the membership is cached."""
+    inside = (SPACE, WAREHOUSE, PROJECT)
+    invisible = Question(Can.GET_METADATA, ObjectKey(type, "there"), WITHIN, inside=inside)
+    absent = Question(Can.GET_METADATA, ObjectKey(type, "gone"), above=(SPACE,), inside=inside)
+    calls = []
+    for question in (invisible, absent):
+        here = Setting(holding={ALICE_IS_MEMBER})
+        for _ in range(3):
+            assert await here.ask(ALICE, question, pin=replace(PIN, roles=roles)) == [False]
+        sent = [[(each.user, each.relation, each.object.split(":")[0]) for each in batch] for batch in here.server.sent]
+        calls.append((here.rows.reads, sent))
+    assert calls[0] == calls[1]
+    assert calls[0][0] == 3
+
+
+async def test_grants_confirmed_for_an_absent_object_are_not_cached() -> None:
+    """The revision of its warehouse is unknown, so nothing would end such an entry."""
+    here = Setting(TO_ROLE, holding={GRANT, ALICE_IS_MEMBER})
+    absent = Question(Can.READ_DATA, ObjectKey(T.TABLE, "gone"), above=(SPACE,), inside=(SPACE, WAREHOUSE, PROJECT))
+    assert await here.ask(ALICE, absent) == [True]
+    here.server.holding.discard(GRANT)
+    assert await here.ask(ALICE, absent) == [False]
+    assert await here.ask(ALICE, read()) == [False]
+
+
 async def test_without_a_cache_every_question_is_sent() -> None:
     here = Setting(TO_ROLE, holding={GRANT, ALICE_IS_MEMBER}, seconds=0)
     assert await here.ask(ALICE, read()) == [False]
