@@ -44,10 +44,11 @@ class FairSlots:
         """True if no slot is free."""
         return self._in_use >= self._total
 
-    def resize(self, total: int) -> None:
-        """Change the number of slots. Slots in use above the new number are kept until their release."""
-        grown = total > self._total
+    def resize(self, total: int, *, each: int) -> None:
+        """Change the limits. Slots in use above the new limits are kept until their release."""
+        grown = total > self._total or each > self._each
         self._total = total
+        self._each = each
         if grown:
             self._grant()
 

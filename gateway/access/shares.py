@@ -66,8 +66,8 @@ class ShareLimits:
     seconds, together with at most `waiting` other requests of the principal.
 
     While decisions take longer than `decision_target` seconds, fewer requests run at once, but at least
-    `least_requests`. A request that would wait longer than `overload_wait` seconds behind other principals is refused
-    at once. A target of 0 turns both off.
+    `least_requests`, and one principal has at most half of them. A request that would wait longer than `overload_wait`
+    seconds behind other principals is refused at once. A target of 0 turns both off.
     """
 
     requests: int
@@ -132,7 +132,7 @@ class Shares:
         self._buckets = TokenBuckets(limits.questions_per_second, limits.question_burst)
         self._bytes: dict[str, int] = {}
         self._engines: OrderedDict[str, float] = OrderedDict()
-        self._credentials: LRUCache[bytes, str] = LRUCache(maxsize=_CREDENTIALS_MOST)
+        self._credentials: LRUCache[bytes, Actor] = LRUCache(maxsize=_CREDENTIALS_MOST)
 
     def decided(self, seconds: float, questions: int) -> None:
         """Record the duration of a decision, from which the number of concurrent requests is adapted.
@@ -141,7 +141,11 @@ class Shares:
         """
         if questions <= _ORDINARY and self.limits.decision_target > 0:
             self._overload.decided(seconds)
-            self._slots[Lane.USER].resize(self._overload.limit)
+            total = self._overload.limit
+            shrunk = total < self.limits.total_requests
+            # With fewer slots, a principal whose requests take long could hold all of them.
+            each = min(self.limits.requests, max(1, total // 2)) if shrunk else self.limits.requests
+            self._slots[Lane.USER].resize(total, each=each)
 
     @property
     def is_full(self) -> bool:
@@ -151,10 +155,11 @@ class Shares:
     def early_refusal(self, credential: bytes) -> Overloaded | None:
         """Return the refusal of a request with this credential; None if it may try to enter.
 
-        Only principals that entered with the credential while the process was full are known.
+        Only users that entered with the credential while the process was full are known. An engine may have been
+        recognized since: it has a lane of its own.
         """
-        principal = self._credentials.get(sha256(credential).digest())
-        if principal is None or not self._waits_too_long(principal):
+        actor = self._credentials.get(sha256(credential).digest())
+        if actor is None or self.lane_of(actor) is not Lane.USER or not self._waits_too_long(principal_key(actor)):
             return None
         return self._overloaded()
 
@@ -180,7 +185,7 @@ class Shares:
         """
         lane, principal = self.lane_of(actor), principal_key(actor)
         if credential is not None and lane is Lane.USER and self.is_full:
-            self._credentials[sha256(credential).digest()] = principal
+            self._credentials[sha256(credential).digest()] = actor
         # A user for whom an engine acts has the share of a user.
         lease = Lease(self, lane, principal, is_engine=lane is Lane.ENGINE and actor.engine is None)
         await self._take_slot(lane, principal)

@@ -138,7 +138,9 @@ class Ctx:
         try:
             permits = await self.services.door.admit_with(self._context, operation, extra)
         finally:
-            self.services.shares.decided(time.perf_counter() - started, questions)
+            # Requests without a token could otherwise hide slow decisions behind many fast ones.
+            if self._lease is not None:
+                self.services.shares.decided(time.perf_counter() - started, questions)
         self._recognize_delegate(operation)
         return permits
 

@@ -26,7 +26,7 @@ from cachetools import LRUCache
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.obligations.merging import NO_OBLIGATIONS
-from gateway.opa.silence import PartialEvaluation, SilentCallers
+from gateway.opa.silence import AT_QUESTION, PartialEvaluation, SilentCallers
 
 _log = structlog.get_logger("opa.remembered")
 
@@ -64,7 +64,8 @@ class CachedPolicies:
 
     `entries` is the maximum number of cached requests. The revision is read every `poll_seconds`, and is valid for
     twice that time after it was read. `silent_callers` is the maximum number of callers that are remembered because no
-    guardrail can speak about them; 0 asks OPA about every caller.
+    guardrail can speak about them; 0 asks OPA about every caller. A caller is evaluated at the question with the number
+    `silent_at_question`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class CachedPolicies:
         entries: int,
         observer: MemoryObserver,
         silent_callers: int = 0,
+        silent_at_question: int = AT_QUESTION,
         poll_seconds: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -84,7 +86,11 @@ class CachedPolicies:
         self._kept: LRUCache[bytes, _Kept] = LRUCache(maxsize=entries)
         self._revision: str | None = None
         self._seen_at = float("-inf")
-        self._silent = SilentCallers(policies, self._known_revision, silent_callers, clock) if silent_callers else None
+        self._silent = (
+            SilentCallers(policies, self._known_revision, silent_callers, clock, silent_at_question)
+            if silent_callers
+            else None
+        )
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """Return one answer for each question. Raises the errors of the decider."""

@@ -5,10 +5,7 @@ The caller is known, the circumstances and the questions are unknown. If nothing
 left, no guardrail can deny a question of this caller or add an obligation. A response that is not exactly of this form
 proves nothing.
 
-Partial evaluation alone is no proof. It treats an error of a built-in function as false, although such an error fails
-a decision. It also drops each expression that cannot be true by its types, even below `not`. The gateway therefore
-reads the expressions that failed (`explain=fails`). A failure of a function that may raise an error proves nothing.
-Rules of the package contain such a failure at their end, so that the gateway sees that evaluation got there.
+Partial evaluation alone is no proof. The gateway therefore reads how OPA got there, too (`explanation`).
 """
 
 from __future__ import annotations
@@ -18,35 +15,20 @@ from typing import Any, Final
 import msgspec
 
 from gateway.access.policy import PolicyActor
+from gateway.opa.explanation import Event, is_trustworthy
 
-PATH: Final = "/v1/compile?explain=fails"
+PATH: Final = "/v1/compile?explain=full"
 
 #: The pinned parts of the request. `policies/system/authz.rego` refuses any other.
 _QUERY: Final = "data.gateway.residual.speaks[x]"
 _UNKNOWNS: Final = ("input.context", "input.questions")
 
-#: The response contains values of policy data. A longer one would cost more than it saves.
-MAX_BYTES: Final = 1 << 20
+#: The response contains each step of the evaluation, and values of policy data. A longer one would cost more than it
+#: saves.
+MAX_BYTES: Final = 4 << 20
 
 _REVISION_PREFIX: Final = "revision "
 _UNKNOWN_RULES: Final = "unknown"
-
-#: Operators that accept all values and never raise an error.
-_TOTAL: Final = frozenset(
-    {
-        *("eq", "equal", "neq", "lt", "lte", "gt", "gte", "internal.member_2", "internal.member_3", "type_name"),
-        *(f"is_{kind}" for kind in ("array", "boolean", "null", "number", "object", "set", "string")),
-    }
-)
-
-#: The types of a term that is an expression by itself and calls no function.
-_PLAIN_TERMS: Final = frozenset({"ref", "var", "boolean", "null", "number", "string"})
-
-#: The expression of `residual.rego` that always fails with an error. It proves that such failures are reported.
-_REPORTED_ERROR: Final = [
-    {"type": "ref", "value": [{"type": "var", "value": "to_number"}]},
-    {"type": "string", "value": "an error that the gateway must see"},
-]
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -74,27 +56,16 @@ class _Question(msgspec.Struct, frozen=True):
     unknowns: tuple[str, ...]
 
 
-class _Expression(msgspec.Struct, frozen=True):
-    terms: Any = None
-
-
-class _Event(msgspec.Struct, frozen=True):
-    op: str
-    type: str
-    node: msgspec.Raw = msgspec.Raw(b"null")
-
-
 class _Residue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queries: list[Any]
 
 
 class _Compiled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     result: _Residue
-    explanation: list[_Event]
+    explanation: list[Event]
 
 
 _decoder = msgspec.json.Decoder(_Compiled)
-_expressions = msgspec.json.Decoder(_Expression)
 
 
 def compile_request(actor: PolicyActor) -> bytes:
@@ -107,7 +78,7 @@ def proof_in(body: bytes) -> Proof | None:
     try:
         compiled = _decoder.decode(body)
         proof = _only_the_revision(compiled.result.queries)
-        return proof if proof is not None and _failures_are_harmless(compiled.explanation) else None
+        return proof if proof is not None and is_trustworthy(compiled.explanation) else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -132,31 +103,3 @@ def _only_the_revision(queries: list[Any]) -> Proof | None:
             if rules and data:
                 return Proof(None if rules == _UNKNOWN_RULES else rules, data)
     return None
-
-
-def _failures_are_harmless(events: list[_Event]) -> bool:
-    """Return True if errors of built-in functions are reported, and none but the expected one can be among these."""
-    reported = False
-    for event in events:
-        if event.op != "fail" or event.type == "rule":
-            continue
-        if event.type != "expr":
-            return False
-        terms = _expressions.decode(event.node).terms
-        if terms == _REPORTED_ERROR:
-            reported = True
-        elif not _never_raises(terms):
-            return False
-    return reported
-
-
-def _never_raises(terms: Any) -> bool:
-    """Return True for an expression without a call, a call of a rule, or a call of an operator that never raises."""
-    match terms:
-        case {"type": kind}:
-            return kind in _PLAIN_TERMS
-        case [{"type": "ref", "value": [{"type": "var", "value": "data"}, *_]}, *_]:
-            return True
-        case [{"type": "ref", "value": list(parts)}, *_]:
-            return ".".join(str(part.get("value")) for part in parts) in _TOTAL
-    return False

@@ -29,9 +29,9 @@ from gateway.opa.residual import Proof
 
 _log = structlog.get_logger("opa.silence")
 
-#: The number of a caller's questions under a revision at which it is evaluated. One evaluation costs OPA about as much
-#: as five questions.
-_AT_QUESTION: Final = 3
+#: The number of a caller's questions at which it is evaluated, and again after a proof has ended. One evaluation costs
+#: OPA about as much as this number of questions.
+AT_QUESTION: Final = 64
 
 #: The time in seconds for which a proof is valid, with the revision of the rules and without it.
 _PROVEN_S: Final = 600.0
@@ -78,6 +78,7 @@ class SilentCallers:
     known_revision: Callable[[], str | None]
     callers: int
     clock: Callable[[], float] = time.monotonic
+    at_question: int = AT_QUESTION
     _seen: LRUCache[PolicyActor, _Caller] = field(init=False)
     _in_vain: int = field(init=False, default=0)
     _pause_s: float = field(init=False, default=0.0)
@@ -99,7 +100,7 @@ class SilentCallers:
         if seen is None:
             seen = self._seen[actor] = _Caller()
         seen.questions += 1
-        if seen.questions < _AT_QUESTION or seen.settled or self._running is not None:
+        if seen.questions < self.at_question or seen.settled or self._running is not None:
             return
         if self._in_vain >= _MOST_IN_VAIN or self.clock() < self._not_before:
             return
@@ -136,6 +137,7 @@ class SilentCallers:
                 seen.settled = True
                 self._in_vain += 1
             else:
+                seen.questions = 0
                 seen.silent_until = began + (_PROVEN_S if proof.rules else _PROVEN_WITHOUT_RULES_S)
                 self._in_vain = 0
         except DecisionEngineUnavailable as error:

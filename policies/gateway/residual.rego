@@ -10,9 +10,10 @@
 #
 #   Partial evaluation drops two kinds of conditions without a word: an error of a built-in function, and an expression
 #   that cannot be true by its types. It does the latter below `not`, too, where such an expression is true. The gateway
-#   therefore also reads the failed expressions (`explain=fails`). It accepts only failures of operators that never
+#   therefore also reads the steps of the evaluation (`explain=full`). It accepts only failures of operators that never
 #   raise an error. `not startswith(name, "\n")` contains a failure of another function. It ends each rule that must
-#   not be reached, so that the gateway sees that it was reached.
+#   not be reached, so that the gateway sees that it was reached. It accepts only forms of expressions that are known to
+#   be evaluated partially as in a decision (`gateway/opa/explanation.py`).
 # schemas:
 #   - input: schema.input
 package gateway.residual

@@ -38,12 +38,12 @@ allow if {
 # description: |
 #   The gateway evaluates one query partially: what the guardrails can have against this caller. The body is pinned: any
 #   other query, or any option, could return policies, or the tokens in OPA's environment. The parameter returns the
-#   expressions that failed, without which errors of built-in functions would be invisible.
+#   steps of the evaluation, without which the gateway could not know whether to trust the result.
 allow if {
 	_is(_gateway_token)
 	input.method == "POST"
 	input.path == ["v1", "compile"]
-	object.get(input, "params", {}) == {"explain": ["fails"]}
+	object.get(input, "params", {}) == {"explain": ["full"]}
 	object.keys(input.body) == {"query", "input", "unknowns"}
 	input.body.query == "data.gateway.residual.speaks[x]"
 	input.body.unknowns == ["input.context", "input.questions"]

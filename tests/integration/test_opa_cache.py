@@ -113,7 +113,9 @@ async def test_time_dependent_contractor_decisions_are_never_cached(counting: Co
 async def test_an_ordinary_caller_needs_no_question_until_it_becomes_a_contractor(
     counting: Counting, endpoint: str
 ) -> None:
-    cache = CachedPolicies(counting, entries=10, observer=counting, silent_callers=10, poll_seconds=3600)
+    cache = CachedPolicies(
+        counting, entries=10, observer=counting, silent_callers=10, silent_at_question=3, poll_seconds=3600
+    )
     await cache.look()
     assert (await counting.silence(request().actor)) is not None
     for minute in range(10, 60):

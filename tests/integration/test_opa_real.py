@@ -262,7 +262,7 @@ async def test_gateway_token_evaluates_one_query_partially(decider: OpaDecider, 
         {"input": {**body["input"], "context": {}}},
     ):
         assert call(endpoint, "POST", residual.PATH, {**body, **changed}, GATEWAY) == 401, changed
-    for path in ("/v1/compile", "/v1/compile?explain=full", "/v1/compile/gateway/residual/speaks?explain=fails"):
+    for path in ("/v1/compile", "/v1/compile?explain=fails", "/v1/compile/gateway/residual/speaks?explain=full"):
         assert call(endpoint, "POST", path, body, GATEWAY) == 401, path
 
 

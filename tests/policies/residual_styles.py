@@ -191,6 +191,54 @@ STYLES: dict[str, Style] = {
         "_b if { some q in input.questions; role := lower(q.facts.role); not input.actor.engine == role }",
     ),
     "unequal of another type": denies("input.actor.assumed_role != lower(question.facts.role)"),
+    # Partial evaluation does not find a known key in an object with unknown keys.
+    "an object with a key of the question": denies('{question.operation: true}["drop_table"]'),
+    "an object in a variable": denies('names := {question.operation: true}; names["drop_table"]'),
+    "an object below an object": denies('names := {"a": {question.operation: true}}; names.a.drop_table'),
+    "an object in a list": denies("names := [{question.operation: true}]; some each in names; each.drop_table"),
+    "an object in a rule": denies("_names.drop_table", "_names := {input.questions[0].operation: true}"),
+    "an object of a function": denies("_names(question).drop_table", "_names(asked) := {asked.operation: true}"),
+    "an object as a pattern": denies("_drops({question.operation: 1})", '_drops({"drop_table": _})'),
+    "an object that is equal": denies('{question.operation: true} == {"drop_table": true}'),
+    "an object that unifies": denies('{question.operation: true} = {"drop_table": true}'),
+    "a set in a list": denies('names := [{question.operation}]; names[0]["drop_table"]'),
+    # It drops an expression by its types in a function below `with`, without a failure.
+    "a function with other data": denies(
+        "_differs(question) with data.nothing as 1",
+        "_differs(asked) if { role := lower(asked.facts.role); not input.actor.assumed_role == role }",
+    ),
+    "a function with another context": denies(
+        "_differs(question) with input.context.nothing as 1",
+        "_differs(asked) if { role := lower(asked.facts.role); not input.actor.assumed_role == role }",
+    ),
+    # Two values are an error in a decision.
+    "a function with two values": denies(
+        'question.operation == "drop_table"; _level(input.actor) == 3',
+        '_level(actor) := 1 if actor.kind == "user"\n_level(actor) := 2 if actor.id == "alice"',
+        silent_for="bob carol dan",
+    ),
+    "a function with a value for each role": denies(
+        'question.operation == "drop_table"; _level(input.actor) == 3',
+        '_level(actor) := count(role) if some role in actor.roles\n_level(actor) := 5 if actor.id == "bob"',
+        silent_for="alice carol dan",
+    ),
+    "a rule with two values by the question": denies(
+        "_level == 3",
+        '_level := 1 if input.questions[_].operation == "drop_table"\n'
+        '_level := 2 if input.context.user_agent == "spark"',
+    ),
+    "a helper that another guardrail also has": denies(
+        "input.actor.id in _known_kinds", '_known_kinds := {"bob"}', silent_for=_OTHERS
+    ),
+    "steady that is false": rules(
+        f"denials[index] contains {_NO} if {{ {_EACH} {_IS_BOB} }}\nsteady := false", silent_for=_OTHERS
+    ),
+    "an ignored error below not": denies(
+        'not _low; input.actor.id == "bob"',
+        '_low if { _level == "none"; input.questions[_].operation == "drop_table" }\n'
+        '_level := "one" if input.actor.kind == "user"\n_level := "two" if input.actor.id == "alice"',
+        silent_for="carol dan",
+    ),
     # An error of a built-in function fails a decision.
     "an error of policy data": denies("time.parse_rfc3339_ns(data.policy_data.contractors.hours.timezone) > 0"),
     "an error of the caller": denies('question.operation == "drop_table"; to_number(input.actor.id) > 5'),

@@ -220,7 +220,7 @@ MUTANTS = {
     ),
     "the gateway may evaluate with any parameters": (
         AUTHZ,
-        'object.get(input, "params", {}) == {"explain": ["fails"]}',
+        'object.get(input, "params", {}) == {"explain": ["full"]}',
         "true",
     ),
     "the gateway may send options": (

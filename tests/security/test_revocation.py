@@ -436,9 +436,9 @@ def test_tuple_deleted_in_openfga_ends_cached_decisions_within_the_bound(world: 
 
 
 @pytest.mark.threat("LG-DIS-05")
-@pytest.mark.parametrize(("memory", "seconds"), [("policies", 60), ("silent_callers", 1)])
+@pytest.mark.parametrize(("memory", "seconds"), [("policies", 60), ("silent_callers", 0.001)])
 def test_changed_policies_end_cached_decisions_within_the_bound(
-    world: World, readers: Readers, memory: str, seconds: int
+    world: World, readers: Readers, memory: str, seconds: float
 ) -> None:
     """With answers that last a minute, and for a caller that needs no question, a guardrail still takes effect."""
     table = world.table(world.namespace())

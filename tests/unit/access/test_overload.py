@@ -104,15 +104,44 @@ async def test_shrunk_slots_are_not_given_again_and_grown_ones_at_once() -> None
         await slots.acquire("alice")
     waiting = asyncio.create_task(slots.acquire("bob"))
     await asyncio.sleep(0)
-    slots.resize(1)
+    slots.resize(1, each=3)
     slots.release("alice")
     slots.release("alice")
     await asyncio.sleep(0)
     assert not waiting.done()
     assert slots.in_use == 1
-    slots.resize(2)
+    slots.resize(2, each=3)
     await waiting
     assert slots.in_use == 2
+
+
+async def test_a_waiter_of_a_principal_gets_a_slot_when_its_own_limit_grows() -> None:
+    slots = FairSlots(3, each=1)
+    await slots.acquire("alice")
+    waiting = asyncio.create_task(slots.acquire("alice"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    slots.resize(3, each=2)
+    await waiting
+
+
+async def test_no_principal_holds_all_slots_of_an_overloaded_process() -> None:
+    clock = Clock()
+    shares = Shares(replace(BUSY, total_requests=8, requests=8, least_requests=4), Observer(), clock=clock)
+    for _ in range(5):
+        clock.now += 0.25
+        for _ in range(8):
+            shares.decided(9.0, 1)
+    held = [asyncio.create_task(shares.enter(Actor.user("oidc~slow"))) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert sum(task.done() for task in held) == 2
+    (await shares.enter(Actor.user("oidc~other"))).release()
+    for _ in range(9):
+        clock.now += 0.25
+        for _ in range(8):
+            shares.decided(0.0, 1)
+    await asyncio.sleep(0)
+    assert all(task.done() for task in held), "the whole share is free again"
 
 
 @dataclass

@@ -14,7 +14,10 @@ import pytest
 from litestar import Litestar
 
 from gateway.access.actor import Actor
+from gateway.access.operations.config import GetConfig
+from gateway.access.refs import WarehouseNameRef
 from gateway.access.shares import Shares
+from gateway.api.context import Ctx
 from gateway.api.early_refusal import EarlyRefusal, credential_of
 from gateway.api.raw_path import RawPath
 from tests.unit.access.test_overload import BUSY
@@ -73,9 +76,21 @@ async def test_caller_passes_when_a_slot_is_free_or_control_is_off_or_nothing_ru
     async with full_process(target=0.0) as shares:
         assert early(shares).of(scope_of(b"Bearer oidc~alice")) is None
     async with full_process() as shares:
-        shares._slots[shares.lane_of(ALICE)].resize(100)
+        shares._slots[shares.lane_of(ALICE)].resize(100, each=100)
         assert early(shares).of(scope_of(b"Bearer oidc~alice")) is None
     assert early(None).of(scope_of(b"Bearer oidc~alice")) is None
+
+
+@pytest.mark.parametrize("actor", [ALICE, Actor.user("oidc~alice", engine="oidc~trino")])
+async def test_recognized_engine_passes_because_it_has_slots_of_its_own(actor: Actor) -> None:
+    async with full_process() as shares:
+        entering = asyncio.create_task(shares.enter(actor, credential=b"Bearer engine"))
+        await asyncio.sleep(0)
+        entering.cancel()
+        await asyncio.gather(entering, return_exceptions=True)
+        assert early(shares).of(scope_of(b"Bearer engine")) is not None
+        shares.recognize(actor.engine or actor.id)
+        assert early(shares).of(scope_of(b"Bearer engine")) is None
 
 
 @pytest.mark.parametrize("path", ["/catalog/v1/config", "/scim/v2/Users"])
@@ -93,6 +108,27 @@ async def test_refused_request_reaches_no_application_and_gets_retry_after(path:
     assert sent[0]["status"] == 429
     assert dict(sent[0]["headers"])[b"retry-after"] == b"1"
     assert (b'"schemas"' in sent[1]["body"]) is path.startswith("/scim")
+
+
+@pytest.mark.parametrize("entered", [True, False])
+async def test_only_decisions_about_callers_with_a_slot_adapt_the_limit(entered: bool) -> None:
+    """Fast requests without a token could otherwise hide slow decisions."""
+    seconds: list[float] = []
+
+    async def admit_with(*_: Any) -> tuple[None, None]:
+        return None, None
+
+    shares = Shares(BUSY, Observer())
+    services: Any = SimpleNamespace(
+        door=SimpleNamespace(admit_with=admit_with),
+        shares=SimpleNamespace(decided=lambda took, _: seconds.append(took)),
+    )
+    request: Any = SimpleNamespace(route_handler=SimpleNamespace(opt={}))
+    actor = ALICE if entered else Actor.anonymous()
+    lease = await shares.enter(actor) if entered else None
+    context: Any = SimpleNamespace(actor=actor)
+    await Ctx(services, context, request, lease).admit(GetConfig(warehouse=WarehouseNameRef("p", "w")))
+    assert len(seconds) == entered
 
 
 def test_credential_is_the_only_authorization_header() -> None:

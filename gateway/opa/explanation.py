@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decide from OPA's explanation of a partial evaluation whether its result can be trusted.
+
+Partial evaluation is no proof by itself. It differs from a decision in these ways, and a decision is what counts:
+
+- It treats an error of a built-in function as false. The explanation has such a failure only as a failed expression. A
+  failure of a function that may raise an error is therefore not accepted. Rules of the package `gateway.residual`
+  contain such a failure at their end, so that the gateway sees that evaluation got there.
+- It drops an expression that cannot be true by its types. Below `with` it does so in a function without a trace.
+- It looks up a known key in an object or a set whose keys or elements are unknown, and finds nothing.
+- It does not notice that a function, or a rule, has two values.
+- It ignores an error below `not`.
+
+Therefore every evaluated expression and the head of every evaluated rule must have a form that is known to be
+evaluated correctly. A form that is not listed here is not accepted.
+
+One difference is accepted: an error of a built-in function that depends on the question, in a rule that cannot apply to
+the caller for another reason. A decision with this error fails, although nothing is denied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+#: Operators that accept all values and never raise an error.
+_TOTAL: Final = frozenset(
+    {
+        *("eq", "equal", "neq", "lt", "lte", "gt", "gte", "internal.member_2", "internal.member_3", "type_name"),
+        *(f"is_{kind}" for kind in ("array", "boolean", "null", "number", "object", "set", "string")),
+    }
+)
+
+#: The types of a term that is an expression by itself and calls no function.
+_PLAIN_TERMS: Final = frozenset({"ref", "var", "boolean", "null", "number", "string"})
+
+_CONSTANTS: Final = frozenset({"boolean", "null", "number", "string"})
+
+#: The expression of `residual.rego` that always fails with an error. It proves that such failures are reported.
+_REPORTED_ERROR: Final = [
+    {"type": "ref", "value": [{"type": "var", "value": "to_number"}]},
+    {"type": "string", "value": "an error that the gateway must see"},
+]
+
+#: The fields of an expression that do not change its meaning, apart from `terms` and `negated`.
+_FIELDS_OF_EXPRESSIONS: Final = frozenset({"index", "terms", "negated", "generated"})
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One step of an evaluation."""
+
+    op: str
+    type: str
+    query_id: int = 0
+    parent_id: int = 0
+    node: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    index: int = 0
+    terms: Any = None
+    negated: bool = False
+
+
+class _Head(msgspec.Struct, frozen=True):
+    value: Any = None
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    head: _Head
+
+
+_expressions = msgspec.json.Decoder(_Expression)
+_rules = msgspec.json.Decoder(_Rule)
+_nodes = msgspec.json.Decoder(Any)
+
+
+def is_trustworthy(events: list[Event]) -> bool:
+    """Return True if every step was evaluated as in a decision, and errors of built-in functions are reported.
+
+    Raises msgspec.DecodeError for a malformed event.
+    """
+    return (
+        _failures_are_harmless(events)
+        and _forms_are_known(events)
+        and not _error_was_ignored(events)
+        and not _value_may_conflict(events)
+    )
+
+
+def _failures_are_harmless(events: Iterable[Event]) -> bool:
+    """Return True if errors of built-in functions are reported, and none but the expected one can be among these."""
+    reported = False
+    for event in events:
+        if event.op != "fail" or event.type == "rule":
+            continue
+        if event.type != "expr":
+            return False
+        terms = _expressions.decode(event.node).terms
+        if terms == _REPORTED_ERROR:
+            reported = True
+        elif not _never_raises(terms):
+            return False
+    return reported
+
+
+def _never_raises(terms: Any) -> bool:
+    """Return True for an expression without a call, a call of a rule, or a call of an operator that never raises."""
+    match terms:
+        case {"type": kind}:
+            return kind in _PLAIN_TERMS
+        case [{"type": "ref", "value": [{"type": "var", "value": "data"}, *_]}, *_]:
+            return True
+        case [{"type": "ref", "value": list(parts)}, *_]:
+            return ".".join(str(part.get("value")) for part in parts) in _TOTAL
+    return False
+
+
+def _forms_are_known(events: Iterable[Event]) -> bool:
+    """Return True if each evaluated expression, and the head of each evaluated rule, has a form that is accepted."""
+    evaluated = {bytes(event.node) for event in events if event.op == "eval"}
+    entered = {bytes(event.node) for event in events if event.op == "enter" and event.type == "rule"}
+    return all(_is_known_expression(_nodes.decode(node)) for node in evaluated) and all(
+        _is_known_head(_nodes.decode(node)) for node in entered
+    )
+
+
+def _is_known_head(rule: Any) -> bool:
+    match rule:
+        case {"head": {"ref": list(ref), **head}}:
+            terms: list[Any] = [*ref, *(head[part] for part in ("key", "value") if part in head)]
+            arguments = head.get("args", [])
+            return isinstance(arguments, list) and all(map(_is_known_term, [*terms, *arguments]))
+    return False
+
+
+def _is_known_expression(expression: Any) -> bool:
+    """Return True for a call, a term or `every`, without `with`."""
+    if not isinstance(expression, dict) or expression.keys() - _FIELDS_OF_EXPRESSIONS:
+        return False
+    match expression.get("terms"):
+        case list(terms):
+            return all(map(_is_known_term, terms))
+        case {"type": _} as term:
+            return _is_known_term(term)
+        case {"domain": domain, "body": list(body), "key": _, "value": _, **more} if not more:
+            return _is_known_term(domain) and all(map(_is_known_expression, body))
+    return False
+
+
+def _is_known_term(term: Any) -> bool:
+    match term:
+        case {"type": str(kind)} if kind in _CONSTANTS or kind == "var":
+            return True
+        case {"type": "ref" | "array", "value": list(parts)}:
+            return all(map(_is_known_term, parts))
+        case {"type": "set", "value": list(elements)}:
+            return all(map(_is_constant, elements))
+        case {"type": "object", "value": list(pairs)}:
+            return all(_is_constant(key) and _is_known_term(value) for key, value in pairs)
+        case {"type": "arraycomprehension" | "setcomprehension", "value": {"term": head, "body": list(body)}}:
+            return _is_known_term(head) and all(map(_is_known_expression, body))
+        case {"type": "objectcomprehension", "value": {"key": key, "value": value, "body": list(body)}}:
+            return _is_known_term(key) and _is_known_term(value) and all(map(_is_known_expression, body))
+    return False
+
+
+def _is_constant(term: Any) -> bool:
+    match term:
+        case {"type": str(kind)} if kind in _CONSTANTS:
+            return True
+        case {"type": "array" | "set", "value": list(parts)}:
+            return all(map(_is_constant, parts))
+        case {"type": "object", "value": list(pairs)}:
+            return all(_is_constant(key) and _is_constant(value) for key, value in pairs)
+    return False
+
+
+def _error_was_ignored(events: Iterable[Event]) -> bool:
+    """Return True if an expression has neither an end nor a failure: its evaluation stopped with an error."""
+    open_: set[tuple[int, int]] = set()
+    for event in events:
+        if event.type != "expr" or event.op not in ("eval", "redo", "fail"):
+            continue
+        expression = _expressions.decode(event.node)
+        if expression.negated:
+            # It has no end if it succeeds. What it contains has.
+            continue
+        at = (event.query_id, expression.index)
+        if event.op != "eval":
+            open_.discard(at)
+        elif at in open_:
+            return True
+        else:
+            open_.add(at)
+    return bool(open_)
+
+
+def _value_may_conflict(events: Iterable[Event]) -> bool:
+    """Return True if a function or a rule may have two values where it is called: OPA would refuse a decision."""
+    calls = _Calls()
+    values: dict[int, Any] = {}
+    for event in events:
+        call = calls.of(event)
+        if event.op != "exit" or event.type != "rule":
+            continue
+        value = _rules.decode(event.node).head.value
+        if value is None:
+            # A rule with `contains` has a set of values.
+            continue
+        if call is None or (call in values and not (_is_constant(value) and values[call] == value)):
+            return True
+        values[call] = value
+    return False
+
+
+class _Calls:
+    """Numbers of the calls to which evaluations of rules belong.
+
+    A call begins with the event `index` of the calling query. Its rules are evaluated in turn. Between `exit` and
+    `redo` of one, the calling query continues, perhaps with other calls.
+    """
+
+    def __init__(self) -> None:
+        self._begun: set[int] = set()
+        self._latest: dict[int, int] = {}
+        self._by_evaluation: dict[int, int] = {}
+        self._number = 0
+
+    def of(self, event: Event) -> int | None:
+        """Return the number of the call that the event of a rule belongs to; None if it is not known."""
+        caller = event.parent_id
+        if event.op == "index":
+            self._begun.add(event.query_id)
+        elif event.type == "rule" and event.op == "enter":
+            if caller in self._begun:
+                self._begun.discard(caller)
+                self._number += 1
+                self._latest[caller] = self._number
+            if caller in self._latest:
+                self._by_evaluation[event.query_id] = self._latest[caller]
+        elif event.type == "rule" and event.op == "redo" and event.query_id in self._by_evaluation:
+            self._begun.discard(caller)
+            self._latest[caller] = self._by_evaluation[event.query_id]
+        return self._by_evaluation.get(event.query_id)
