@@ -13,8 +13,10 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from gateway.settings import Settings, export_metrics_directory
+from gateway.worker_memory import return_large_blocks, share_modules
 
-_TARGET = "gateway.app:create_worker"
+_MODULE = "gateway.app"
+_TARGET = f"{_MODULE}:create_worker"
 _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
 
@@ -27,17 +29,18 @@ def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM. Workers then get five seconds to finish their requests.
 
     Each worker process creates its own application with ``gateway.app:create_worker``. Granian replaces a worker that
-    dies.
+    dies. The module is imported here, so that the workers share its memory.
 
     Raises:
         CannotListen: the port for metrics is in use, or the process may not listen on it.
     """
-    # Before the workers start: their Prometheus client reads this variable when it is imported.
+    # Before the application is imported: the Prometheus client reads this variable when it is imported.
     directory = tempfile.mkdtemp(prefix="lakegate-metrics-")
     export_metrics_directory(directory)
     try:
+        _reduce_memory(settings)
         metrics = _serve_metrics(settings, directory)
-    except CannotListen:
+    except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     try:
@@ -62,6 +65,13 @@ def serve(settings: Settings) -> None:
         metrics.shutdown()
         metrics.server_close()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _reduce_memory(settings: Settings) -> None:
+    if settings.memory.large_block:
+        return_large_blocks(settings.memory.large_block)
+    if settings.memory.shared_modules:
+        share_modules(_MODULE)
 
 
 def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:

@@ -278,7 +278,22 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
             description="Maximum size in bytes of the cache of metadata documents. Documents larger than a quarter of "
             "it are not cached. 0: no cache.",
         ),
-    ] = 67_108_864
+    ] = 33_554_432
+    shared_modules: Annotated[
+        bool,
+        Meta(
+            description="Import the application before the worker processes are forked, so that they share its memory."
+        ),
+    ] = True
+    large_block: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=33_554_432,
+            description="Size in bytes from which freed memory blocks are returned to the system at once, with the GNU "
+            "C library. 0: the library adapts this size, and keeps large blocks after large requests.",
+        ),
+    ] = 1_048_576
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):

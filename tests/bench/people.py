@@ -64,7 +64,8 @@ class Company:
         self._namespaces = namespaces
         self._name = name
         self._base = f"{namespaces}/{name}/tables"
-        self._tokens = [_token(stack, data, f"{name}-employee{number}") for number in range(_USERS)]
+        issuer = Issuer(stack, data)
+        self._tokens = [issuer.token(f"{name}-employee{number}") for number in range(_USERS)]
 
     def mixes(self, *, described: bool = True) -> Mixes:
         """Create everything through the gateway. Return the requests of all users; all of them succeed."""
@@ -146,17 +147,23 @@ class Company:
         self._client.post(url, json={"writes": [{"type": privilege, "role": role}]}).raise_for_status()
 
 
-def _token(stack: Ready, data: Path, name: str) -> str:
-    """Return a token of another user, in the form of the administrator's."""
-    keys = data / "identity-provider" / "keys"
-    token = stack.users["admin"].token
-    claims = json.loads(extract_compact(token.encode()).payload)
-    was, now = claims["sub"], int(time.time())
-    claims = {key: name if value == was else value for key, value in claims.items()}
-    claims |= {"iat": now, "nbf": now, "exp": now + 3600, "jti": name}
-    header = {"alg": "RS256", "kid": (keys / "kid.txt").read_text().strip()}
-    protected = extract_compact(token.encode()).headers()
-    return jwt.encode({**protected, **header}, claims, RSAKey.import_key((keys / "rsa_private.pem").read_bytes()))
+class Issuer:
+    """Signs tokens with the key of the development provider, which is in the data directory of a stack."""
+
+    def __init__(self, stack: Ready, data: Path) -> None:
+        keys = data / "identity-provider" / "keys"
+        admin = extract_compact(stack.users["admin"].token.encode())
+        self._header = {**admin.headers(), "alg": "RS256", "kid": (keys / "kid.txt").read_text().strip()}
+        self._claims = json.loads(admin.payload)
+        # Read once: the library checks the key, which takes longer than a signature.
+        self._key = RSAKey.import_key((keys / "rsa_private.pem").read_bytes())
+
+    def token(self, name: str) -> str:
+        """Return a token of another user, in the form of the administrator's."""
+        was, now = self._claims["sub"], int(time.time())
+        claims = {key: name if value == was else value for key, value in self._claims.items()}
+        claims |= {"iat": now, "nbf": now, "exp": now + 3600, "jti": name}
+        return jwt.encode(self._header, claims, self._key)
 
 
 def _mixed(requests: list[Request], *, vary: int) -> Sent:

@@ -33,8 +33,10 @@ class Running:
 
 
 @contextmanager
-def stack(checkout: Path = OURS, settings: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """Context manager. Run the stack of a checkout with this interpreter.
+def stack(
+    checkout: Path = OURS, settings: Mapping[str, str] | None = None, *, python: str = sys.executable
+) -> Iterator[Running]:
+    """Context manager. Run the stack of a checkout with an interpreter, by default this one.
 
     `settings`: variables `LAKEGATE__…` of its gateway. The stack gets no such variable of this process, except those
     with the paths of programs.
@@ -55,7 +57,7 @@ def stack(checkout: Path = OURS, settings: Mapping[str, str] | None = None) -> I
         with output.open("wb") as log:
             # -P: else the directory of launch.py is searched first, and its modules hide others of the same name.
             process = subprocess.Popen(
-                [sys.executable, "-P", str(_LAUNCH), str(ready_file), str(data), *variables],
+                [python, "-P", str(_LAUNCH), str(ready_file), str(data), *variables],
                 env=inherited | {"PYTHONPATH": str(checkout.resolve())},
                 cwd=scratch,
                 stdout=log,

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reduce the memory of worker processes. `lakegate serve` calls these functions before it starts them.
+
+Workers are forked from the process that called them, so they share its modules and have its settings of the C library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final
+
+# The names and numbers of the parameters are those of `mallopt(3)`.
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+
+_ARENAS: Final = 2
+"""Maximum number of heaps. By default most threads get their own, and other threads cannot use its free memory."""
+
+
+def share_modules(module: str) -> bool:
+    """Import the module of the application, if workers are forked. Return True if it was imported.
+
+    The memory pages of its code are then shared until a worker writes to them. The garbage collector skips the objects
+    that exist now: its marks would be such writes. Importing must start no thread, because a forked process has only
+    the thread that forked it.
+    """
+    if multiprocessing.get_start_method() != "fork":
+        return False
+    import_module(module)
+    gc.collect()
+    gc.freeze()
+    return True
+
+
+def return_large_blocks(size: int, library: ctypes.CDLL | None = None) -> bool:
+    """Return freed blocks of at least `size` bytes to the system. Return False if the C library has no such option.
+
+    By default the GNU C library raises this size to that of the largest freed block, at most 32 MiB. Afterwards blocks
+    of that size are parts of the heap, which keeps them when they are free. `library` is for tests.
+    """
+    mallopt: Callable[[int, int], int] | None = getattr(library or ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    wanted = ((_M_MMAP_THRESHOLD, size), (_M_TRIM_THRESHOLD, 2 * size), (_M_ARENA_MAX, _ARENAS))
+    return all([mallopt(parameter, value) for parameter, value in wanted])

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of worker processes: shared modules, and settings of the C library that forked processes inherit."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway import worker_memory
+
+_SERVE = """
+import gc, multiprocessing, sys
+from gateway import serving
+from gateway.settings import load
+
+multiprocessing.set_start_method({method!r})
+
+class Server:
+    def __init__(self, *target, **options):
+        pass
+
+    def serve(self):
+        from prometheus_client import values
+        print("gateway.app" in sys.modules, gc.get_freeze_count() > 0, values.ValueClass.__name__)
+
+serving.Granian = Server
+serving.serve(load({{"LAKEGATE__METRICS__PORT": {port!r}, "LAKEGATE__MEMORY__SHARED_MODULES": {shared!r}}}))
+"""
+
+
+def _state_before_workers(method: str, shared: str) -> list[str]:
+    """Return whether the application is imported, whether objects are frozen, and the metrics' class of values."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    code = _SERVE.format(method=method, shared=shared, port=port)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("method", "shared", "imported"), [("fork", "true", "True"), ("fork", "false", "False"), ("spawn", "true", "False")]
+)
+def test_the_application_is_imported_before_workers_are_forked(method: str, shared: str, imported: str) -> None:
+    assert _state_before_workers(method, shared) == [imported, imported, "MmapedValue"], (
+        "the metrics' directory must be set before the import: else workers count in memory of their own"
+    )
+
+
+def test_importing_the_application_starts_no_thread_and_imports_no_large_optional_package() -> None:
+    """A forked worker has only the thread that forked it. The named packages are large, and few workers need them."""
+    large = ["alembic", "boto3", "botocore", "granian", "httpx", "httpx2", "pyarrow", "pydantic", "pyspark"]
+    code = (
+        "import os, sys, gateway.app; "
+        f"print(len(os.listdir('/proc/self/task')), *(name for name in {large} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["1"]
+
+
+def test_large_blocks_are_returned_to_the_system() -> None:
+    """A block of the size is not on the heap, also after a larger one was freed; by default, it would be."""
+    code = (
+        "import ctypes, sys; from gateway.worker_memory import return_large_blocks; "
+        "c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; c.free.argtypes = [ctypes.c_void_p]; "
+        "c.mallinfo2.restype = type('Info', (ctypes.Structure,), {'_fields_': [(n, ctypes.c_size_t) for n in "
+        "'arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost'.split()]}); "
+        "sys.argv[1] == 'on' and return_large_blocks(1 << 20); "
+        "c.free(c.malloc(16 << 20)); before = c.mallinfo2().hblks; "
+        "block = c.malloc(2 << 20); print(c.mallinfo2().hblks - before)"
+    )
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("not the GNU C library, or an old one")
+
+    def blocks(switch: str) -> str:
+        done = subprocess.run([sys.executable, "-c", code, switch], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert (blocks("on"), blocks("off")) == ("1", "0")
+
+
+def test_a_c_library_without_the_option_is_left_alone() -> None:
+    library: Any = SimpleNamespace()
+    assert not worker_memory.return_large_blocks(1 << 20, library)
+
+
+@pytest.mark.parametrize("refused", [-1, -3, -8])
+def test_a_refused_option_is_reported(refused: int) -> None:
+    library: Any = SimpleNamespace(mallopt=lambda parameter, value: int(parameter != refused))
+    assert not worker_memory.return_large_blocks(1 << 20, library)
