@@ -90,3 +90,5 @@ Index(
     postgresql_where=LIVE,
 )
 
+#: In the order of collation C, which a comparison of schemas does not see (`0036_location_ranges.py`).
+Index("tables_location_range_idx", tables.c.location_key)
