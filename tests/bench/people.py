@@ -64,7 +64,7 @@ class Company:
         self._namespaces = namespaces
         self._name = name
         self._base = f"{namespaces}/{name}/tables"
-        self._tokens = [_token(stack, data, f"{name}-employee{number}") for number in range(_USERS)]
+        self._tokens = [token_of(stack, data, f"{name}-employee{number}") for number in range(_USERS)]
 
     def mixes(self, *, described: bool = True) -> Mixes:
         """Create everything through the gateway. Return the requests of all users; all of them succeed."""
@@ -146,7 +146,7 @@ class Company:
         self._client.post(url, json={"writes": [{"type": privilege, "role": role}]}).raise_for_status()
 
 
-def _token(stack: Ready, data: Path, name: str) -> str:
+def token_of(stack: Ready, data: Path, name: str) -> str:
     """Return a token of another user, in the form of the administrator's."""
     keys = data / "identity-provider" / "keys"
     token = stack.users["admin"].token
