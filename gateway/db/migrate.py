@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _MIGRATIONS = files("gateway.db") / "migrations"
 _ONE_MIGRATION_AT_A_TIME = 0x1A4E0000
 _CONNECT_SECONDS = 10.0
+_RETRY_SECONDS = 0.2
 
 
 class SchemaMismatch(Exception):
@@ -42,8 +44,7 @@ async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> N
     engine = create_async_engine(url, connect_args={"ssl": tls})
     try:
         async with engine.connect() as connection:
-            await connection.execute(text("select pg_advisory_lock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})
-            await connection.commit()
+            await _lock(connection)
             try:
                 await connection.run_sync(_upgrade)
                 await connection.commit()
@@ -54,6 +55,18 @@ async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> N
                 await connection.commit()
     finally:
         await engine.dispose()
+
+
+async def _lock(connection: AsyncConnection) -> None:
+    """Wait for the lock of migrations without a transaction.
+
+    A waiting statement is a transaction. The migration would wait for its end before it can use a new index.
+    """
+    key = {"key": _ONE_MIGRATION_AT_A_TIME}
+    while not await connection.scalar(text("select pg_try_advisory_lock(:key)"), key):
+        await connection.commit()
+        await asyncio.sleep(_RETRY_SECONDS)
+    await connection.commit()
 
 
 def _upgrade(connection: Connection) -> None:

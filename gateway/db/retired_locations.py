@@ -12,25 +12,45 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, or_, text, update
+from sqlalchemy import ColumnElement, collate, delete, func, or_, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.rows import AnyRow
 from gateway.db.schema.retired_locations import retired_locations as retired
 
 
-def overlapping(column: str) -> str:
-    """Return an SQL condition: the overlap key in `column` is at, above or below `:key`.
+def overlaps(table: str, row: str, condition: str = "true") -> str:
+    """Return an SQL condition: the location of a row of `tables` or `retired_locations` is at, above or below `:key`.
 
-    `:at` contains `:key` and the keys of all locations above it (`around`). The condition is used for current, retired
-    and purged locations.
+    `row` is the name of the row in `condition`, which restricts the rows. `:at` contains `:key` and the keys of all
+    locations above it, `:after` is the first text after those below it (`around`).
+
+    Both parts must use an index also in a plan that is made without the values. So those below are a range, in the
+    order of collation C (`0036_location_ranges.py`), and the order makes all other plans expensive. `starts_with`, or
+    one condition for both, read the whole table.
     """
-    return f"({column} = any(:at) or starts_with({column}, :key))"
+    return f"""(exists (select 1 from {table} {row} where {row}.location_key = any(:at) and {condition})
+        or exists (
+            select 1 from (
+                select * from {table} l
+                where l.location_key collate "C" >= :key and l.location_key collate "C" < :after
+                order by l.location_key collate "C" offset 0) {row}
+            where {condition}))"""  # noqa: S608 - composed of constants; every value is a bound parameter
 
 
 def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of `overlapping`. `ancestors` are the overlap keys of all locations above."""
-    return {"key": location_key, "at": [location_key, *ancestors]}
+    """Return the parameters of `overlaps`. `ancestors` are the overlap keys of all locations above."""
+    return {"key": location_key, "after": after(location_key), "at": [location_key, *ancestors]}
+
+
+def after(location_key: str) -> str:
+    """Return the first text in the order of collation C after all overlap keys that begin with this one.
+
+    Raises ValueError if it does not end with a slash: it is no overlap key.
+    """
+    if not location_key.endswith("/"):
+        raise ValueError(f"an overlap key ends with a slash, not {location_key!r}")
+    return location_key[:-1] + chr(ord("/") + 1)
 
 
 #: SQL condition: credentials for the location `r` of `retired_locations` may still be valid.
@@ -86,10 +106,7 @@ async def nested(connection: AsyncConnection, location_key: str, ancestors: Sequ
 
 
 _NESTED = text(
-    f"""
-    select exists (select 1 from retired_locations r
-        where {overlapping("r.location_key")} and r.location_key <> :key and (r.files_remain or {REACHABLE}))
-    """  # noqa: S608 - composed of constants; every value is a bound parameter
+    f"select {overlaps('retired_locations', 'r', f'r.location_key <> :key and (r.files_remain or {REACHABLE})')}"
 )
 
 
@@ -115,7 +132,8 @@ async def files_deleted(connection: AsyncConnection, table_id: UUID, location: s
 def _at_or_below(location: str, location_key: str) -> tuple[ColumnElement[bool], ...]:
     """Return conditions for the rows at or below the exact text `location`. Its overlap key serves the index."""
     exact = or_(retired.c.location == location, func.starts_with(retired.c.location, f"{location}/"))
-    return func.starts_with(retired.c.location_key, location_key), exact
+    key = collate(retired.c.location_key, "C")
+    return key >= location_key, key < after(location_key), exact
 
 
 _FORGET = text(

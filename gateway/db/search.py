@@ -8,10 +8,11 @@ database does not matter.
 A search for tables starts from the rows that the caller may see, not from similar names. So its cost is that of a list,
 and neither its time nor its result depends on other rows.
 
-For this reason no trigram index is used, even for callers who see a whole warehouse. An index over all warehouses has
-posting lists of all of them, so the time would depend on names elsewhere. Trigrams by warehouse would avoid this, but
-cost about twenty rows for each creation and rename. A search takes a third of a second in 100,000 tables
-(`docs/performance.md`).
+For this reason no index over the trigrams of all warehouses is used, even for callers who see a whole warehouse: the
+time would depend on names elsewhere. Instead, the index of the names of a namespace contains a signature of each name:
+256 bits, one or more trigrams for each (`0035_search_signatures.py`). The bits that it has in common with the text give
+upper bounds of both similarities. They cost a twentieth of a similarity, which is computed only for names that can be
+in the result. The result is the same as without signatures.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ from gateway.iceberg.identifiers import fold
 
 #: Minimum similarity of a result. It is the default of `pg_trgm` for whole strings.
 LEAST = 0.3
+
+#: Number of names from which the `bar` is found: so many, and so many more for each result.
+_FEWEST_COMPARED = 100
+_COMPARED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +75,19 @@ _GRANTED_SPACES = """
     select n.id from spaces s cross join lateral (select n.id from namespaces n where n.parent_id = s.id offset 0) n
 """
 
+# The condition on the signature is always true. It makes the planner use the index that contains the signatures: to
+# compute one takes ten times as long as a similarity.
 _CANDIDATES = """
-    select t.id, t.search_key, s.id as namespace_id, null::text as by
+    select t.id, t.search_key, t.signature, s.id as namespace_id, null::text as by
     from spaces s cross join lateral (
-        select t.id, t.search_key from tables t
-        where t.namespace_id = s.id and t.staged_by is null and t.deleted_at is null offset 0) t
+        select t.id, t.search_key, search_signature(t.search_key) as signature from tables t
+        where t.namespace_id = s.id and search_signature(t.search_key) >= 0::bit(256)
+            and t.staged_by is null and t.deleted_at is null offset 0) t
 """
+# These rows are not read from the index. To compute a signature costs more than what it would save.
 _GRANTED_CANDIDATES = """
     union all
-    select t.id, t.search_key, t.namespace_id, c.by
+    select t.id, t.search_key, null::bit(256), t.namespace_id, c.by
     from granted c cross join lateral (
         select t.id, t.search_key, t.namespace_id from tables t
         where t.id = c.id and t.warehouse_id = :warehouse_id and t.staged_by is null and t.deleted_at is null
@@ -88,12 +97,46 @@ _GRANTED_CANDIDATES = """
 
 _OUT = "t.id, t.kind, t.name, n.levels"
 
-# The first similarity is computed once for each name; the second one, which only orders results, for results alone.
+# With Q and K as the trigrams of the text and of a name, `score` is at most |Q and K| / |Q|, and `whole` is
+# |Q and K| / |Q or K|. A bit can stand for several trigrams: `shared` is at least |Q and K|, and `size` is at most |K|
+# or equals `shared`, which gives the highest bound.
+#
+# `first` has some names with the highest bounds. The similarities of the last of its results are the `bar`: a name with
+# lower bounds is not in the result. All others are compared exactly. Bounds and similarities are quotients of integers
+# of type `real`, in `pg_trgm` too, so rounding changes no order. Before that, integers rule out most of the names.
 _LIKE = """
-    , asked as materialized (select searchable(cast(:text as text)) as key),
+    , asked as materialized (
+        select x.key, x.signature, x.trigrams, x.trigrams - bit_count(x.signature) as lost,
+            ceil(cast(:least as float8) * x.trigrams - 0.001)::bigint as fewest
+        from (select y.key, search_signature(y.key) as signature, cardinality(show_trgm(y.key))::bigint as trigrams
+            from (select searchable(cast(:text as text)) as key offset 0) y offset 0) x
+    ),
+    possible as materialized (
+        select c.id, c.by, c.key collate "C" as key, c.shared, greatest(c.size, c.shared) as size
+        from asked x cross join lateral (
+            select c.id, c.by, {key} as key,
+                coalesce(bit_count({signature} & x.signature) + x.lost, x.trigrams) as shared,
+                coalesce(bit_count({signature}), 0) as size
+            from candidates c {path} offset 0) c
+        where c.shared >= x.fewest and x.trigrams > 0
+    ),
+    first as materialized (
+        select f.id, f.key, word_similarity(x.key, f.key) as score, similarity(x.key, f.key) as whole
+        from (select p.id, p.key from possible p order by p.shared desc, p.size, p.key, p.id limit :few) f, asked x
+    ),
+    bar as materialized (
+        select f.*, ceil(f.score * x.trigrams - 0.001)::bigint as fewest
+        from (select * from first order by score desc, whole desc, key, id offset :last limit 1) f, asked x
+    ),
     compared as (
-        select c.id, c.by, c.key, word_similarity(x.key, c.key) as score
-        from (select c.id, c.by, {key} as key from candidates c {path}) c, asked x offset 0
+        select p.id, p.by, p.key, word_similarity(x.key, p.key) as score
+        from possible p cross join asked x
+        where p.shared >= coalesce((select fewest from bar), 0) and (
+            p.shared > coalesce((select fewest from bar), 0)
+            or (p.shared::real / x.trigrams::real, p.shared::real / (x.trigrams + p.size - p.shared)::real,
+                (select key from bar), (select id from bar))
+                >= ((select score from bar), (select whole from bar), p.key, p.id))
+        offset 0
     ),
     near as (
         select c.*, similarity(x.key, c.key) as whole from compared c, asked x where c.score >= :least
@@ -117,9 +160,16 @@ def _statement(find: str, *, granted: bool) -> TextClause:
     return text(f"with recursive {begin} spaces as ({spaces}), candidates as ({candidates}) {find}")
 
 
-_BY_NAME = _LIKE.format(out=_OUT, key="c.search_key", path="")
+_BY_NAME = _LIKE.format(out=_OUT, key="c.search_key", signature="c.signature", path="")
+# The trigrams of a path are those of its parts. The signature of a namespace is computed once.
+_PATHS = """
+    join namespaces n on n.id = c.namespace_id
+    left join (
+        select s.id, search_signature(m.search_key) as signature from spaces s join namespaces m on m.id = s.id offset 0
+    ) p on p.id = c.namespace_id
+"""
 _BY_PATH = _LIKE.format(
-    out=_OUT, key="n.search_key || ' ' || c.search_key", path="join namespaces n on n.id = c.namespace_id"
+    out=_OUT, key="n.search_key || ' ' || c.search_key", signature="(p.signature | c.signature)", path=_PATHS
 )
 _STATEMENTS = {
     (find, granted): _statement(of.format(out=_OUT) if find == "id" else of, granted=granted)
@@ -128,8 +178,13 @@ _STATEMENTS = {
 }
 
 
-# Without sequential scans, rows that the caller may not see are not read, whatever the planner estimates.
-_BY_INDEX = text("set local enable_seqscan = off")
+# Without sequential scans, rows that the caller may not see are not read, whatever the planner estimates. A bitmap scan
+# would compute the signatures again. To compile the statement takes longer than to run it. The names of a large
+# warehouse stay in memory.
+_BY_INDEX = text(
+    "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
+    "set_config('jit', 'off', true), set_config('work_mem', '32MB', true)"
+)
 
 
 async def tabulars(
@@ -152,7 +207,8 @@ async def tabulars(
         values["id"] = id
     else:
         find = "path" if "." in text else "name"
-        values |= {"text": fold(text), "least": LEAST}
+        values |= {"text": fold(text), "least": LEAST, "last": offset + limit - 1}
+        values["few"] = _FEWEST_COMPARED + _COMPARED * (offset + limit)
     return (await connection.execute(_STATEMENTS[find, within is not None], values)).all()
 
 

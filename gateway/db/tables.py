@@ -19,7 +19,7 @@ from gateway.db.compiled_reads import DirectRead
 from gateway.db.desired_tuples import path_above
 from gateway.db.engine import Database
 from gateway.db.excerpts import document_values
-from gateway.db.retired_locations import REACHABLE, overlapping
+from gateway.db.retired_locations import REACHABLE, overlaps
 from gateway.db.rows import AnyRow
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.tables import LIVE, tables
@@ -123,18 +123,16 @@ async def location_taken(
     return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
 
 
+_NOT_OWN: Final = "t.id is distinct from cast(:other_than as uuid)"
+_STILL_RESERVED: Final = f"""{REACHABLE} and r.table_id is distinct from cast(:other_than as uuid)
+    and not r.owners && cast(:owners as text[])"""
+
 LOCATION_TAKEN: Final = f"""
-    select exists (
-        select 1 from tables t where {overlapping("t.location_key")}
-            and t.id is distinct from cast(:other_than as uuid))
-    or exists (
-        select 1 from retired_locations r where {overlapping("r.location_key")} and {REACHABLE}
-            and r.table_id is distinct from cast(:other_than as uuid)
-            and not r.owners && cast(:owners as text[]))
+    select {overlaps("tables", "t", _NOT_OWN)} or {overlaps("retired_locations", "r", _STILL_RESERVED)}
     or exists (
         select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
             and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
-            and {overlapping("k.payload->>'location_key'")})
+            and (k.payload->>'location_key' = any(:at) or starts_with(k.payload->>'location_key', :key)))
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 """The query of `location_taken`, with its parameters."""
 
@@ -147,9 +145,7 @@ async def location_in_use(connection: AsyncConnection, location_key: str, ancest
     return bool(found.scalar_one())
 
 
-_LOCATION_IN_USE = text(
-    f"select exists (select 1 from tables t where {overlapping('t.location_key')})"  # noqa: S608 - composed of constants; every value is a bound parameter
-)
+_LOCATION_IN_USE = text(f"select {overlaps('tables', 't')}")
 
 
 async def schedule_purge(

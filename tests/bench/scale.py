@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.bench.scale`: compare the cost of requests on a large catalog with that on a small one.
 
-Two stacks with four worker processes each get slices of the same load in turns. One has the tables of the requests
-only. The other has `BENCH_TABLES` more tables in namespaces of a thousand, `BENCH_USERS` users in a hundred roles, and
-`BENCH_GRANTS` grants on single tables. Filling it takes minutes: all tuples are written to OpenFGA.
+Two stacks with four worker processes each get slices of the same load in turns. The large catalog has `BENCH_TABLES`
+tables in namespaces of a thousand, `BENCH_USERS` users in a hundred roles, and `BENCH_GRANTS` grants on single tables
+(`tests.bench.filling`). The small one has a hundredth of the tables and users, and fewer grants for each user. A list
+has as many visible tables in both.
+
+A second table has requests to the large catalog alone: a list of 10,000 tables for a reader of three, and searches.
+`BENCH_ONLY`: parts of names of requests, separated by commas.
 """
 
 from __future__ import annotations
@@ -11,150 +15,153 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
-from uuid import UUID
 
-import asyncpg
-import httpx
 from rich.console import Console
+from rich.table import Table
 
-from gateway.fga.names import object_of, user_object
 from tests.bench import catalogs
 from tests.bench.catalogs import Catalog, Prepared
-from tests.bench.generator import Generator
-from tests.bench.pairs import Comparison, Side, Slices, compared
-from tests.bench.seeding import SCHEMA
+from tests.bench.filling import Filled, Filler, Size
+from tests.bench.generator import Generator, Sent
+from tests.bench.load import Request
+from tests.bench.pairs import Comparison, Side, Slices, compared, figures, one_slice
+from tests.bench.people import Issuer, interleaved
+from tests.bench.searching import TEXT
+from tests.bench.seeding import ManyTables
 from tests.bench.stacks import Running, groups_of, stack
 
-_TABLES = int(os.environ.get("BENCH_TABLES", "100000"))
-_USERS = int(os.environ.get("BENCH_USERS", "10000"))
-_GRANTS = int(os.environ.get("BENCH_GRANTS", "1000000"))
+_LARGE = Size(
+    tables=int(os.environ.get("BENCH_TABLES", "100000")),
+    users=int(os.environ.get("BENCH_USERS", "10000")),
+    grants=int(os.environ.get("BENCH_GRANTS", "1000000")),
+)
 _CONNECTIONS = tuple(map(int, os.environ.get("BENCH_CONNECTIONS", "8").split(",")))
 _PAIRS = int(os.environ.get("BENCH_ROUNDS", "6"))
-_IN_NAMESPACE = 1_000
-_ROLES = 100
-_AT_ONCE = 6
-_IN_WRITE = 100
+_SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
+_ONLY = [word.strip() for word in os.environ.get("BENCH_ONLY", "").split(",") if word.strip()]
 _WORKERS = {"LAKEGATE__WORKERS": "4"}
-_NAMES = tuple(name for name in catalogs.NAMES if name != catalogs.LIST_1000)
+_WIDE = 10_000
+_READERS = 20
+_TABLES_OF_READER = 5
+#: Each worker process has its own cache of allows.
+_WARM_REQUESTS = 12 * _READERS * _TABLES_OF_READER
+_ALONE_SLICES = 4
 
-_COPY_TABLES = """
-    insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key,
-                        metadata_location, metadata, metadata_excerpt, metadata_excerpt_of)
-    select gen_random_uuid(), t.warehouse_id, t.namespace_id, t.kind, 't' || lpad(n::text, 5, '0'),
-           't' || lpad(n::text, 5, '0'), gen_random_uuid(), t.location || '-' || n,
-           rtrim(t.location_key, '/') || '-' || n || '/', t.metadata_location, t.metadata, t.metadata_excerpt,
-           t.metadata_excerpt_of
-    from tables t, generate_series(1, $2) n where t.id = $1::text::uuid
-    returning id, namespace_id
-"""
-_ADD_USERS = """
-    insert into users (id, name, user_type, last_updated_with)
-    select 'oidc~scale' || n, 'Scale ' || n, 'human', 'update-endpoint' from generate_series(1, $1) n
-"""
-_ADD_GRANTS = """
-    insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by)
-    select gen_random_uuid(), g.privilege, 'user', g.principal, g.type, g.object, $5
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) g(privilege, principal, type, object)
-"""
-
-_Grant = tuple[str, str, str, str]
-"""(privilege, user id, object type, object id)"""
+EXISTS_OWN = "table exists, own grant"
+LOAD_OWN = "loadTable, own grant"
+LIST_OWN = "list 1,000, sees some"
+_OWN = (EXISTS_OWN, LOAD_OWN, LIST_OWN)
+_NAMES = (*(name for name in catalogs.NAMES if name != catalogs.LIST_1000), *_OWN)
+_ALONE = ("list 10,000, sees 3", "search, sees all", "search, sees some")
 
 
-class Large:
-    """Fills the catalog of a running stack with rows, and writes their tuples to OpenFGA."""
+def _wanted(name: str) -> bool:
+    return not _ONLY or any(word in name for word in _ONLY)
 
-    def __init__(self, running: Running, prepared: Prepared) -> None:
-        self._ready = running.ready
-        self._prepared = prepared
 
-    async def fill(self) -> None:
-        """Create tables, users, roles and grants."""
-        connection = await asyncpg.connect(self._ready.postgres)
-        try:
-            tables = [id for number in range(_TABLES // _IN_NAMESPACE) for id in await self._tables(connection, number)]
-            await connection.execute(_ADD_USERS, _USERS)
-            users = [f"oidc~scale{number}" for number in range(1, _USERS + 1)]
-            roles = [self._role(number) for number in range(_ROLES)]
-            members = [("assignee", user, "role", roles[n % _ROLES]) for n, user in enumerate(users)]
-            selects = [
-                ("select", users[n * 7 % _USERS], "table", tables[(n // 10 + n % 10 * 9973) % len(tables)])
-                for n in range(_GRANTS)
+class Measured:
+    """One stack with its filled catalog, and the requests that it gets."""
+
+    def __init__(self, running: Running, size: Size) -> None:
+        ready = running.ready
+        token = ready.users["admin"].token
+        self._running = running
+        self._prepared = Prepared(
+            Catalog(name="lakegate", url=ready.catalog_uri, token=token, warehouse=ready.warehouse)
+        )
+        self._filled: Filled = asyncio.run(Filler(running, self._prepared, size).fill())
+
+    def requests(self) -> dict[str, Sent]:
+        """Create the data of the requests that both catalogs get, and return these requests."""
+        plain = {"X-Iceberg-Access-Delegation": "client-managed"}
+        own = [(user, table) for user in range(_READERS) for table in self._filled.tables_of(user, _TABLES_OF_READER)]
+        found = self._prepared.requests(filter(_wanted, catalogs.NAMES))
+        bearers = [self._bearer(user) | plain for user in range(_READERS)]
+        for name, method, url in (
+            (EXISTS_OWN, "HEAD", "{}/tables/{}"),
+            (LOAD_OWN, "GET", "{}/tables/{}"),
+            (LIST_OWN, "GET", "{}/tables"),
+        ):
+            sent = [
+                Request(method=method, url=f"{self._prepared.namespaces}/{url.format(*place)}", headers=bearers[user])
+                for user, place in own
             ]
-            for at in range(0, len(grants := list(dict.fromkeys([*members, *selects]))), 50_000):
-                await self._grant(connection, grants[at : at + 50_000])
-                print(f"  {min(at + 50_000, len(grants)):,} of {len(grants):,} grants", file=sys.stderr)
-            await connection.execute("vacuum analyze")
-        finally:
-            await connection.close()
+            found[name] = Sent(method=method, url="", headers={}, mix=interleaved(sent))
+        return found
 
-    async def _tables(self, connection: Any, number: int) -> list[str]:
-        """Create a namespace with a thousand tables. Return their ids."""
-        client, name = self._prepared.client, f"scale{number:03}"
-        client.post(self._prepared.namespaces, json={"namespace": [name]}).raise_for_status()
-        url = f"{self._prepared.namespaces}/{name}/tables"
-        client.post(url, json={"name": "t00000", "schema": SCHEMA}).raise_for_status()
-        (first,) = client.get(url, params={"returnUuids": "true"}).raise_for_status().json()["table-uuids"]
-        rows = await connection.fetch(_COPY_TABLES, first, _IN_NAMESPACE - 1)
-        parent = object_of("namespace", rows[0]["namespace_id"])
-        await self._write([(parent, "parent", object_of("table", row["id"])) for row in rows])
-        return [first, *(str(row["id"]) for row in rows)]
+    def alone(self) -> dict[str, Sent]:
+        """Create the data of the requests that only the large catalog gets, and return these requests."""
+        ready, found = self._running.ready, dict[str, Sent]()
+        carol = {"Authorization": f"Bearer {ready.users['carol'].token}"}
+        if _wanted(_ALONE[0]):
+            many = ManyTables(ready, self._prepared.client, self._prepared.namespaces, count=_WIDE)
+            many.make("wide10000", {"carol": 3})
+            url = f"{self._prepared.namespaces}/wide10000/tables"
+            found[_ALONE[0]] = Sent(method="GET", url=url, headers=carol)
+        warehouse = self._prepared.namespaces.rsplit("/", 2)[-2]
+        search = f"{ready.management_uri}/v1/warehouse/{warehouse}/search-tabular"
+        for name, headers in ((_ALONE[1], self._prepared.headers), (_ALONE[2], self._bearer(0))):
+            found[name] = Sent(
+                method="POST",
+                url=search,
+                headers=headers | {"Content-Type": "application/json"},
+                body=f'{{"search":"{TEXT}"}}',
+            )
+        return found
 
-    def _role(self, number: int) -> str:
-        url = f"{self._ready.management_uri}/v1/role"
-        made = self._prepared.client.post(url, json={"name": f"scale role {number}"}).raise_for_status()
-        return str(UUID(made.json()["id"]))
-
-    async def _grant(self, connection: Any, grants: list[_Grant]) -> None:
-        columns = [list(column) for column in zip(*grants, strict=True)]
-        await connection.execute(_ADD_GRANTS, *columns, self._ready.users["admin"].id)
-        await self._write([(user_object(user), privilege, object_of(type, id)) for privilege, user, type, id in grants])
-
-    async def _write(self, tuples: list[tuple[str, str, str]]) -> None:
-        access = self._ready.openfga
-        slots = asyncio.Semaphore(_AT_ONCE)
-        async with httpx.AsyncClient(
-            base_url=f"{access.url}/stores/{access.store_id}",
-            headers={"Authorization": f"Bearer {access.token}"},
-            trust_env=False,
-            timeout=60,
-        ) as openfga:
-
-            async def write(some: list[tuple[str, str, str]]) -> None:
-                keys = [dict(zip(("user", "relation", "object"), each, strict=True)) for each in some]
-                async with slots:
-                    (await openfga.post("/write", json={"writes": {"tuple_keys": keys}})).raise_for_status()
-
-            await asyncio.gather(*(write(tuples[at : at + _IN_WRITE]) for at in range(0, len(tuples), _IN_WRITE)))
+    def _bearer(self, user: int) -> dict[str, str]:
+        token = Issuer(self._running.ready, self._running.data).token(self._filled.subjects[user])
+        return {"Authorization": f"Bearer {token}"}
 
 
-def _prepared(running: Running) -> Prepared:
-    ready = running.ready
-    token = ready.users["admin"].token
-    return Prepared(Catalog(name="lakegate", url=ready.catalog_uri, token=token, warehouse=ready.warehouse))
+def _both(console: Console, generator: Generator, sides: tuple[Side, Side], sent: list[dict[str, Sent]]) -> None:
+    sizes = f"{_LARGE.tables:,} tables, {_LARGE.grants:,} grants, {_LARGE.users:,} users"
+    table = Comparison(sides, f"{sizes}, beside a catalog with a hundredth of them; 4 worker processes each")
+    for name in filter(_wanted, _NAMES):
+        warm = _WARM_REQUESTS if name in _OWN else 0
+        plan = Slices(pairs=_PAIRS, seconds=_SECONDS, warm_seconds=_SECONDS, warm_requests=warm)
+        for connections in _CONNECTIONS:
+            both = (sent[0][name], sent[1][name])
+            table.add(name, connections, compared(generator, sides, both, connections, plan))
+    console.print(table.table)
+
+
+def _alone(console: Console, generator: Generator, side: Side, sent: dict[str, Sent]) -> None:
+    plan = Slices(pairs=1, seconds=_ALONE_SLICES * _SECONDS, warm_seconds=_SECONDS)
+    table = Table(title="The large catalog alone, one connection")
+    groups = list(side.groups)
+    for column in ("request", "req/s", "p50 ms", "p99 ms", *groups, "sum", "load", "failed"):
+        table.add_column(column, justify="left" if column == "request" else "right")
+    for name in filter(_wanted, _ALONE):
+        generator.send(sent[name], 1, seconds=plan.warm_seconds)
+        table.add_row(name, *figures([one_slice(generator, side, sent[name], 1, plan)], groups, groups))
+    console.print(table)
+
+
+def _timed(what: str, work: Callable[[], Measured]) -> Measured:
+    begun = time.perf_counter()
+    made = work()
+    print(f"{what} filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+    return made
 
 
 def main() -> None:
-    """Start both stacks, fill one of them, measure, and print the table."""
+    """Start both stacks, fill them, measure, and print the tables."""
     console = Console(width=170)
     with ExitStack() as held:
         runs = [held.enter_context(stack(settings=_WORKERS)) for _ in range(2)]
-        catalogs_of = [_prepared(run) for run in runs]
-        asyncio.run(Large(runs[0], catalogs_of[0]).fill())
-        sent = [prepared.requests(_NAMES) for prepared in catalogs_of]
-        large, small = (Side(name, groups_of(run.ready)) for name, run in zip(("large", "small"), runs, strict=True))
+        large = _timed("large", lambda: Measured(runs[0], _LARGE))
+        small = _timed("small", lambda: Measured(runs[1], _LARGE.hundredth()))
+        sides = (Side("large", groups_of(runs[0].ready)), Side("small", groups_of(runs[1].ready)))
+        sent = [large.requests(), small.requests()]
         generator = Generator()
         held.callback(generator.close)
-        title = f"{_TABLES:,} tables, {_GRANTS:,} grants, {_USERS:,} users beside an empty catalog; 4 workers each"
-        table = Comparison((large, small), title)
-        plan = Slices(pairs=_PAIRS, seconds=2.0, warm_seconds=1.0)
-        for name in _NAMES:
-            for connections in _CONNECTIONS:
-                both = (sent[0][name], sent[1][name])
-                table.add(name, connections, compared(generator, (large, small), both, connections, plan))
-    console.print(table.table)
+        _both(console, generator, sides, sent)
+        if any(map(_wanted, _ALONE)):
+            _alone(console, generator, sides[0], large.alone())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.bench.seeding import SCHEMA, ManyTables
 TEXT = "custmer ordrs"
 
 # fmt: off
-_WORDS = [
+WORDS = [
     "customer", "orders", "invoices", "payments", "shipments", "products", "suppliers", "returns", "warehouse",
     "stock", "ledger", "accounts", "sessions", "clicks", "events", "devices", "sensors", "readings", "flights",
     "airports", "routes", "weather", "claims", "policies", "employees", "salaries", "budget", "forecast",
@@ -67,7 +67,7 @@ class SearchedTables(ManyTables):
     async def _spread(self, first: str) -> list[str]:
         connection = await asyncpg.connect(self._stack.postgres)
         try:
-            rows = await connection.fetch(_TABLES, first, self._count // 2 - 1, _WORDS)
+            rows = await connection.fetch(_TABLES, first, self._count // 2 - 1, WORDS)
             await connection.execute("vacuum analyze tables")
         finally:
             await connection.close()

@@ -110,10 +110,21 @@ async def _on(url: str, work: Callable[[Connection, *Given], Answer], *arguments
         await engine.dispose()
 
 
-def to(connection: Connection, revision: str) -> None:
-    config = migrate._config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+async def to(url: str, revision: str) -> None:
+    """Migrate to a revision, without a transaction around the migrations: some build an index outside of one."""
+
+    def upgrade(connection: Connection) -> None:
+        config = migrate._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    engine = create_async_engine(url)
+    try:
+        async with engine.connect() as connection:
+            await connection.run_sync(upgrade)
+            await connection.commit()
+    finally:
+        await engine.dispose()
 
 
 def columns(connection: Connection) -> Columns:
@@ -188,7 +199,7 @@ def there(connection: Connection, written: Rows) -> dict[str, str]:
 
 @pytest.mark.parametrize("start", REVISIONS)
 async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(empty: str, start: str) -> None:
-    await _on(empty, to, start)
+    await to(empty, start)
     if start != REVISIONS[-1]:
         with pytest.raises(
             SchemaMismatch, match=f"has schema {start}, but this version needs .*run `lakegate migrate`"
@@ -237,7 +248,7 @@ async def test_no_migration_removes_objects_that_the_previous_version_uses(empty
     before: Columns = {}
     wrong: list[str] = []
     for revision in REVISIONS:
-        await _on(empty, to, revision)
+        await to(empty, revision)
         after = await _on(empty, columns)
         assert isinstance(after, dict)
         tables = {table for table, _ in before}
@@ -314,6 +325,23 @@ async def test_missing_schema_and_unreachable_database_are_different_errors(empt
         await require_current_schema(f"postgresql+asyncpg://u:p@127.0.0.1:{port}/d")
 
 
-async def test_concurrent_migrations_both_reach_the_current_schema(empty: str) -> None:
-    await asyncio.gather(run_migrations(empty), run_migrations(empty))
+async def test_concurrent_migrations_all_reach_the_current_schema(empty: str) -> None:
+    """One that waits has no transaction: the other one waits for the end of all of them while it builds an index."""
+    await asyncio.gather(*(run_migrations(empty) for _ in range(3)))
     await require_current_schema(empty)
+
+
+_SIGNATURE_OF_BEFORE = (
+    "create function search_signature(key text) returns bit(256) language sql immutable as 'select null::bit(256)'"
+)
+
+
+async def test_an_interrupted_index_is_built_again(empty: str) -> None:
+    """A build that ends early leaves an index that PostgreSQL does not use, and the revision of the step before."""
+    await to(empty, "0034")
+    await _on(empty, lambda connection: connection.execute(text("create index tables_signature_idx on tables (kind)")))
+    await _on(empty, lambda connection: connection.execute(text(_SIGNATURE_OF_BEFORE)))
+    await run_migrations(empty)
+    await require_current_schema(empty)
+    definition = "select pg_get_indexdef('tables_signature_idx'::regclass)"
+    assert "search_signature" in await _on(empty, lambda connection: connection.scalar(text(definition)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, DateTime, Table, Text, func
+from sqlalchemy import Boolean, Column, DateTime, Index, Table, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 from gateway.db.schema.base import metadata, now
@@ -31,3 +31,6 @@ that staged it and had credentials. `owners` are the principals (`user:<id>`, `r
 expiry at that time: they may register the files. `metadata_location` is the last metadata file. `retired_locations.py`
 has the statements.
 """
+
+#: In the order of collation C, which a comparison of schemas does not see (`0036_location_ranges.py`).
+Index("retired_locations_location_range_idx", retired_locations.c.location_key)

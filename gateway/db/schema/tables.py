@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    text,
 )
 from sqlalchemy.dialects.postgresql import UUID
 
@@ -82,8 +83,12 @@ Index(
 Index("tables_staged_idx", tables.c.namespace_id, tables.c.name_key, postgresql_where=tables.c.staged_by.is_not(None))
 
 Index(
-    "tables_search_idx",
+    "tables_signature_idx",
     tables.c.namespace_id,
+    text("search_signature(search_key)"),
     postgresql_include=["id", "search_key"],
     postgresql_where=LIVE,
 )
+
+#: In the order of collation C, which a comparison of schemas does not see (`0036_location_ranges.py`).
+Index("tables_location_range_idx", tables.c.location_key)
