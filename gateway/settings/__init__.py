@@ -28,6 +28,7 @@ from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.identity import KubernetesCluster
+from gateway.settings.memory import Memory
 from gateway.settings.postgres import PostgresSettings
 from gateway.settings.sections import (
     Audit,
@@ -36,7 +37,6 @@ from gateway.settings.sections import (
     Embedded,
     Idempotency,
     Limits,
-    Memory,
     Metrics,
     Opa,
     OpenFga,
