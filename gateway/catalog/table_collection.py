@@ -13,7 +13,10 @@ from gateway.db.engine import Database
 
 
 class TableCollection:
-    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists and stored documents."""
+    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists and stored documents.
+
+    `concurrent_vending`: make credentials at the same time as steps on which they do not depend.
+    """
 
     def __init__(
         self,
@@ -25,6 +28,7 @@ class TableCollection:
         credentials: Credentials,
         lists: Lists,
         documents: Documents,
+        concurrent_vending: bool = True,
     ) -> None:
         self._database = database
         self._door = door
@@ -33,3 +37,4 @@ class TableCollection:
         self._credentials = credentials
         self._lists = lists
         self._documents = documents
+        self._concurrent_vending = concurrent_vending
