@@ -106,7 +106,6 @@ def build_services(
         credentials=credentials,
         lists=lists,
         documents=documents,
-        concurrent_vending=settings.storage_concurrent_vending,
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())

@@ -99,28 +99,18 @@ class Credentials:
 
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
         """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
-        return await self.recorded(permit, await self.unrecorded(permit))
-
-    async def unrecorded(self, permit: Permit[VendCredentials]) -> VendResult:
-        """Return the credentials for a load without an audit record. They must not be sent before `recorded`."""
         ref = permit.operation.table
         table = permit.table(ref)
+        level = load_level(permit)
+        profile = stored_profile(table.warehouse.profile)
         location = parse_location(table.location)
         unrestricted = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
-        return await self._vend(permit, table.warehouse, location, load_level(permit), refresh)
-
-    async def recorded(self, permit: Permit[VendCredentials], vended_result: VendResult) -> VendResult:
-        """Commit the audit record of a result of `unrecorded`, and return the result for the answer.
-
-        If the commit fails, its error is raised and no credentials are sent.
-        """
+        vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
+        # The audit record is committed first. If that fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit()
-        if vended_result.credentials:
-            return vended_result
-        profile = stored_profile(permit.table(permit.operation.table).warehouse.profile)
-        return _location_only(profile, vended_result.reason)
+        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
     def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:

@@ -13,10 +13,7 @@ from gateway.db.engine import Database
 
 
 class TableCollection:
-    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists and stored documents.
-
-    `concurrent_vending`: make credentials at the same time as steps on which they do not depend.
-    """
+    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists and stored documents."""
 
     def __init__(
         self,
@@ -28,7 +25,6 @@ class TableCollection:
         credentials: Credentials,
         lists: Lists,
         documents: Documents,
-        concurrent_vending: bool = True,
     ) -> None:
         self._database = database
         self._door = door
@@ -37,4 +33,3 @@ class TableCollection:
         self._credentials = credentials
         self._lists = lists
         self._documents = documents
-        self._concurrent_vending = concurrent_vending

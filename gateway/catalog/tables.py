@@ -18,7 +18,6 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
-from gateway.catalog.concurrency import concurrently
 from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
@@ -121,8 +120,17 @@ class Tables(TableCollection):
             permit.pending_audit.add_details(confirmed="not modified")
             permit.pending_audit.keep_as_read()
             return Tagged(confirmed, None)
-        document, vended_result = await self._document_and_credentials(permit, vend)
+        document = await self._document(permit)
         representation = replace(representation, metadata_location=document.metadata_location)
+        restriction = permit.restriction(ref)
+        if restriction is not None:
+            await _require_same_columns(table.id, restriction, document)
+        if vend is not None:
+            vended_result = await self._credentials.for_load(vend)
+        elif may_read_data(permit):
+            vended_result = self._credentials.without_credentials(table.warehouse)
+        else:
+            vended_result = VendResult({})
         text = document.text
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
             text = await offload(lambda: referenced_document(document.text), size=len(text))
@@ -136,30 +144,6 @@ class Tables(TableCollection):
         """Return the current state in the format of a commit's answer."""
         document = await self._document(permit)
         return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
-
-    async def _document_and_credentials(
-        self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None
-    ) -> tuple[Document, VendResult]:
-        """Return the document of a load, and the configuration and credentials of its answer.
-
-        Credentials are made while the database is read for a document that is not cached: neither depends on the other.
-        The audit record is committed after both. If there is no document, the credentials are not sent. A column
-        restriction depends on the document, so the credentials of a column grantee are made after its check.
-        """
-        table = permit.table(permit.operation.table)
-        restriction = permit.restriction(permit.operation.table)
-        overlaps = self._concurrent_vending and restriction is None and not self._documents.has(table)
-        if vend is not None and overlaps:
-            document, made = await concurrently(self._document(permit), self._credentials.unrecorded(vend))
-            return document, await self._credentials.recorded(vend, made)
-        document = await self._document(permit)
-        if restriction is not None:
-            await _require_same_columns(table.id, restriction, document)
-        if vend is not None:
-            return document, await self._credentials.for_load(vend)
-        if may_read_data(permit):
-            return document, self._credentials.without_credentials(table.warehouse)
-        return document, VendResult({})
 
     async def _document(self, permit: Permit[LoadTable]) -> Document:
         document = await self._documents.read(permit.table(permit.operation.table))

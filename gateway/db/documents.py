@@ -74,10 +74,6 @@ class DocumentCache:
         self._observer.count_lookups("documents", hits=int(found is not None), misses=int(found is None))
         return found
 
-    def has(self, id: UUID, metadata_location: str) -> bool:
-        """Return True if the document is cached, without counting a look-up."""
-        return (id, metadata_location) in self._kept
-
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
         """Cache a committed document, and evict the least recently used ones."""
         size = len(text) + _OVERHEAD_BYTES
@@ -119,10 +115,6 @@ class Documents:
         document = Document(found.metadata_location or "", found.document)
         self._cache.keep(row.id, document.metadata_location, document.text)
         return document
-
-    def has(self, row: ResolvedTable) -> bool:
-        """Return True if the document of the row is cached. This is no look-up for the metrics."""
-        return self._cache.has(row.id, row.metadata_location)
 
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
         """Cache the document that a commit has just made current: most are loaded soon."""

@@ -128,13 +128,6 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     skip_storage_validation: Annotated[
         bool, Meta(description="Accept a warehouse without a test of its storage. Not for production.")
     ] = False
-    storage_concurrent_vending: Annotated[
-        bool,
-        Meta(
-            description="Let a load read a metadata document that is not cached while the store makes the credentials. "
-            "false: one after the other."
-        ),
-    ] = True
     storage_endpoint_networks: Annotated[
         tuple[str, ...],
         Meta(
