@@ -199,10 +199,8 @@ class Sts:
             route = self._route_to(profile.sts_endpoint or profile.endpoint)
             async with asyncio.timeout(self._total_seconds):
                 loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(
-                    self._pool,
-                    lambda: self._call(self._client(profile, credential, route), parameters, started, route),
-                )
+                client = await loop.run_in_executor(self._pool, self._client, profile, credential, route)
+                answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started, route)
             temporary = _temporary(answer, seconds)
             outcome = "ok"
             return temporary
