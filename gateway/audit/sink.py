@@ -106,7 +106,8 @@ class BufferedAudit:
         self._committing.append((record, durable))
         self._wake.set()
         try:
-            await asyncio.wait_for(durable, self._commit_timeout)
+            async with asyncio.timeout(self._commit_timeout):
+                await durable
         except TimeoutError as late:
             raise AuditUnavailable("the audit record was not stored in time") from late
 

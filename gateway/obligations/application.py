@@ -83,8 +83,13 @@ class VendingTerms:
     refusal: str | None = None
 
 
+_UNRESTRICTED = VendingTerms()
+
+
 def vending_terms(obligations: Obligations) -> VendingTerms:
     """Return the terms of vended credentials under these obligations."""
+    if not obligations.each:
+        return _UNRESTRICTED
     terms = VendingTerms(refusal=unenforced(obligations, EnforcementPoint.VEND))
     for one in obligations:
         terms = _vending(one)(terms)

@@ -111,8 +111,9 @@ def require_same_provider(profile: StorageProfile, credential: Credential | None
         )
 
 
+@lru_cache(maxsize=2048)
 def parse_location(text: str) -> Location:
-    """Parse a stored location of any provider. Raises InvalidLocation."""
+    """Parse a stored location of any provider. Raises InvalidLocation. Cached: loads with credentials need one."""
     for provider in PROVIDERS:
         if provider.scheme.writes(text):
             return provider.scheme.parse(text, escapes_known=True)

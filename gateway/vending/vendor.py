@@ -92,7 +92,6 @@ class Vendor:
         sessions = self._clients.of(profile).sessions
         if sessions is None:
             raise LookupError(f"the provider {profile.provider} makes no sessions, and its profile says it does")
-        policy = downscoping.policy(location, level)
         name = session_name(session)
         key = VendKey(
             principal=session.principal,
@@ -107,6 +106,8 @@ class Vendor:
         )
 
         async def make() -> TemporaryCredential:
+            # A cached credential of this key has this policy: profile, location and level determine it.
+            policy = downscoping.policy(location, level)
             return await sessions.make(
                 profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
             )

@@ -473,6 +473,25 @@ def test_many_column_grants_need_one_list_request(stack: Ready, targets: Request
     assert (but_one[0], dict(but_one[1])) == ([7], calls)
 
 
+def test_vended_load_with_everything_cached_needs_one_statement_and_no_call(
+    stack: Ready, targets: RequestTargets, opa_lasting: None
+) -> None:
+    """The statement is name resolution, which reads the revisions. The store is not called: the keys are the same."""
+    admin, table = stack.users["admin"].token, targets.requests()["loadTable, vended"]
+
+    async def send() -> tuple[list[Any], Cost]:
+        async with metered(stack) as gateway:
+            await _send_cached(gateway, admin, table, 6)
+            await _send_cached(gateway, admin, table, 7)
+            answers = [await gateway.send(table.method, table.path, admin) for _ in range(2)]
+            return [answer.json()["storage-credentials"] for answer, _ in answers], answers[-1][1]
+
+    (first, second), cost = asyncio.run(send())
+    assert first == second and first[0]["config"]["s3.session-token"]
+    assert (len(cost.statements), cost.transactions, cost.opa, dict(cost.openfga)) == (1, 0, 0, {})
+    assert "revision" in cost.statements[0]
+
+
 def test_read_with_a_cached_decision_calls_neither_openfga_nor_opa(
     stack: Ready, targets: RequestTargets, opa_lasting: None
 ) -> None:

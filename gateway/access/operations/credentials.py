@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from gateway.access.demand import Demand
@@ -26,6 +27,11 @@ class VendCredentials(VendingOperation):
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:
+        return self._demands
+
+    # One decision reads the demands several times, and loads are the most frequent requests.
+    @cached_property
+    def _demands(self) -> tuple[Demand, ...]:
         return (
             Demand(Can.READ_DATA, self.table, restricted=Can.READ_COLUMNS),
             Demand(Can.WRITE_DATA, self.table, required=False, changes=True),

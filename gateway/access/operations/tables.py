@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
@@ -90,6 +91,11 @@ class LoadTable(ReadOperation):
     options: LoadOptions = LoadOptions()
 
     def demands(self) -> tuple[Demand, ...]:
+        return self._demands
+
+    # One decision reads the demands several times, and loads are the most frequent requests.
+    @cached_property
+    def _demands(self) -> tuple[Demand, ...]:
         return (
             Demand(Can.GET_METADATA, self.table, restricted=Can.READ_COLUMNS),
             Demand(Can.READ_DATA, self.table, required=False, restricted=Can.READ_COLUMNS),

@@ -6,7 +6,7 @@ Unknown fields are refused: ignoring a misspelled `key-prefix` would put a wareh
 
 import re
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -145,9 +145,7 @@ class S3Profile(
 
     def base_location(self) -> BaseLocation:
         """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
-        if self.key_prefix is None:
-            return BaseLocation(SCHEME, self.bucket, ())
-        return Location(SCHEME, self.bucket, tuple(self.key_prefix.split("/")))
+        return _base_location(self.bucket, self.key_prefix)
 
     def parse_location(self, text: str) -> Location:
         """Parse a client's location: with an allowed scheme, strictly below the base. Raises `InvalidLocation`."""
@@ -225,6 +223,14 @@ class S3Profile(
             properties["client.refresh-credentials-endpoint"] = refresh_endpoint
             properties["client.refresh-credentials-enabled"] = "true"
         return properties
+
+
+@lru_cache(maxsize=512)
+def _base_location(bucket: str, key_prefix: str | None) -> BaseLocation:
+    """Return the location of a bucket or of a prefix in it. Cached: every load with credentials checks against it."""
+    if key_prefix is None:
+        return BaseLocation(SCHEME, bucket, ())
+    return Location(SCHEME, bucket, tuple(key_prefix.split("/")))
 
 
 def s3_profile(profile: StorageProfile) -> S3Profile:
