@@ -14,8 +14,8 @@ Partial evaluation is no proof by itself. It differs from a decision in these wa
 Therefore every evaluated expression and the head of every evaluated rule must have a form that is known to be
 evaluated correctly. A form that is not listed here is not accepted.
 
-One difference is accepted: an error of a built-in function that depends on the question, in a rule that cannot apply to
-the caller for another reason. A decision with this error fails, although nothing is denied.
+One difference is accepted: an error of a built-in function or an object comprehension that depends on the question, in
+a rule that cannot apply to the caller for another reason. A decision with this error fails, although nothing is denied.
 """
 
 from __future__ import annotations
