@@ -46,8 +46,9 @@ _WORKERS = {"LAKEGATE__WORKERS": "4"}
 _WIDE = 10_000
 _READERS = 20
 _TABLES_OF_READER = 5
-#: Each worker process has its own cache of allows.
-_WARM_REQUESTS = 12 * _READERS * _TABLES_OF_READER
+#: Each worker process has its own caches, and the connections of a load reach only some of them.
+_WARM_CONNECTIONS = 64
+_WARM_REQUESTS = 16 * _READERS * _TABLES_OF_READER
 _ALONE_SLICES = 4
 
 EXISTS_OWN = "table exists, own grant"
@@ -121,8 +122,10 @@ def _both(console: Console, generator: Generator, sides: tuple[Side, Side], sent
     sizes = f"{_LARGE.tables:,} tables, {_LARGE.grants:,} grants, {_LARGE.users:,} users"
     table = Comparison(sides, f"{sizes}, beside a catalog with a hundredth of them; 4 worker processes each")
     for name in filter(_wanted, _NAMES):
-        warm = _WARM_REQUESTS if name in _OWN else 0
-        plan = Slices(pairs=_PAIRS, seconds=_SECONDS, warm_seconds=_SECONDS, warm_requests=warm)
+        if name in _OWN:
+            for each in sent:
+                generator.send(each[name], _WARM_CONNECTIONS, seconds=0, requests=_WARM_REQUESTS)
+        plan = Slices(pairs=_PAIRS, seconds=_SECONDS, warm_seconds=_SECONDS)
         for connections in _CONNECTIONS:
             both = (sent[0][name], sent[1][name])
             table.add(name, connections, compared(generator, sides, both, connections, plan))
