@@ -31,6 +31,7 @@ _SHARED = {
         "grants_rules",
         "last_admin_guard",
         "cli",
+        "pending_creations",
         "bounded_cost",
         "rolling_upgrade",
         "encryption_keys",
