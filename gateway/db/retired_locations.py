@@ -26,16 +26,13 @@ def overlaps(table: str, row: str, condition: str = "true") -> str:
     locations above it, `:after` is the first text after those below it (`around`).
 
     Both parts must use an index also in a plan that is made without the values. So those below are a range, in the
-    order of collation C (`0036_location_ranges.py`), and the order makes all other plans expensive. `starts_with`, or
-    one condition for both, read the whole table.
+    order of collation C (`0036_location_ranges.py`). `starts_with`, or one `exists` for both, read the whole table.
     """
     return f"""(exists (select 1 from {table} {row} where {row}.location_key = any(:at) and {condition})
         or exists (
-            select 1 from (
-                select * from {table} l
-                where l.location_key collate "C" >= :key and l.location_key collate "C" < :after
-                order by l.location_key collate "C" offset 0) {row}
-            where {condition}))"""  # noqa: S608 - composed of constants; every value is a bound parameter
+            select 1 from {table} {row}
+            where {row}.location_key collate "C" >= :key and {row}.location_key collate "C" < :after
+                and {condition}))"""  # noqa: S608 - composed of constants; every value is a bound parameter
 
 
 def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
