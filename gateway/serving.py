@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import tempfile
 from wsgiref.simple_server import WSGIServer
@@ -19,6 +20,12 @@ _MODULE = "gateway.app"
 _TARGET = f"{_MODULE}:create_worker"
 _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
+
+_BACKLOG = 4096
+"""Connections that wait to be accepted. The kernel drops further ones, and clients try again after a second or more."""
+
+_OTHER_FILES = 1024
+"""File descriptors of a worker process beside those of clients: connections to other components, logs, metrics."""
 
 
 class CannotListen(Exception):
@@ -39,6 +46,7 @@ def serve(settings: Settings) -> None:
     export_metrics_directory(directory)
     try:
         _reduce_memory(settings)
+        allow_connections(settings.max_connections)
         metrics = _serve_metrics(settings, directory)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
@@ -60,11 +68,27 @@ def serve(settings: Settings) -> None:
             log_access=False,
             respawn_failed_workers=True,
             workers_kill_timeout=_DRAIN_SECONDS,
+            backlog=_BACKLOG,
+            backpressure=settings.max_connections,
         ).serve()
     finally:
         metrics.shutdown()
         metrics.server_close()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def allow_connections(number: int) -> int:
+    """Raise the limit of open files of this process and of its workers for a number of client connections.
+
+    Return the number of files that are allowed. It is smaller than needed if the limit of the administrator is.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = number + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return soft
+    raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    return raised
 
 
 def _reduce_memory(settings: Settings) -> None:

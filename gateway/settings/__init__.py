@@ -58,6 +58,13 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     bind_ip: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     listen_port: Annotated[Port, Meta(description="Port of the catalog and management APIs.")] = 8181
     workers: Annotated[Count, Meta(description="Number of worker processes.")] = 2
+    max_connections: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of open connections of a worker process, idle ones included. Further ones wait "
+            "until another is closed."
+        ),
+    ] = 4096
     log_level: Annotated[
         typing.Literal["debug", "info", "warning", "error"],
         Meta(description="Minimum severity of log events. Events below it are not written."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -20,17 +21,21 @@ _ADMITTED = (200, 204)
 _REFUSED = (429, 503)
 _TICK = 0.002
 
+_MOST_CONNECTIONS = 2000
+"""As the pools of a load balancer. With one connection for each request, the kernel would drop new ones for seconds."""
+
 
 @dataclass
 class Measured:
     """Durations in seconds of admitted and refused requests, from the time at which each was to be sent.
 
-    `in_time` of the admitted ones were answered during the load of `seconds` seconds. `other`: numbers of other
-    answers, by status; 0 is a closed connection.
+    `in_time` of the admitted ones were answered during the load of `seconds` seconds. `unsent` waited for a connection
+    at its end. `other`: numbers of other answers, by status; 0 is a closed connection.
     """
 
     seconds: float = 0.0
     in_time: int = 0
+    unsent: int = 0
     admitted: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
     other: dict[int, int] = field(default_factory=dict)
@@ -121,6 +126,8 @@ class Sender:
         self._idle: list[_Connection] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_progress = 0
+        self._connections = 0
+        self._waiting: deque[tuple[int, float]] = deque()
 
     def close(self) -> None:
         """Close all connections."""
@@ -135,7 +142,11 @@ class Sender:
             number = first
             while time.perf_counter() - started < seconds:
                 answered = asyncio.Event()
-                await self._send(number, time.perf_counter(), measured, answered.set)
+                if self._idle:
+                    self._ask(self._idle.pop(), number, time.perf_counter(), measured, answered.set)
+                else:
+                    self._connections += 1
+                    await self._send(number, time.perf_counter(), measured, answered.set)
                 await answered.wait()
                 number += connections
 
@@ -144,46 +155,50 @@ class Sender:
         return measured
 
     async def opened(self, rate: float, seconds: float) -> Measured:
-        """Send `rate` requests per second at fixed times, whether or not earlier ones were answered."""
+        """Send `rate` requests per second at fixed times, whether or not earlier ones were answered.
+
+        A request waits while all connections are in use. Those that wait at the end are not sent.
+        """
         measured, started, number = Measured(), time.perf_counter(), 0
         while (now := time.perf_counter() - started) < seconds:
             while number < now * rate:
-                self._send_soon(number, started + number / rate, measured)
+                self._waiting.append((number, started + number / rate))
                 number += 1
+            self._send_waiting(measured)
             await asyncio.sleep(_TICK)
-        measured.seconds = time.perf_counter() - started
+        measured.seconds, measured.unsent = time.perf_counter() - started, len(self._waiting)
         measured.in_time = len(measured.admitted)
+        self._waiting.clear()
         while self._in_progress:
             await asyncio.sleep(_TICK)
         return measured
 
-    def _send_soon(self, number: int, due: float, measured: Measured) -> None:
-        """Send on an idle connection now, or on a new one as soon as it is open."""
-        self._in_progress += 1
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_open:
-                self._ask(connection, number, due, measured, self._count_down)
-                return
-        task = asyncio.create_task(self._send(number, due, measured, self._count_down))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _send_waiting(self, measured: Measured) -> None:
+        """Send on idle connections now, or on new ones as soon as they are open."""
+        while self._waiting and (self._idle or self._connections < _MOST_CONNECTIONS):
+            number, due = self._waiting.popleft()
+            self._in_progress += 1
 
-    def _count_down(self) -> None:
-        self._in_progress -= 1
+            def then() -> None:
+                self._in_progress -= 1
+                self._send_waiting(measured)
+
+            if self._idle:
+                self._ask(self._idle.pop(), number, due, measured, then)
+                continue
+            self._connections += 1
+            task = asyncio.create_task(self._send(number, due, measured, then))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _send(self, number: int, due: float, measured: Measured, then: Callable[[], None]) -> None:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_open:
-                break
-        else:
-            try:
-                _, connection = await asyncio.get_running_loop().create_connection(_Connection, *self._address)
-            except OSError:
-                measured.add(0, b"", time.perf_counter() - due)
-                then()
-                return
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(_Connection, *self._address)
+        except OSError:
+            self._connections -= 1
+            measured.add(0, b"", time.perf_counter() - due)
+            then()
+            return
         self._ask(connection, number, due, measured, then)
 
     def _ask(
@@ -191,8 +206,10 @@ class Sender:
     ) -> None:
         def done(answered: _Connection, status: int, head: bytes) -> None:
             measured.add(status, head, time.perf_counter() - due)
-            if status:
+            if status and answered.is_open:
                 self._idle.append(answered)
+            else:
+                self._connections -= 1
             then()
 
         connection.ask(self._requests[number % len(self._requests)], done)

@@ -84,8 +84,9 @@ def main() -> None:
             f"{percentile(each.refused, 0.99):.0f}",
             f"{100 * generator:.0f} %",
         )
-        if each.other or each.without_retry_after:
-            print(json.dumps({"load": name, "other": each.other, "without Retry-After": each.without_retry_after}))
+        if each.other or each.without_retry_after or each.unsent:
+            odd = {"other": each.other, "without Retry-After": each.without_retry_after, "unsent": each.unsent}
+            print(json.dumps({"load": name, **odd}))
     Console(width=170).print(table)
 
 

@@ -7,6 +7,7 @@ The tests use a second gateway with short limits, so that each limit is reached 
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import threading
 import time
@@ -75,6 +76,22 @@ def _closed(connection: socket.socket) -> tuple[bytes, float]:
             if not part:
                 return answer, time.monotonic() - began
             answer += part
+
+
+@pytest.mark.threat("LG-DIS-16")
+def test_many_idle_connections_keep_no_client_out(there: Person, world: World, strict: str) -> None:
+    """The server once accepted 1,024 connections in all, and new clients waited until idle ones were closed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard < 8192 else max(soft, 8192), hard))
+    request = f"HEAD {world.root}/namespaces HTTP/1.1\r\nHost: gateway\r\n\r\n"
+    idle = [_connected(strict, request) for _ in range(1200)]
+    try:
+        began = time.monotonic()
+        assert there.get(f"{world.root}/namespaces").status_code == 200
+        assert time.monotonic() - began < HEADERS
+    finally:
+        for connection in idle:
+            connection.close()
 
 
 @pytest.mark.threat("LG-DIS-16")
