@@ -149,9 +149,9 @@ def _measure(options: Options, console: Console) -> None:
         shown = _table(options, list(groups))
         for case in cases:
             with ExitStack() as during:
-                if case.lasting:
-                    policies_last(ready, 600)
-                    during.callback(policies_last, ready, 0)
+                if case.opa_called:
+                    policies_last(ready, 0)
+                    during.callback(policies_last, ready, 1)
                 gateway = during.enter_context(forgetful(ready)) if case.forgetful else own
                 for connections in case.connections:
                     url = f"{floor}/{case.floor_table}"

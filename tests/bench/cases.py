@@ -36,8 +36,8 @@ class Case:
     sent: Sent
     floor_table: str = ""
     connections: tuple[int, ...]
-    lasting: bool = False
-    """True if OPA's answers are cacheable."""
+    opa_called: bool = False
+    """True if OPA is called with every request."""
     forgetful: bool = False
     """True to use the gateway without a decision cache."""
     warm_requests: int = 0
@@ -104,7 +104,7 @@ class Cases:
         return [
             self._case("config", "GET", config),
             load,
-            replace(load, name="loadTable, OPA's answers last", lasting=True),
+            replace(load, name="loadTable, OPA called", opa_called=True),
             replace(load, name="loadTable, nothing remembered", forgetful=True),
             self._case("table exists", "HEAD", table),
             self._case("list namespaces", "GET", self.namespaces),

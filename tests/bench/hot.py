@@ -37,7 +37,10 @@ class Gateway:
 
 
 def policies_last(stack: Ready, seconds: int) -> None:
-    """Make OPA's answers cacheable for `seconds`, 0 to disable it, and wait until every worker process applies it."""
+    """Make OPA's answers cacheable for `seconds`, and wait until every worker process applies it.
+
+    With 0, OPA is called with every request. 1 is the value as shipped.
+    """
     headers = {"Authorization": f"Bearer {stack.opa.token}"}
     url = f"{stack.opa.url}/v1/data/policy_data/memory"
     httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
