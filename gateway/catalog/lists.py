@@ -29,6 +29,9 @@ from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
 
+_MOST_NAMES = 10_000
+"""Maximum number of names in one value. More are read as rows, in blocks."""
+
 _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
 
@@ -82,6 +85,9 @@ class Lists:
         """Return a page of `tabulars` in the REST format of tables and views."""
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
+        if (names := await self._all_names(permit, type, namespace)) is not None:
+            levels = namespace.namespace.levels
+            return ListTablesResponse(tuple(TableIdentifierBody(levels, name) for name in names), None)
         rows, token = await self.tabulars(permit, type, namespace)
         return ListTablesResponse(
             identifiers=tuple(TableIdentifierBody(namespace.namespace.levels, row.name) for row in rows),
@@ -89,6 +95,21 @@ class Lists:
             table_uuids=tuple(str(row.id) for row in rows) if operation.return_uuids else None,
             protection_status=tuple(row.protected for row in rows) if operation.return_protection_status else None,
         )
+
+    async def _all_names(
+        self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
+    ) -> Sequence[str] | None:
+        """Return all names for a caller that sees everything and asks for names alone; None if rows are needed."""
+        operation = permit.operation
+        paged = operation.page_size is not None or operation.page_token
+        if paged or operation.return_uuids or operation.return_protection_status:
+            return None
+        if not permit.holds(Can.LIST_EVERYTHING, operation.namespace):
+            return None
+        [row] = await self.database.read_all(
+            *list_pages.names_in_namespace(namespace_id=namespace.id, kind=type.value, limit=_MOST_NAMES + 1)
+        )
+        return None if len(row.names) > _MOST_NAMES else row.names
 
     async def namespaces(
         self,

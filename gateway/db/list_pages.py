@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Integer, Select, bindparam, select, tuple_
+from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.schema.namespaces import namespaces
@@ -43,6 +44,21 @@ def in_namespace(
     if after is None:
         return _FIRST, values
     return _NEXT, {**values, "after_key": after[0], "after_id": after[1]}
+
+
+def _names() -> Select[Any]:
+    rows = _in_namespace().subquery()
+    ordered = aggregate_order_by(rows.c.name, rows.c.name_key, rows.c.id)
+    return select(func.coalesce(func.array_agg(ordered), literal_column("'{}'")).label("names"))
+
+
+#: As one value, 1,000 names take the gateway a third of the CPU time of 1,000 rows.
+_NAMES = DirectRead(_names())
+
+
+def names_in_namespace(*, namespace_id: UUID, kind: str, limit: int) -> tuple[DirectRead, Mapping[str, Any]]:
+    """Return the read of the first names of `in_namespace`, in the same order, as one row with the array `names`."""
+    return _NAMES, {"namespace_id": namespace_id, "kind": kind, "limit": limit}
 
 
 def _children(*, at_top: bool, first: bool) -> DirectRead:

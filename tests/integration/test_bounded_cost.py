@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import asyncpg
@@ -291,6 +292,35 @@ def test_task_list_cost_depends_on_grants_and_not_on_tasks(
     assert (cost.openfga["batch-check"], cost.opa) == (2, 1), (
         "expected one check for the warehouse and one for the table"
     )
+
+
+def test_a_list_of_names_equals_a_list_of_rows(
+    stack: Ready, targets: RequestTargets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list without ids is one value of names, unless there are too many; a list with ids is always read as rows."""
+    tables = f"/catalog/v1/{targets.prefix}/namespaces/cost/tables"
+    token = stack.users["admin"].token
+
+    async def send() -> list[list[Any]]:
+        found = []
+        async with metered(stack) as gateway:
+            for name in ('quo"te', "comma, {brace}", "NULL", "Ünicode"):
+                body = {"name": name, "schema": _SCHEMA}
+                created, _ = await gateway.send("POST", tables, token, body=body, headers=_PLAIN)
+                assert created.status_code == 200, created.text
+            for most, path in ((10_000, tables), (3, tables), (10_000, f"{tables}?returnUuids=true")):
+                monkeypatch.setattr("gateway.catalog.lists._MOST_NAMES", most)
+                listed, _ = await gateway.send("GET", path, token)
+                assert listed.status_code == 200, listed.text
+                found.append(listed.json()["identifiers"])
+            for each in found[0]:
+                if each["name"] in ('quo"te', "comma, {brace}", "NULL", "Ünicode"):
+                    await gateway.send("DELETE", f"{tables}/{quote(each['name'], safe='')}", token)
+        return found
+
+    names, rows, with_ids = asyncio.run(send())
+    assert names == rows == with_ids
+    assert {"namespace": ["cost"], "name": "NULL"} in names
 
 
 @pytest.mark.parametrize("what", ["table", "namespace"])
