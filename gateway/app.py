@@ -277,7 +277,7 @@ def _door(
         observer=metrics,
         read_only=settings.maintenance_mode == "read-only",
         expiries=ExpiryCache(
-            model_id=lambda: fga.model_id, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
+            model_id=lambda: fga.answers_key, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
         )
         if settings.memory.expiries
         else None,
@@ -299,7 +299,7 @@ def _relationships(
         plain,
         reaches,
         RecordedGrants(database),
-        model_id=lambda: fga.model_id,
+        model_id=lambda: fga.answers_key,
         server_id=None if server_id is None else str(server_id),
         complete=settings.drift.external_grants != "report",
         entries=allows,
@@ -308,7 +308,7 @@ def _relationships(
     )
     cached = CachedRelationships(
         confirming if settings.memory.confirm_grants else plain,
-        model_id=lambda: fga.model_id,
+        model_id=lambda: fga.answers_key,
         entries=allows,
         seconds=seconds,
         observer=metrics,

@@ -95,8 +95,16 @@ class FgaClient:
 
     @property
     def model_id(self) -> str:
-        """Return the id of the model that new checks use, for audit records and cache keys."""
+        """Return the id of the model that new checks use, for audit records."""
         return self._model_id
+
+    @property
+    def answers_key(self) -> str:
+        """Return the part of cache keys for the model that new checks use. While checks are blocked, no entry has it.
+
+        Otherwise an allow that the former model gave after the switch would be used until it is too old.
+        """
+        return self._model_id if self._withheld is None else f"{self._model_id} withheld"
 
     def use_model(self, model_id: str) -> None:
         """Use this model from the next call on, and end `block_checks`. Calls in progress finish with their model.

@@ -91,7 +91,7 @@ async def test_a_client_without_a_model_sends_no_request_until_it_gets_one() -> 
         await requested.ping()
     other = ULID[:-1] + "0"
     requested.use_model(other)
-    assert requested.model_id == other
+    assert requested.model_id == requested.answers_key == other
     with pytest.raises(DecisionEngineUnavailable, match="cannot be reached"):
         await requested.batch_check(tuples(1), context={})
     with pytest.raises(ValueError, match="id of a model"):
