@@ -124,7 +124,15 @@ class Grants:
         key = object_of(permit.operation, row, columns, dropped=not change.writes)
         require_future(change.writes, permit.resolution.now)
         await self._refuse_longer_expiry(permit, change.writes)
-        given, lost = await retry_serialization(lambda: self._record(permit, change, row, columns, key, strict=strict))
+        try:
+            with require_remaining_admin():
+                given, lost = await retry_serialization(
+                    lambda: self._record(permit, change, row, columns, key, strict=strict)
+                )
+        except TupleNotFound:
+            # Who repeats a revocation that was answered with 503 must not read "does not exist" before it is in force.
+            await self._answer_when_delivered((), await self._pending_revocations(key, change))
+            raise
         await self._answer_when_delivered(given, lost)
 
     async def _record(
@@ -141,19 +149,6 @@ class Grants:
 
         Grants on a dropped object that can be restored may be revoked, and new ones are refused.
         """
-        with require_remaining_admin():
-            return await self._recorded(permit, change, row, columns, key, strict=strict)
-
-    async def _recorded(
-        self,
-        permit: Permit[Operation],
-        change: WritingGrants,
-        row: Resolved,
-        columns: Columns | None,
-        key: ObjectKey,
-        *,
-        strict: bool,
-    ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
         async with (
@@ -246,6 +241,13 @@ class Grants:
                 "A grant to yourself must expire no later than your own right to grant it, which expires at "
                 f"{ends.isoformat()}. Set expires-at to that time or earlier."
             )
+
+    async def _pending_revocations(self, key: ObjectKey, change: WritingGrants) -> list[Pending]:
+        """Return the earlier revocations from the principals of this change that OpenFGA has not confirmed."""
+        principals = {entry.principal for entry in change.deletes}
+        async with self._database.read() as connection:
+            waiting = await outbox.revocations_on(connection, key)
+        return [row for row in waiting if row.key.subject in principals]
 
     async def _answer_when_delivered(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
         if taken:
