@@ -59,6 +59,7 @@ from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
+from gateway.worker_processes import end_with_main_process
 
 
 def create_app(settings: Settings | None = None) -> Application:
@@ -85,11 +86,13 @@ def create_app(settings: Settings | None = None) -> Application:
 
 
 def create_worker() -> Application:
-    """Return the application of a worker process, and exclude its objects from garbage collection.
+    """Return the application of a worker process, which ends with the main process. Exclude its objects from garbage
+    collection.
 
     About 200,000 objects, mostly of modules, live as long as the process. A full collection that visits them would
     block all requests of the worker for about 0.1 seconds.
     """
+    end_with_main_process()
     application = create_app()
     gc.collect()
     gc.freeze()

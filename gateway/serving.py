@@ -14,7 +14,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from gateway.settings import Settings, export_metrics_directory
-from gateway.worker_memory import return_large_blocks, share_modules
+from gateway.worker_processes import return_large_blocks, share_modules
 
 _MODULE = "gateway.app"
 _TARGET = f"{_MODULE}:create_worker"

@@ -95,7 +95,7 @@ def _nothing() -> None:
     """Do nothing before a slice of the floor."""
 
 
-def _worker_memory(running: Ready) -> list[float]:
+def _worker_processes(running: Ready) -> list[float]:
     """Return the resident megabytes of each gateway worker."""
     answer = subprocess.run(
         ["ps", "-o", "rss=", "-p", ",".join(map(str, running.pids["gateway"][1:]))], capture_output=True, text=True
@@ -163,7 +163,7 @@ def _measure(options: Options, console: Console) -> None:
             result.append(
                 f"revoke, until its success: median {median:.0f} ms, longest of {_REVOCATIONS} {longest:.0f} ms"
             )
-        memory = _worker_memory(ready)
+        memory = _worker_processes(ready)
     console.print(shown)
     console.print(idle_line("the stack", idle))
     for line in result:

@@ -11,6 +11,8 @@ from tests.bench import catalogs
 from tests.bench.catalogs import Catalog, CatalogError, Prepared
 from tests.contract.world import World
 
+pytestmark = pytest.mark.generated
+
 Prepare = Callable[..., Prepared]
 
 

@@ -22,6 +22,8 @@ from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 USER = "/management/v1/user"
 
 

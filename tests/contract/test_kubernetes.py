@@ -18,6 +18,8 @@ from tests.contract.test_token_groups import give, of_group
 from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 USER = "/management/v1/user"
 
 

@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError
 from tests.contract.world import Person, World, error_of, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def closed(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -13,6 +13,8 @@ from tests.contract.warehouses import Made
 from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

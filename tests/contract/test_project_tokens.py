@@ -12,6 +12,8 @@ from tests.contract import warehouses
 from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def project(world: World) -> str:

@@ -27,6 +27,8 @@ from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.relations import soon
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(scope="module")
 def directories(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Directory]]:

@@ -15,6 +15,8 @@ from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 from tests.security.test_role_policies import contractors, outcome
 
+pytestmark = pytest.mark.servers
+
 #: Creates a user of the partner with these groups in the token.
 TokenUser = Callable[..., Person]
 

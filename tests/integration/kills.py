@@ -56,6 +56,15 @@ class Killable:
             self._own.wait(30)
         psutil.wait_procs(family, timeout=30)
 
+    def kill_main(self) -> None:
+        """Send SIGKILL to the main process alone, and fail the test if a worker remains."""
+        workers = self._main.children(recursive=True)
+        _kill(self._main)
+        if self._own is not None:
+            self._own.wait(30)
+        _, remaining = psutil.wait_procs(workers, timeout=30)
+        assert not remaining, f"workers without a main process: {remaining}"
+
     def start(self, **settings: str) -> None:
         """Start the gateway again, with `settings` (without their prefix) changed."""
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}

@@ -26,6 +26,8 @@ from tests.contract.exchanging import EXCHANGE, JWT
 from tests.house import FRAMES
 from tests.integration.metered import Cost, Metered, metered
 
+pytestmark = pytest.mark.generated
+
 _PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
 _ROW = re.compile(r"^\| (?P<operation>[^|]+?) \| (?P<numbers>[-0-9| ]+) \|$", re.MULTILINE)
 _DOCUMENT = re.compile(r"\btables\.metadata\b")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gateway that is killed under load loses no acknowledged commit and leaves no partial change (invariant 5).
 
-One worker or the whole gateway gets SIGKILL, again and again. Meanwhile some clients append, and some create, rename,
-register and drop. Afterwards the content of the database, the store and OpenFGA is read directly and compared. The
-module has its own stack.
+One worker, the main process or all processes of the gateway get SIGKILL, again and again. Meanwhile some clients
+append, and some create, rename, register and drop. Afterwards the content of the database, the store and OpenFGA is
+read directly and compared. The module has its own stack.
 """
 
 from __future__ import annotations
@@ -101,11 +101,14 @@ def _kill_again_and_again(gateway: Killable, kills: int) -> None:
     chance = random.Random(20)
     for number in range(kills):
         time.sleep(chance.uniform(0.3, 1.2))
-        if number % 2:
-            gateway.kill()
-            gateway.start()
-        else:
+        if number % 2 == 0:
             gateway.kill_worker(chance)
+            continue
+        if number % 4 == 1:
+            gateway.kill()
+        else:
+            gateway.kill_main()
+        gateway.start()
 
 
 def _keys_match_outcomes(world: World, table: Table, ledger: Ledger) -> None:

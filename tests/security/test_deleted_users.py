@@ -21,6 +21,8 @@ from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.integration.toxic import GONE
 from tests.security.attacked_directories import Attacked, attacked, entra
 
+pytestmark = pytest.mark.servers
+
 __all__ = ["attacked", "entra"]
 
 _ROUNDS = 12

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reduce the memory of worker processes. `lakegate serve` calls these functions before it starts them.
+"""Reduce the memory of worker processes, and end them with their main process.
 
-Workers are forked from the process that called them, so they share its modules and have its settings of the C library.
+`lakegate serve` calls the functions about memory before it starts the workers. Workers are forked from the process that
+called them, so they share its modules and have its settings of the C library.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import os
+import signal
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Final
@@ -17,6 +21,9 @@ from typing import Final
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
+
+_PR_SET_PDEATHSIG: Final = 1
+"""The option of `prctl(2)` that sets the signal for the end of the parent process."""
 
 _ARENAS: Final = 2
 """Maximum number of heaps. By default most threads get their own, and other threads cannot use its free memory."""
@@ -48,3 +55,18 @@ def return_large_blocks(size: int, library: ctypes.CDLL | None = None) -> bool:
         return False
     wanted = ((_M_MMAP_THRESHOLD, size), (_M_TRIM_THRESHOLD, 2 * size), (_M_ARENA_MAX, _ARENAS))
     return all([mallopt(parameter, value) for parameter, value in wanted])
+
+
+def end_with_main_process() -> None:
+    """Let the kernel send SIGKILL to this worker process when the main process ends, even if that was killed.
+
+    A worker that remains would keep the port, and no other process could replace or end it. One that is starting
+    ignores SIGTERM. A main process that is stopped waits for its workers, so this ends no request then. Only Linux
+    supports this; elsewhere, and in a process that is no worker, the function does nothing.
+    """
+    main = multiprocessing.parent_process()
+    if main is None or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != main.pid:  # it ended before the call
+        os.kill(os.getpid(), signal.SIGKILL)

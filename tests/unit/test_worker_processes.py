@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway import worker_memory
+from gateway import worker_processes
 
 _SERVE = """
 import gc, multiprocessing, sys
@@ -66,7 +66,7 @@ def test_importing_the_application_starts_no_thread_and_imports_no_large_optiona
 def test_large_blocks_are_returned_to_the_system() -> None:
     """A block of the size is not on the heap, also after a larger one was freed; by default, it would be."""
     code = (
-        "import ctypes, sys; from gateway.worker_memory import return_large_blocks; "
+        "import ctypes, sys; from gateway.worker_processes import return_large_blocks; "
         "c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; c.free.argtypes = [ctypes.c_void_p]; "
         "c.mallinfo2.restype = type('Info', (ctypes.Structure,), {'_fields_': [(n, ctypes.c_size_t) for n in "
         "'arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost'.split()]}); "
@@ -86,10 +86,10 @@ def test_large_blocks_are_returned_to_the_system() -> None:
 
 def test_a_c_library_without_the_option_is_left_alone() -> None:
     library: Any = SimpleNamespace()
-    assert not worker_memory.return_large_blocks(1 << 20, library)
+    assert not worker_processes.return_large_blocks(1 << 20, library)
 
 
 @pytest.mark.parametrize("refused", [-1, -3, -8])
 def test_a_refused_option_is_reported(refused: int) -> None:
     library: Any = SimpleNamespace(mallopt=lambda parameter, value: int(parameter != refused))
-    assert not worker_memory.return_large_blocks(1 << 20, library)
+    assert not worker_processes.return_large_blocks(1 << 20, library)
