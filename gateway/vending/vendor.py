@@ -84,10 +84,10 @@ class Vendor:
                 "issued. Create or register the table below the base location."
             )
         life = min(seconds, downscoping.seconds)
-        if life < FLOOR_SECONDS:
+        if life < downscoping.shortest_seconds:
             raise BelowCredentialFloor(
                 f"A credential for this caller may live at most {max(life, 0)} seconds, but the shortest lifetime "
-                f"that the store supports is {FLOOR_SECONDS} seconds"
+                f"that the store supports is {downscoping.shortest_seconds} seconds"
             )
         sessions = self._clients.of(profile).sessions
         if sessions is None:

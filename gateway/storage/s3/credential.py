@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 credentials in the form of requests and of encrypted storage, and the temporary ones made from them.
+"""S3 credentials in the form of requests and of encrypted storage, and the temporary ones made from them."""
 
-Their `repr` shows no secret, because it appears in tracebacks, logs and assertion messages.
-"""
-
-import hashlib
 from datetime import datetime
 from typing import Any, ClassVar
 
 import msgspec
 
 from gateway.iceberg.errors import BadRequestException
-from gateway.scope.credential import Credential
+from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import InvalidStorageCredential, StorageTypeNotSupported
 from gateway.scope.rules import StorageRules
 
@@ -28,23 +24,15 @@ __all__ = [
 _ALIASES = {"aws-access-key-id": "access-key-id", "aws-secret-access-key": "secret-access-key"}
 
 
-class _Redacted:
-    """A mixin whose `repr` shows only the fields in `_shown`."""
+class _OfS3(Redacted):
+    """A mixin for all credentials of S3 stores."""
 
     __slots__ = ()
     provider: ClassVar[str] = "s3"
-    _shown: ClassVar[tuple[str, ...]] = ()
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
-        return f"{type(self).__name__}({shown})"
-
-    def __rich_repr__(self) -> Any:
-        return ((name, getattr(self, name)) for name in self._shown)
 
 
 class S3AccessKey(
-    _Redacted,
+    _OfS3,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -72,11 +60,11 @@ class S3AccessKey(
     @property
     def digest(self) -> str:
         """A cache key for this credential, without its secret."""
-        return _digest("access-key", self.access_key_id, self.secret_access_key, self.external_id or "")
+        return digest_of("access-key", self.access_key_id, self.secret_access_key, self.external_id or "")
 
 
 class S3SystemIdentity(
-    _Redacted,
+    _OfS3,
     msgspec.Struct,
     frozen=True,
     kw_only=True,
@@ -97,13 +85,13 @@ class S3SystemIdentity(
     @property
     def digest(self) -> str:
         """A cache key for this credential."""
-        return _digest("system-identity", self.external_id or "")
+        return digest_of("system-identity", self.external_id or "")
 
 
 S3Credential = S3AccessKey | S3SystemIdentity
 
 
-class S3TemporaryCredential(_Redacted, msgspec.Struct, frozen=True, kw_only=True):
+class S3TemporaryCredential(_OfS3, msgspec.Struct, frozen=True, kw_only=True):
     """The credential in AssumeRole's answer. `expires_at` is timezone-aware, in UTC."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "expires_at")
@@ -116,7 +104,7 @@ class S3TemporaryCredential(_Redacted, msgspec.Struct, frozen=True, kw_only=True
     @property
     def digest(self) -> str:
         """A cache key for this credential, without its secret."""
-        return _digest("temporary", self.access_key_id, self.secret_access_key, self.session_token)
+        return digest_of("temporary", self.access_key_id, self.secret_access_key, self.session_token)
 
 
 AnyS3Credential = S3Credential | S3TemporaryCredential
@@ -175,8 +163,3 @@ def _check_external_id(value: str | None) -> None:
             "Storage credential field 'external-id' must have 2 to 1224 characters, each a letter, a digit or one "
             "of _+=,.@:/-"
         )
-
-
-def _digest(*parts: str) -> str:
-    framed = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
-    return hashlib.sha256(framed).hexdigest()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of Google Cloud Storage: files with the object store library, tokens with google-auth."""
+
+from gateway.scope.credential import Credential, TemporaryCredential
+from gateway.scope.profile import StorageProfile
+from gateway.storage.errors import StorageCheckFailed
+from gateway.storage.gcs.credential import GcsToken, gcs_credential
+from gateway.storage.gcs.stores import GcsStores
+from gateway.storage.gcs.tokens import GcsTokens
+from gateway.storage.object_files import ObjectFiles
+from gateway.storage.provider import ClientOptions, StorageClient
+
+__all__ = ["GcsSessions", "open_client"]
+
+
+class GcsSessions:
+    """`Sessions` by downscoped tokens. They have no name in the store's logs: only the audit log tells whose they are."""
+
+    def __init__(self, tokens: GcsTokens) -> None:
+        self._tokens = tokens
+
+    async def make(
+        self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
+    ) -> TemporaryCredential:
+        """Return a token with the rights of `policy`, an access boundary."""
+        own = gcs_credential(credential)
+        if isinstance(own, GcsToken):
+            raise TypeError("a temporary credential makes no sessions")
+        return await self._tokens.downscoped(own, policy, seconds=seconds)
+
+    async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
+        """Raise StorageCheckFailed if the token can be exchanged for one without its boundary."""
+        token = gcs_credential(temporary)
+        if not isinstance(token, GcsToken):
+            raise TypeError("only a temporary credential has a boundary to get rid of")
+        if await self._tokens.exchanges(token):
+            raise StorageCheckFailed("A vended token can be exchanged for a token without its access boundary")
+
+
+def open_client(options: ClientOptions) -> StorageClient:
+    """Open the client. It connects to Google's servers, and to the operator's endpoint for the files."""
+    tokens = GcsTokens(
+        system_identities=options.rules.system_identities,
+        on_latency=options.on_session,
+        ca_bundle=options.ca_bundle,
+    )
+    stores = GcsStores(
+        own_token=tokens.own,
+        system_identities=options.rules.system_identities,
+        connect_seconds=options.connect_seconds,
+        request_seconds=options.request_seconds,
+        certificates=options.certificates,
+    )
+    files = ObjectFiles(stores, total_seconds=options.total_seconds)
+    return StorageClient(files=files, sessions=GcsSessions(tokens), close=tokens.close)

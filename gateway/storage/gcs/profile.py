@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage profiles of Google Cloud Storage: the location of a warehouse's files and the settings of its credentials."""
+
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
+from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.location import BaseLocation, Location
+from gateway.scope.profile import Downscoping, NoVending, StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.gcs.access_boundary import build_access_boundary
+from gateway.storage.gcs.credential import GcsToken, decode_gcs_credential
+from gateway.storage.gcs.location import SCHEME, check_bucket
+from gateway.storage.provider import ClientOptions, Provider, StorageClient
+
+__all__ = ["GCS", "GcsProfile", "decode_gcs_profile", "gcs_profile"]
+
+MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a name for the names below
+TOKEN_SECONDS: Final = 3600
+"""Google's tokens live for one hour, and no shorter time can be requested for a downscoped one (IAM documentation,
+"Create a short-lived token", and "Downscope with Credential Access Boundaries")."""
+
+
+class GcsProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="gcs"
+):
+    """A warehouse in a bucket of Google Cloud Storage. `key_prefix` has no leading or trailing slash.
+
+    Construction checks the fields and raises `InvalidStorageProfile`, and `InvalidLocation` for bucket and prefix.
+    """
+
+    provider: ClassVar[str] = "gcs"
+    credential_kind: ClassVar[str | None] = "service-account-key"
+    no_contact: ClassVar[str] = (
+        "The storage cannot be used. Possible causes: the bucket does not exist; the service account is deleted or "
+        "disabled; Google's servers do not answer in time"
+    )
+
+    bucket: str
+    key_prefix: str | None = None
+    sts_enabled: bool = True
+    storage_layout: StorageLayout = DefaultLayout()
+
+    def __post_init__(self) -> None:
+        check_bucket(self.bucket)
+        prefix = self.key_prefix
+        if prefix is None:
+            return
+        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
+            raise InvalidStorageProfile(
+                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
+            )
+        if len(prefix.encode()) > MAX_KEY_PREFIX:
+            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        self.base_location()
+
+    @property
+    def escapes_known(self) -> bool:
+        """True: a condition compares the start of a name, so no character has a special meaning in it."""
+        return True
+
+    @property
+    def downscoping(self) -> Downscoping | NoVending:
+        """Tokens with an access boundary, or no vending if `sts-enabled` is false."""
+        if not self.sts_enabled:
+            return NoVending(
+                reason="sts-enabled is false in the storage profile",
+                skipped="sts-enabled is false, so this warehouse issues no credentials",
+            )
+        return Downscoping(TOKEN_SECONDS, None, build_access_boundary, shortest_seconds=TOKEN_SECONDS)
+
+    @property
+    def own_access(self) -> None:
+        """None: the gateway accesses a bucket with a stored credential only."""
+        return None
+
+    def base_location(self) -> BaseLocation:
+        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
+        return _base_location(self.bucket, self.key_prefix)
+
+    def parse_location(self, text: str) -> Location:
+        """Parse `gs://bucket/path`, strictly below the base. Raises `InvalidLocation`."""
+        location = SCHEME.parse(text, escapes_known=True)
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
+        return location
+
+    def check(self, rules: StorageRules) -> None:
+        """Do nothing: a profile names no server."""
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return those of bucket and key prefix that differ in `new`."""
+        if not isinstance(new, GcsProfile):
+            return ["type"]
+        compared = (("bucket", self.bucket, new.bucket), ("key-prefix", self.key_prefix, new.key_prefix))
+        return [field for field, before, after in compared if before != after]
+
+    def endpoints(self) -> dict[str, str]:
+        """Return nothing: a profile names no server."""
+        return {}
+
+    def client_properties(
+        self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
+    ) -> dict[str, str]:
+        """Return token, expiry (milliseconds since 1970) and refresh, with `temporary` only."""
+        if temporary is None:
+            return {}
+        if not isinstance(temporary, GcsToken):
+            raise TypeError(f"a {type(temporary).__name__} is no token of Google Cloud Storage")
+        expires_ms = str(int(temporary.expires_at.timestamp() * 1000))
+        properties = {
+            "gcs.oauth2.token": temporary.token,
+            "gcs.oauth2.token-expires-at": expires_ms,
+            "expiration-time": expires_ms,
+        }
+        if refresh_endpoint is not None:
+            properties["gcs.oauth2.refresh-credentials-endpoint"] = refresh_endpoint
+            properties["gcs.oauth2.refresh-credentials-enabled"] = "true"
+        return properties
+
+
+@lru_cache(maxsize=512)
+def _base_location(bucket: str, key_prefix: str | None) -> BaseLocation:
+    """Return the location of a bucket or of a prefix in it. Cached: every load with credentials checks against it."""
+    if key_prefix is None:
+        return BaseLocation(SCHEME, bucket, ())
+    return Location(SCHEME, bucket, tuple(key_prefix.split("/")))
+
+
+def gcs_profile(profile: StorageProfile) -> GcsProfile:
+    """Return the profile with its type. Raises TypeError for one of another provider."""
+    if not isinstance(profile, GcsProfile):
+        raise TypeError(f"a {type(profile).__name__} is no profile of Google Cloud Storage")
+    return profile
+
+
+def decode_gcs_profile(fields: dict[str, Any], rules: StorageRules) -> GcsProfile:
+    """Decode `{"type":"gcs",…}`. Raises `InvalidStorageProfile`, and `InvalidLocation` for bucket and key prefix."""
+    if isinstance(fields.get("key-prefix"), str):
+        # A trailing slash does not change the location; an empty prefix is the bucket's root.
+        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
+    if fields.get("storage-layout", ...) is None:
+        del fields["storage-layout"]
+    try:
+        return msgspec.convert(fields, type=GcsProfile)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+
+
+def _open(options: ClientOptions) -> StorageClient:
+    # The client libraries need memory and time for their import, and decoding a profile does not use them.
+    from gateway.storage.gcs.client import open_client
+
+    return open_client(options)
+
+
+GCS: Final = Provider(
+    profile=GcsProfile,
+    scheme=SCHEME,
+    allowed=lambda rules: True,
+    decode_profile=decode_gcs_profile,
+    decode_credential=decode_gcs_credential,
+    open=_open,
+)

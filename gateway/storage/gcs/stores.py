@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of Google Cloud Storage, made from profiles and cached.
+
+The underlying library reads the process environment first, and arguments override it. So every option that could
+redirect a request or change its identity is always given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from obstore.store import GCSStore
+
+from gateway.scope.credential import Credential
+from gateway.scope.endpoint import EndpointRoute, RouteTo
+from gateway.scope.profile import StorageProfile
+from gateway.storage.errors import StorageDenied
+from gateway.storage.gcs.credential import GcsCredential, GcsSystemIdentity, GcsToken, gcs_credential
+from gateway.storage.gcs.profile import gcs_profile
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
+
+__all__ = ["GcsStores"]
+
+OwnToken = Callable[[GcsCredential], Awaitable[GcsToken]]
+
+ENDPOINT: Final = "https://storage.googleapis.com"
+MAX_STORES: Final = 256
+# For refused listings the library has no exception type, only this text.
+_REFUSED: Final = re.compile(
+    r"\AGeneric GCS error: Error performing (?:list|delete|put|get) request: [^\n]*? non-2xx status code: 40[13]\b"
+)
+
+
+class GcsStores:
+    """An LRU cache of clients by bucket and credential.
+
+    `own_token` makes tokens of a warehouse's credential. `endpoint` is the address of the store, and `route` returns
+    the route to another one than Google's.
+    """
+
+    refused = _REFUSED
+
+    def __init__(
+        self,
+        *,
+        own_token: OwnToken,
+        system_identities: bool,
+        connect_seconds: float,
+        request_seconds: float,
+        certificates: str | None = None,
+        endpoint: str = ENDPOINT,
+        route: RouteTo | None = None,
+    ) -> None:
+        self._own_token = own_token
+        self._system_identities = system_identities
+        self._connect = timedelta(seconds=connect_seconds)
+        self._request = timedelta(seconds=request_seconds)
+        self._certificates = certificates
+        self._endpoint = endpoint
+        self._route = route
+        self._cached: OrderedDict[tuple[str, str], GCSStore] = OrderedDict()
+
+    def route(self, profile: StorageProfile) -> EndpointRoute | None:
+        """Return the route to the operator's endpoint, None for Google's own."""
+        return None if self._route is None or self._endpoint == ENDPOINT else self._route(self._endpoint)
+
+    def store(self, profile: StorageProfile, credential: Credential) -> GCSStore:
+        """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here."""
+        key = (gcs_profile(profile).bucket, credential.digest)
+        found = self._cached.get(key)
+        if found is None:
+            found = self._cached[key] = self._make(profile, credential)
+            while len(self._cached) > MAX_STORES:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
+        return found
+
+    def _make(self, profile: StorageProfile, credential: Credential) -> GCSStore:
+        given = gcs_credential(credential)
+        if isinstance(given, GcsSystemIdentity) and not self._system_identities:
+            raise StorageDenied(
+                "Credentials of type gcp-system-identity are not enabled on this server. Use the type "
+                "service-account-key"
+            )
+
+        async def current() -> Any:
+            token = given if isinstance(given, GcsToken) else await self._own_token(given)
+            return {"token": token.token, "expires_at": token.expires_at}
+
+        return GCSStore(
+            gcs_profile(profile).bucket,
+            credential_provider=current,
+            base_url=self._endpoint,
+            client_options=self._client(profile),
+            retry_config={
+                "max_retries": 2,
+                "retry_timeout": self._request,
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=100),
+                    "max_backoff": timedelta(seconds=1),
+                    "base": 2,
+                },
+            },
+        )
+
+    def _client(self, profile: StorageProfile) -> ClientConfig:
+        options: ClientConfig = {
+            "allow_http": self._endpoint.startswith("http://"),
+            "connect_timeout": self._connect,
+            "timeout": self._request,
+            "user_agent": "lakegate",
+        }
+        if self._certificates is not None:
+            options["root_certificate"] = self._certificates
+        route = self.route(profile)
+        if route is not None:
+            options["proxy_url"] = route.proxy_url
+        return options
