@@ -53,7 +53,7 @@ class Scheme:
     `names`: accepted names of the scheme, the canonical one first. `check_authority` raises InvalidLocation for an
     invalid authority. `max_path_bytes`: limit on the length of a path. `path_noun` and `root_noun`: words for a path
     and for the root of a store in messages. `path_alone`: True if `name:/path` is also a location (RFC 8089,
-    appendix B).
+    appendix B). `check_segment` raises InvalidLocation for a segment that this provider alone does not allow.
     """
 
     names: tuple[str, ...]
@@ -62,6 +62,7 @@ class Scheme:
     path_noun: str
     root_noun: str
     path_alone: bool = False
+    check_segment: Callable[[str], None] | None = None
 
     @property
     def name(self) -> str:
@@ -115,6 +116,8 @@ class BaseLocation:
         self.scheme.check_authority(self.authority)
         for segment in self.segments:
             check_segment(segment)
+            if self.scheme.check_segment is not None:
+                self.scheme.check_segment(segment)
         most = self.scheme.max_path_bytes
         if len("/".join(self.segments).encode()) >= most:
             raise InvalidLocation(f"Location is too long: {self.scheme.path_noun} must have fewer than {most} bytes")
