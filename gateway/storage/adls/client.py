@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of Azure storage: files with the object store library, signatures by delegation keys."""
+
+import base64
+import hashlib
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from gateway.scope.credential import Credential, TemporaryCredential
+from gateway.scope.profile import StorageProfile
+from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
+from gateway.storage.adls.delegation import Delegation
+from gateway.storage.adls.profile import adls_profile
+from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
+from gateway.storage.adls.stores import AdlsStores
+from gateway.storage.object_files import ObjectFiles
+from gateway.storage.provider import ClientOptions, StorageClient
+
+__all__ = ["AdlsSessions", "correlation_id", "open_client"]
+
+#: The clocks of gateway and store may differ by this.
+_CLOCK = timedelta(minutes=1)
+
+
+class AdlsSessions:
+    """`Sessions` by shared access signatures: of a delegation key, or of the account's key if the warehouse has it."""
+
+    def __init__(self, delegation: Delegation) -> None:
+        self._delegation = delegation
+
+    async def make(
+        self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
+    ) -> TemporaryCredential:
+        """Return a signature for the directory that `policy` describes, valid for `seconds`."""
+        own = adls_credential(credential)
+        if isinstance(own, AdlsSas):
+            raise TypeError("a temporary credential makes no sessions")
+        directory = read_directory(policy)
+        now = datetime.now(UTC)
+        start, expiry = now - _CLOCK, now + timedelta(seconds=seconds)
+        if isinstance(own, AdlsSharedKey):
+            token = sign_with_account(directory, base64.b64decode(own.key), start=start, expiry=expiry)
+        else:
+            key = await self._delegation.key(adls_profile(profile), own, until=expiry)
+            token = sign_with_delegation(
+                directory, key, start=start, expiry=expiry, correlation_id=correlation_id(session_name)
+            )
+        return AdlsSas(token=token, expires_at=expiry.replace(microsecond=0))
+
+    async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
+        """Do nothing: a signature is no identity, and no service makes another credential of it."""
+
+
+def correlation_id(session_name: str) -> str:
+    """Return a GUID for the store's logs, which an auditor can compute from the session name in the audit log."""
+    return str(UUID(bytes=hashlib.sha256(session_name.encode()).digest()[:16], version=4))
+
+
+def open_client(options: ClientOptions) -> StorageClient:
+    """Open the client. It connects to Azure's servers only."""
+    delegation = Delegation(system_identities=options.rules.system_identities, ca_bundle=options.ca_bundle)
+    stores = AdlsStores(
+        token=delegation.token,
+        connect_seconds=options.connect_seconds,
+        request_seconds=options.request_seconds,
+        certificates=options.certificates,
+    )
+    files = ObjectFiles(stores, total_seconds=options.total_seconds)
+    return StorageClient(files=files, sessions=AdlsSessions(delegation), close=delegation.close)

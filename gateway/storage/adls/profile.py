@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage profiles of Azure Data Lake Storage Gen2: the location of a warehouse's files and the settings of its
+credentials.
+"""
+
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
+from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.location import BaseLocation, Location
+from gateway.scope.profile import Downscoping, NoVending, StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.adls.credential import AdlsSas, decode_adls_credential
+from gateway.storage.adls.location import HOSTS, SCHEME, check_account, check_filesystem
+from gateway.storage.adls.sas import build_directory
+from gateway.storage.provider import ClientOptions, Provider, StorageClient
+
+__all__ = ["ADLS", "AUTHORITIES", "AdlsProfile", "adls_profile", "decode_adls_profile"]
+
+MAX_KEY_PREFIX: Final = 512
+MIN_SAS_SECONDS: Final = 60
+MAX_SAS_SECONDS: Final = 604800  # "Create a user delegation SAS": a delegation key lives for at most seven days
+AUTHORITIES: Final = (
+    "https://login.microsoftonline.com",
+    "https://login.microsoftonline.us",
+    "https://login.chinacloudapi.cn",
+)
+_ALTERNATIVE_PROTOCOLS: Final = ("wasbs", "wasb", "abfs")
+
+
+class AdlsProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="adls"
+):
+    """A warehouse in a file system of an account with hierarchical namespace. `key_prefix` has no leading or trailing
+    slash. Durations are whole seconds.
+
+    Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. The hosts that a profile may
+    name are Azure's own: with the gateway's own identity, its author could otherwise have a token sent to any server.
+    """
+
+    provider: ClassVar[str] = "adls"
+    credential_kind: ClassVar[str | None] = "client-credentials"
+    no_contact: ClassVar[str] = (
+        "The storage cannot be used. Possible causes: the account or the file system does not exist; the account has "
+        "no hierarchical namespace; its firewall does not admit the gateway; Azure's servers do not answer in time"
+    )
+
+    account_name: str
+    filesystem: str
+    key_prefix: str | None = None
+    host: str = HOSTS[0]
+    authority_host: str = AUTHORITIES[0]
+    sas_enabled: bool = True
+    sas_token_validity_seconds: int = 3600
+    allow_alternative_protocols: bool = False
+    storage_layout: StorageLayout = DefaultLayout()
+
+    def __post_init__(self) -> None:
+        check_account(self.account_name)
+        check_filesystem(self.filesystem)
+        if self.host not in HOSTS:
+            raise InvalidStorageProfile(f"Storage profile field 'host' must be one of {', '.join(HOSTS)}")
+        if self.authority_host not in AUTHORITIES:
+            raise InvalidStorageProfile(
+                f"Storage profile field 'authority-host' must be one of {', '.join(AUTHORITIES)}"
+            )
+        if not MIN_SAS_SECONDS <= self.sas_token_validity_seconds <= MAX_SAS_SECONDS:
+            raise InvalidStorageProfile(
+                f"Storage profile field 'sas-token-validity-seconds' must be from {MIN_SAS_SECONDS} to "
+                f"{MAX_SAS_SECONDS}"
+            )
+        prefix = self.key_prefix
+        if prefix is None:
+            return
+        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
+            raise InvalidStorageProfile(
+                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
+            )
+        if len(prefix.encode()) > MAX_KEY_PREFIX:
+            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        self.base_location()
+
+    @property
+    def server(self) -> str:
+        """Return the host name of the account: `account.dfs.core.windows.net`."""
+        return f"{self.account_name}.{self.host}"
+
+    @property
+    def escapes_known(self) -> bool:
+        """True: a signature contains the directory itself, so no character has a special meaning in it."""
+        return True
+
+    @property
+    def downscoping(self) -> Downscoping | NoVending:
+        """Signatures for directories, or no vending if `sas-enabled` is false."""
+        if not self.sas_enabled:
+            return NoVending(
+                reason="sas-enabled is false in the storage profile",
+                skipped="sas-enabled is false, so this warehouse issues no credentials",
+            )
+        return Downscoping(self.sas_token_validity_seconds, None, build_directory, shortest_seconds=MIN_SAS_SECONDS)
+
+    @property
+    def own_access(self) -> None:
+        """None: the gateway accesses a file system with a stored credential only."""
+        return None
+
+    def base_location(self) -> BaseLocation:
+        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
+        return _base_location(f"{self.filesystem}@{self.server}", self.key_prefix)
+
+    def parse_location(self, text: str) -> Location:
+        """Parse `abfss://filesystem@account.host/path`, strictly below the base. Raises `InvalidLocation`.
+
+        The alternative protocols, which the profile may allow, name the host of the blob service.
+        """
+        name, _, rest = text.partition("://")
+        allowed = ("abfss", *(_ALTERNATIVE_PROTOCOLS if self.allow_alternative_protocols else ()))
+        if name.lower() not in allowed:
+            raise InvalidLocation(
+                f"Location scheme {ascii(name[:20])} is not allowed in this warehouse. Allowed schemes: "
+                f"{', '.join(allowed)}"
+            )
+        blob_host = f"@{self.account_name}.{self.host.replace('dfs.', 'blob.', 1)}"
+        authority, slash, path = rest.partition("/")
+        if name.lower() in ("wasb", "wasbs") and authority.endswith(blob_host):
+            authority = f"{authority.removesuffix(blob_host)}@{self.server}"
+        location = SCHEME.parse(f"{SCHEME.name}://{authority}{slash}{path}", escapes_known=True)
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
+        return location
+
+    def check(self, rules: StorageRules) -> None:
+        """Do nothing: construction allows Azure's own servers only."""
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return those of account, file system, key prefix and host that differ in `new`."""
+        if not isinstance(new, AdlsProfile):
+            return ["type"]
+        compared = (
+            ("account-name", self.account_name, new.account_name),
+            ("filesystem", self.filesystem, new.filesystem),
+            ("key-prefix", self.key_prefix, new.key_prefix),
+            ("host", self.host, new.host),
+        )
+        return [field for field, before, after in compared if before != after]
+
+    def endpoints(self) -> dict[str, str]:
+        """Return the servers other than Azure's public ones."""
+        named = {"host": (self.host, HOSTS[0]), "authority_host": (self.authority_host, AUTHORITIES[0])}
+        return {name: value for name, (value, default) in named.items() if value != default}
+
+    def client_properties(
+        self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
+    ) -> dict[str, str]:
+        """Return signature, expiry (milliseconds since 1970) and refresh, with `temporary` only.
+
+        Java reads the names with the account's host, and older PyIceberg those with the account alone.
+        """
+        properties = {"adls.account-name": self.account_name, "adls.account-host": self.server}
+        if temporary is None:
+            return properties
+        if not isinstance(temporary, AdlsSas):
+            raise TypeError(f"a {type(temporary).__name__} is no signature of Azure storage")
+        expires_ms = str(int(temporary.expires_at.timestamp() * 1000))
+        for name in (self.server, self.account_name):
+            properties[f"adls.sas-token.{name}"] = temporary.token
+            properties[f"adls.sas-token-expires-at-ms.{name}"] = expires_ms
+        properties["adls.sas-token"] = temporary.token
+        properties["expiration-time"] = expires_ms
+        if refresh_endpoint is not None:
+            properties["adls.refresh-credentials-endpoint"] = refresh_endpoint
+            properties["adls.refresh-credentials-enabled"] = "true"
+        return properties
+
+
+@lru_cache(maxsize=512)
+def _base_location(authority: str, key_prefix: str | None) -> BaseLocation:
+    """Return the location of a file system or of a directory in it. Cached: every load with credentials checks it."""
+    if key_prefix is None:
+        return BaseLocation(SCHEME, authority, ())
+    return Location(SCHEME, authority, tuple(key_prefix.split("/")))
+
+
+def adls_profile(profile: StorageProfile) -> AdlsProfile:
+    """Return the profile with its type. Raises TypeError for one of another provider."""
+    if not isinstance(profile, AdlsProfile):
+        raise TypeError(f"a {type(profile).__name__} is no profile of Azure storage")
+    return profile
+
+
+def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProfile:
+    """Decode `{"type":"adls",…}`. Raises `InvalidStorageProfile`, and `InvalidLocation` for names and key prefix."""
+    if isinstance(fields.get("key-prefix"), str):
+        # A trailing slash does not change the location; an empty prefix is the root of the file system.
+        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
+    if isinstance(fields.get("authority-host"), str):
+        fields["authority-host"] = fields["authority-host"].removesuffix("/")
+    for name in ("storage-layout", "host", "authority-host", "sas-token-validity-seconds"):
+        if fields.get(name, ...) is None:
+            del fields[name]
+    try:
+        return msgspec.convert(fields, type=AdlsProfile)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+
+
+def _open(options: ClientOptions) -> StorageClient:
+    # The client libraries need memory and time for their import, and decoding a profile does not use them.
+    from gateway.storage.adls.client import open_client
+
+    return open_client(options)
+
+
+ADLS: Final = Provider(
+    profile=AdlsProfile,
+    scheme=SCHEME,
+    allowed=lambda rules: True,
+    decode_profile=decode_adls_profile,
+    decode_credential=decode_adls_credential,
+    open=_open,
+)
