@@ -97,7 +97,8 @@ def prove_scope(
             violations.append(Violation(operation, *where, target, expected))
 
     for target in (path, path + "/data/f", path + "/a/b/c/d", *_neighbours(path), *other_paths):
-        inside = target == path or target.startswith(path + "/")
+        names = target.split("/")
+        inside = names[: path.count("/") + 1] == path.split("/") and not {"", ".", ".."} & set(names)
         for operation in OPERATIONS:
             check(operation, (account, filesystem), target, expected=inside and operation in _WANTED[level])
             check(operation, (account + "0", filesystem), target, expected=False)
