@@ -12,18 +12,16 @@ import gc
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Final
+
+from gateway.embedded.supervisor import die_with_parent
 
 # The names and numbers of the parameters are those of `mallopt(3)`.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-
-_PR_SET_PDEATHSIG: Final = 1
-"""The option of `prctl(2)` that sets the signal for the end of the parent process."""
 
 _ARENAS: Final = 2
 """Maximum number of heaps. By default most threads get their own, and other threads cannot use its free memory."""
@@ -65,8 +63,8 @@ def end_with_main_process() -> None:
     supports this; elsewhere, and in a process that is no worker, the function does nothing.
     """
     main = multiprocessing.parent_process()
-    if main is None or not sys.platform.startswith("linux"):
+    if main is None:
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent(signal.SIGKILL)()
     if os.getppid() != main.pid:  # it ended before the call
         os.kill(os.getpid(), signal.SIGKILL)

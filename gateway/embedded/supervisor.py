@@ -46,7 +46,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(stop_signal: int) -> Callable[[], None]:
-    """Return a function that a child runs before exec, so that the end of this process stops the child.
+    """Return a function that a child runs first, before exec if any, so that the end of this process stops the child.
 
     The kernel then sends ``stop_signal`` to the child, even if this process is killed. Only Linux supports this;
     elsewhere the function does nothing.

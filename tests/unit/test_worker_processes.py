@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of worker processes: shared modules, and settings of the C library that forked processes inherit."""
+"""Worker processes: shared modules, settings of the C library that forked processes inherit, and their end."""
 
 from __future__ import annotations
 
 import ctypes
+import signal
 import socket
 import subprocess
 import sys
@@ -93,3 +94,33 @@ def test_a_c_library_without_the_option_is_left_alone() -> None:
 def test_a_refused_option_is_reported(refused: int) -> None:
     library: Any = SimpleNamespace(mallopt=lambda parameter, value: int(parameter != refused))
     assert not worker_processes.return_large_blocks(1 << 20, library)
+
+
+_MAIN = """
+import multiprocessing, os, time
+from gateway.worker_processes import end_with_main_process
+
+def work():
+    while {orphan} and os.getppid() == multiprocessing.parent_process().pid:
+        time.sleep(0.01)
+    end_with_main_process()
+    print("served", flush=True)
+    time.sleep(60)
+
+multiprocessing.set_start_method("fork")
+multiprocessing.Process(target=work).start()
+print("started", flush=True)
+time.sleep({seconds})
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("orphan", "printed"), [(False, ["started", "served"]), (True, ["started"])], ids=["later", "before the call"]
+)
+def test_a_worker_ends_with_its_killed_main_process(orphan: bool, printed: list[str]) -> None:
+    """The output ends when no process has it open any more."""
+    code = _MAIN.format(orphan=orphan, seconds=1)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    assert sorted(done.stdout.split(), reverse=True) == printed
+    assert done.returncode == -signal.SIGKILL
