@@ -15,6 +15,7 @@ import pytest
 
 from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
+from gateway.access.issued_credential import IssuedCredential
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
 
@@ -42,7 +43,7 @@ class Store:
     gate: asyncio.Event | None = None
     calls: int = 0
 
-    async def write(self, records: Sequence[AuditRecord]) -> None:
+    async def write(self, records: Sequence[AuditRecord], issued: Sequence[IssuedCredential]) -> None:
         self.calls += 1
         if self.gate is not None:
             await self.gate.wait()
