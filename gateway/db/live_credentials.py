@@ -9,14 +9,17 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, delete, false, func, or_, select, true
+from sqlalchemy import ColumnElement, Select, any_, delete, false, func, literal, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
 from gateway.db.schema.live_credentials import live_credentials
 from gateway.db.schema.namespaces import namespaces
-from gateway.db.schema.tables import tables
+from gateway.db.schema.tables import LIVE, tables
+from gateway.db.schema.warehouses import warehouses
+from gateway.iceberg.identifiers import TableIdentifier, fold
+from gateway.protocol.live_credentials import LiveCredential
 
 #: Expired by the database's clock, which also wrote `live_until`.
 _LIVE: Final = live_credentials.c.live_until > func.clock_timestamp()
@@ -57,12 +60,13 @@ def concerns(users: Sequence[str]) -> ColumnElement[bool]:
 
 async def page(
     connection: AsyncConnection, selection: Selection, *, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[LiveCredential]:
     """Return live credentials, the oldest first. `after` is the id of the last row of the page before."""
     statement = select(live_credentials).where(_LIVE, *selection.terms())
     if after is not None:
         statement = statement.where(live_credentials.c.id > after)
-    return (await connection.execute(statement.order_by(live_credentials.c.id).limit(limit))).all()
+    rows = (await connection.execute(statement.order_by(live_credentials.c.id).limit(limit))).all()
+    return [_credential(row) for row in rows]
 
 
 async def remaining(
@@ -107,9 +111,32 @@ def _tables_below(namespace_id: UUID) -> Select[Any]:
     restored.
     """
     below = select(namespaces.c.id).where(
-        or_(namespaces.c.id == namespace_id, namespaces.c.ancestors.any() == namespace_id)
+        or_(namespaces.c.id == namespace_id, literal(namespace_id) == any_(namespaces.c.ancestors))
     )
     return select(tables.c.id).where(tables.c.namespace_id.in_(below))
+
+
+async def warehouses_named(connection: AsyncConnection, name: str) -> Sequence[UUID]:
+    """Return the ids of the warehouses of all projects that have this name."""
+    return (
+        (await connection.execute(select(warehouses.c.id).where(warehouses.c.name_key == fold(name)))).scalars().all()
+    )
+
+
+async def table_named(connection: AsyncConnection, warehouse_id: UUID, identifier: TableIdentifier) -> UUID | None:
+    """Return the id of a table or generic table; None if the name is free, or of a view."""
+    statement = select(tables.c.id).where(
+        tables.c.namespace_id.in_(
+            select(namespaces.c.id).where(
+                namespaces.c.warehouse_id == warehouse_id, namespaces.c.path_key == identifier.namespace.key
+            )
+        ),
+        tables.c.name_key == fold(identifier.name),
+        tables.c.kind != ObjectType.VIEW.value,
+        LIVE,
+    )
+    found: UUID | None = (await connection.execute(statement)).scalar_one_or_none()
+    return found
 
 
 async def counts(connection: AsyncConnection) -> Mapping[tuple[str, str], int]:
@@ -129,3 +156,25 @@ async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: 
         .with_for_update(skip_locked=True)
     )
     await connection.execute(delete(live_credentials).where(live_credentials.c.id.in_(old.scalar_subquery())))
+
+
+def _credential(row: AnyRow) -> LiveCredential:
+    generic = row.kind == ObjectType.GENERIC_TABLE
+    return LiveCredential(
+        id=row.id,
+        principal=row.principal,
+        assumed_role=row.assumed_role,
+        engine=row.engine,
+        view_owner=row.view_owner,
+        warehouse_id=row.warehouse_id,
+        table_id=None if generic else row.table_id,
+        generic_table_id=row.table_id if generic else None,
+        prefix=row.prefix,
+        level=row.level,
+        provider=row.provider,
+        session_name=row.session_name,
+        policy_digest=row.policy_digest,
+        issued_at=row.issued_at,
+        expires_at=row.expires_at,
+        live_until=row.live_until,
+    )

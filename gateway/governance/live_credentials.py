@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
 
-from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailable
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import ChangeColumnGrants, WriteColumnAssignments
 from gateway.access.operations.grant_lists import ChangeGrants
@@ -22,14 +21,14 @@ from gateway.access.operations.live_credentials import (
 )
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectType, Ref
+from gateway.access.refs import Ref
 from gateway.access.resolved import Resolved, ResolvedRole, ResolvedView
 from gateway.access.tuples import PrincipalType
 from gateway.db import live_credentials
 from gateway.db.engine import Database
 from gateway.db.live_credentials import Selection
 from gateway.iceberg.errors import InvalidPaginationToken
-from gateway.protocol.live_credentials import LiveCredential, LiveCredentialList
+from gateway.protocol.live_credentials import LiveCredentialList
 
 Revoking = WriteAssignments | ChangeGrants | WriteColumnAssignments | ChangeColumnGrants
 """The operations that can revoke grants."""
@@ -94,8 +93,8 @@ class LiveCredentials:
     async def after_revocation(self, permit: Permit[Revoking]) -> str | None:
         """Return the value of the header about credentials that the revocations of a change leave; None without any.
 
-        It is also written to the audit log, unless there are none. The revocation holds already, so an outage of the
-        database is no error here: the value is then `unknown`.
+        It is also written to the audit log, unless there are none. The revocation holds already, so a failure is no
+        error here: the value is then `unknown`.
         """
         if not permit.operation.deletes:
             return None
@@ -103,8 +102,9 @@ class LiveCredentials:
             left = await self._remaining(permit)
             if left.count:
                 await permit.pending_audit.also(live_credentials=left.text)
-        except (DatabaseUnavailable, AuditUnavailable) as outage:
-            _log.warning("live_credentials.not_counted", reason=str(outage))
+        except Exception as failed:
+            # Any exception: an error would make the client conclude that the grant was not revoked.
+            _log.warning("live_credentials.not_counted", exc_info=failed)
             return _UNKNOWN
         return left.text
 
@@ -126,31 +126,9 @@ class LiveCredentials:
         async with self._database.read() as connection:
             rows = await live_credentials.page(connection, selection, after=_uuid(token), limit=limit + 1)
         return LiveCredentialList(
-            live_credentials=[_answer(row) for row in rows[:limit]],
+            live_credentials=list(rows[:limit]),
             next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
         )
-
-
-def _answer(row: Any) -> LiveCredential:
-    generic = row.kind == ObjectType.GENERIC_TABLE
-    return LiveCredential(
-        id=row.id,
-        principal=row.principal,
-        assumed_role=row.assumed_role,
-        engine=row.engine,
-        view_owner=row.view_owner,
-        warehouse_id=row.warehouse_id,
-        table_id=None if generic else row.table_id,
-        generic_table_id=row.table_id if generic else None,
-        prefix=row.prefix,
-        level=row.level,
-        provider=row.provider,
-        session_name=row.session_name,
-        policy_digest=row.policy_digest,
-        issued_at=row.issued_at,
-        expires_at=row.expires_at,
-        live_until=row.live_until,
-    )
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
