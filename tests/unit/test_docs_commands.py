@@ -97,6 +97,7 @@ def _aws(arguments: Sequence[str], strict: bool) -> None:
 
     service, operation, *options = arguments
     shape = get_session().get_service_model(service).operation_model(operation.title().replace("-", "")).input_shape
+    assert shape is not None
     given = {word.removeprefix("--").title().replace("-", "") for word in options if word.startswith("--")}
     assert set(shape.required_members) <= given <= set(shape.members)
 

@@ -37,7 +37,7 @@ def upgrade() -> None:
         """
     )
     for columns in ("principal", "live_until", "table_id, id", "warehouse_id, id"):
-        op.execute(f"create index live_credentials_{columns.partition(',')[0]}_idx on live_credentials ({columns})")
+        op.execute(f"create index live_credentials_{columns.replace(', ', '_')}_idx on live_credentials ({columns})")
     for column in ("engine", "view_owner"):
         op.execute(
             f"create index live_credentials_{column}_idx on live_credentials ({column}) where {column} is not null"
