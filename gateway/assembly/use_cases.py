@@ -217,7 +217,7 @@ def build_services(
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
-        live_credentials=LiveCredentials(database=database, page_size=settings.pagination_size_max),
+        live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),

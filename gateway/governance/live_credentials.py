@@ -10,6 +10,7 @@ from uuid import UUID
 
 import structlog
 
+from gateway.access.door import Door
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import ChangeColumnGrants, WriteColumnAssignments
 from gateway.access.operations.grant_lists import ChangeGrants
@@ -19,9 +20,11 @@ from gateway.access.operations.live_credentials import (
     ListTabularLiveCredentials,
     ListWarehouseLiveCredentials,
 )
+from gateway.access.operations.roles import RemoveRoleMember
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
-from gateway.access.refs import Ref
+from gateway.access.refs import ObjectKey, ObjectType, Ref
+from gateway.access.relations import Can
 from gateway.access.resolved import Resolved, ResolvedRole, ResolvedView
 from gateway.access.tuples import PrincipalType
 from gateway.db import live_credentials
@@ -30,7 +33,7 @@ from gateway.db.live_credentials import Selection
 from gateway.iceberg.errors import InvalidPaginationToken
 from gateway.protocol.live_credentials import LiveCredentialList
 
-Revoking = WriteAssignments | ChangeGrants | WriteColumnAssignments | ChangeColumnGrants
+Revoking = WriteAssignments | ChangeGrants | WriteColumnAssignments | ChangeColumnGrants | RemoveRoleMember
 """The operations that can revoke grants."""
 
 _log = structlog.get_logger("governance.live_credentials")
@@ -55,8 +58,9 @@ _UNKNOWN: Final = "unknown"
 class LiveCredentials:
     """Pages of live credentials, and their number after a revocation."""
 
-    def __init__(self, *, database: Database, page_size: int) -> None:
+    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
         self._database = database
+        self._door = door
         self._page_size = page_size
 
     async def in_warehouse(self, permit: Permit[ListWarehouseLiveCredentials]) -> LiveCredentialList:
@@ -91,15 +95,18 @@ class LiveCredentials:
         return await self._page(selection, operation.page_token, operation.page_size)
 
     async def after_revocation(self, permit: Permit[Revoking]) -> str | None:
-        """Return the value of the header about credentials that the revocations of a change leave; None without any.
+        """Return the value of the header about credentials that the revocations of a change leave.
 
-        It is also written to the audit log, unless there are none. The revocation holds already, so a failure is no
-        error here: the value is then `unknown`.
+        None if the change revokes nothing that gives access to data, or if the caller may not list these credentials:
+        the right to grant does not imply it. The value is also written to the audit log, unless there are none. The
+        revocation holds already, so a failure is no error here: the value is then `unknown`.
         """
         if not permit.operation.deletes:
             return None
         try:
             left = await self._remaining(permit)
+            if left is None:
+                return None
             if left.count:
                 await permit.pending_audit.also(live_credentials=left.text)
         except Exception as failed:
@@ -108,16 +115,19 @@ class LiveCredentials:
             return _UNKNOWN
         return left.text
 
-    async def _remaining(self, permit: Permit[Revoking]) -> Remaining:
+    async def _remaining(self, permit: Permit[Revoking]) -> Remaining | None:
         change = permit.operation
         row = _row(permit, change.on)
+        if isinstance(row, ResolvedRole) and all(entry.privilege is not Privilege.ASSIGNEE for entry in change.deletes):
+            return None
         project_id = _project(row)
+        counted_on = row.key if project_id is None else ObjectKey(ObjectType.PROJECT, project_id)
+        if not all(await self._door.visible(permit, Can.READ_ASSIGNMENTS, [counted_on])):
+            return None
         principals = [entry.principal for entry in change.deletes]
         # Each credential on the object may rest on the role.
         by_role = any(each.type is PrincipalType.ROLE for each in principals)
         users = None if by_role else sorted({each.id for each in principals})
-        if isinstance(row, ResolvedRole) and all(entry.privilege is not Privilege.ASSIGNEE for entry in change.deletes):
-            return Remaining(0, None)  # the other privileges on a role give no access to data
         async with self._database.read() as connection:
             return Remaining(*await live_credentials.remaining(connection, row.key, project_id=project_id, users=users))
 

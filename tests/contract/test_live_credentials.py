@@ -16,6 +16,9 @@ import pytest
 from tests.contract.exchanging import acting, delegating
 from tests.contract.lifecycle import until
 from tests.contract.test_generic_tables import make as make_generic
+from tests.contract.test_register import register, released
+from tests.contract.test_roles import add
+from tests.contract.test_roles import make as role
 from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
 
 HEADER = "x-lakegate-live-credentials"
@@ -162,6 +165,7 @@ def test_an_engine_that_acted_for_the_user_is_named_and_has_an_entry_of_its_own(
     assert [entry.get("engine") for entry in entries_of] == [world.etl.id, None]
     assert entries_of[0] in listed(world.admin, world, user=world.etl.id)
     assert entries_of[1] not in listed(world.admin, world, user=world.etl.id)
+    assert entries_of[0] not in own(world.etl), "an engine must not list its users' credentials as its own"
 
 
 def test_an_expired_credential_is_not_listed(world: World, ns: str) -> None:
@@ -247,17 +251,60 @@ def test_a_revocation_tells_how_many_credentials_it_leaves(world: World, ns: str
 def test_a_revocation_from_a_role_counts_every_credential_on_the_object(world: World, ns: str) -> None:
     table = world.table(ns)
     person = reader(world, table)
-    made = world.admin.post("/management/v1/role", {"name": unique("role")})
-    assert made.status_code == 201, made.text
-    role = made.json()["id"]
+    id = role(world)["id"]
     path = world.grants_path("table", table.uuid)
-    given = world.admin.post(path, {"writes": [{"type": "select", "role": role}]})
+    given = world.admin.post(path, {"writes": [{"type": "select", "role": id}]})
     assert given.status_code == 204, given.text
     credentials(person, table.path)
-    taken = world.admin.post(path, {"deletes": [{"type": "select", "role": role}]})
+    taken = world.admin.post(path, {"deletes": [{"type": "select", "role": id}]})
     expected = len(of_table(world.admin, world, table))
     assert expected >= 1
     assert taken.headers[HEADER].startswith(f"{expected}; until=")
+
+
+def test_credentials_of_an_assumed_role_are_listed_by_role(world: World, ns: str) -> None:
+    table = world.table(ns)
+    person, other = reader(world, table), reader(world, table)
+    made = role(world)
+    as_role = {"x-assume-role": made["id"]}
+    writes = {"writes": [{"type": "select", "role": made["id"]}]}
+    assert world.admin.post(world.grants_path("table", table.uuid), writes).status_code == 204
+    for each in (person, other):
+        assert add(world, made, "user", each.id).status_code == 204
+        assert each.get(f"{table.path}/credentials", headers=as_role).status_code == 200
+    credentials(person, table.path)
+    assert [entry.get("assumed-role") for entry in own(person)] == [made["id"], None]
+    found = entries(person.get("/management/v1/live-credentials", headers=as_role))
+    assert [(entry["principal"], entry["assumed-role"]) for entry in found] == [(person.id, made["id"])]
+    assert {entry["principal"] for entry in own(world.admin, principalRole=made["id"])} == {person.id, other.id}
+    assert person.get("/management/v1/live-credentials", params={"principalRole": made["id"]}).status_code in (403, 404)
+    taken = world.admin.delete(f"/management/v1/role/{made['id']}/members/user/{person.id}")
+    assert taken.status_code == 204, taken.text
+    assert taken.headers[HEADER].startswith("2; until="), "each of the user's credentials may rest on the role"
+
+
+def test_only_callers_that_may_list_credentials_learn_their_number(world: World, ns: str) -> None:
+    """The owner of a role may remove any user from it, and learns nothing about the user's credentials."""
+    table = world.table(ns)
+    person, owner = reader(world, table), world.stranger()
+    credentials(person, table.path)
+    made = role(world)
+    world.grant("ownership", owner, "role", made["id"])
+    taken = owner.delete(f"/management/v1/role/{made['id']}/members/user/{person.id}")
+    assert taken.status_code == 204, taken.text
+    assert HEADER not in taken.headers
+
+
+def test_a_table_at_the_location_of_another_one_has_entries_of_its_own(world: World, ns: str) -> None:
+    """A cached credential for the location must not hide that it was handed out for the new table."""
+    table = released(world, ns)
+    made = register(world.admin, world, ns, table.name, table.answer["metadata-location"])
+    assert made.status_code == 200, made.text
+    credentials(world.admin, table.path)
+    found = [entry for entry in own(world.admin) if entry["prefix"] == table.location.rstrip("/") + "/"]
+    [row] = world.sql("select id::text from tables where name = $1", table.name)
+    assert table.uuid in {entry["table-id"] for entry in found}
+    assert row["id"] in {entry["table-id"] for entry in found} - {table.uuid}
 
 
 @contextmanager

@@ -26,9 +26,12 @@ ROLE = Principal(PrincipalType.ROLE, str(world.ROLE_ID))
 
 
 class Parts:
-    """A database without rows, and an audit; each fails on demand."""
+    """A database without rows, a door, and an audit; each fails or refuses on demand."""
 
-    def __init__(self, *, database: Exception | None = None, audit: Exception | None = None) -> None:
+    def __init__(
+        self, *, database: Exception | None = None, audit: Exception | None = None, may_read: bool = True
+    ) -> None:
+        self.may_read = may_read
         self._errors = {"database": database, "audit": audit}
         self.details: list[dict[str, str]] = []
 
@@ -37,6 +40,9 @@ class Parts:
         if error := self._errors["database"]:
             raise error
         yield
+
+    async def visible(self, permit: object, relation: object, objects: Sequence[ObjectKey]) -> list[bool]:
+        return [self.may_read for _ in objects]
 
     async def also(self, **detail: str) -> None:
         if error := self._errors["audit"]:
@@ -50,7 +56,7 @@ async def header(
     row = SimpleNamespace(key=ObjectKey(cast(Any, on), "id"))
     operation = SimpleNamespace(on="ref", deletes=tuple(Assignment(privilege, each) for each in deletes))
     permit = SimpleNamespace(operation=operation, pending_audit=parts, resolution={"ref": row})
-    use_case = LiveCredentials(database=cast(Any, parts), page_size=10)
+    use_case = LiveCredentials(database=cast(Any, parts), door=cast(Any, parts), page_size=10)
     return await use_case.after_revocation(cast(Any, permit))
 
 
@@ -72,6 +78,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str] | None]:
 async def test_a_change_that_revokes_nothing_has_no_header(counted: list[Sequence[str] | None]) -> None:
     assert await header(Parts()) is None
     assert counted == []
+
+
+async def test_a_caller_that_may_only_grant_learns_no_number(counted: list[Sequence[str] | None]) -> None:
+    parts = Parts(may_read=False)
+    assert await header(parts, ALICE) is None
+    assert (counted, parts.details) == ([], [])
 
 
 async def test_the_time_is_rounded_up_and_recorded(counted: list[Sequence[str] | None]) -> None:
