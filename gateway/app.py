@@ -48,8 +48,10 @@ from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
+from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.tasks import bootstrap, revoke_signing_keys
+from gateway.tasks import live_credentials as register
 from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
@@ -245,6 +247,15 @@ async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
     """Return all issued SCIM provisioning tokens, newest first. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
         return await provisioning_tokens.list_all(await open_database(settings, trusted(*certificate_sources()), stack))
+
+
+async def live_credentials(
+    settings: Settings, warehouse: str | None, table: str | None, user: str | None
+) -> list[LiveCredential]:
+    """Return live credentials: `lakegate live-credentials`. Raises NotFound and the errors of `open_database`."""
+    async with AsyncExitStack() as stack:
+        database = await open_database(settings, trusted(*certificate_sources()), stack)
+        return await register.find(database, warehouse=warehouse, table=table, user=user)
 
 
 async def _for_a_command(

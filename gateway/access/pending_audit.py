@@ -9,6 +9,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.audit_record import AuditRecord
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import Durability
 from gateway.access.ports import AuditSink
 
@@ -41,17 +42,21 @@ class PendingAudit:
         merged: Mapping[str, str] = {**self._record.detail, **detail}
         self._record = msgspec.structs.replace(self._record, detail=merged)
 
-    async def commit(self) -> None:
-        """Make the record durable now. Raises AuditUnavailable; then no credentials may be sent."""
-        await self._sink.commit(self._record)
+    async def commit(self, issued: IssuedCredential | None = None) -> None:
+        """Make the record durable now, together with the register entry of the credential that the answer contains.
+
+        Raises AuditUnavailable; then no credentials may be sent.
+        """
+        await self._sink.commit(self._record, issued)
         self.settled = True
 
-    async def also(self, **detail: str) -> None:
+    async def also(self, issued: IssuedCredential | None = None, /, **detail: str) -> None:
         """Write another record with details of a step after the change, and return once it is durable.
 
-        The transaction of the change wrote the first record. Raises AuditUnavailable.
+        The record is written together with the register entry of the credential that the answer contains. The
+        transaction of the change wrote the first record. Raises AuditUnavailable.
         """
-        await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail))
+        await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail), issued)
 
     def keep_as_read(self) -> None:
         """Buffer the record like that of a read, because the part that needed a durable record did not happen.

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
@@ -135,8 +136,11 @@ class AuditSink(Protocol):
         """Accept the record for writing within 200 ms. Raises AuditUnavailable if the buffer is full."""
         ...
 
-    async def commit(self, record: AuditRecord) -> None:
-        """Return once the record is durable. Raises AuditUnavailable if it cannot be made durable."""
+    async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
+        """Return once the record and the register entry `issued` are durable, in one transaction.
+
+        Raises AuditUnavailable if they cannot be made durable.
+        """
         ...
 
 

@@ -44,7 +44,10 @@ def _headers(etag: str) -> dict[str, str]:
 
 
 class EmptyResponse(Response[None]):
-    """Response with an empty body. By default Litestar sends the four bytes `null` with status 200."""
+    """Response with an empty body. By default Litestar sends the four bytes `null` with status 200.
+
+    Handlers annotate their result with `Response[None]` if it has headers of its own, otherwise with None.
+    """
 
     def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
         """Return no bytes."""
@@ -58,5 +61,15 @@ class EmptyResponse(Response[None]):
 
 
 def returns_no_content(handler: Callable[..., Any]) -> bool:
-    """Return True if the return annotation of the handler is None."""
-    return inspect.signature(handler).return_annotation in (None, "None", type(None))
+    """Return True if the return annotation of the handler is None or `Response[None]`."""
+    return inspect.signature(handler).return_annotation in (None, "None", type(None), "Response[None]")
+
+
+def changed_grants(live_credentials: str | None) -> Response[None]:
+    """Return the response to a change of grants.
+
+    `live_credentials` is the value of `LiveCredentials.after_revocation` for the header.
+    """
+    return EmptyResponse(
+        None, headers={} if live_credentials is None else {"X-Lakegate-Live-Credentials": live_credentials}
+    )

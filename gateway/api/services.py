@@ -25,6 +25,7 @@ from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
+from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.projects import Projects
@@ -86,6 +87,7 @@ class Services:
     warehouse_storage: WarehouseStorage
     grants: Grants
     grant_lists: GrantLists
+    live_credentials: LiveCredentials
     checks: Checks
     rights: Rights
     roles: Roles

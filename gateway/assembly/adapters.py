@@ -14,6 +14,7 @@ from datetime import datetime
 from uuid import UUID
 
 from gateway.access.audit_record import AuditRecord
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.audit.sink import BufferedAudit
 from gateway.db import audit_log, servers
@@ -157,8 +158,8 @@ def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDeci
 async def open_audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:
     """Start the audit sink, which writes its buffer to the database periodically."""
 
-    async def write(records: Sequence[AuditRecord]) -> None:
-        await database.execute_repeatable(audit_log.INSERT, audit_log.parameters_of(records))
+    async def write(records: Sequence[AuditRecord], issued: Sequence[IssuedCredential]) -> None:
+        await database.execute_repeatable(*audit_log.batch(records, issued))
 
     audit = BufferedAudit(
         write,

@@ -108,6 +108,7 @@ def start_tasks(
         files=stores.files,
         storage=stores.storage,
         file_seconds=settings.metadata_cleanup_window,
+        observer=metrics,
     )
     # The worker releases its running tasks when it ends, so that another process can start them at once.
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))

@@ -41,6 +41,7 @@ from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.checks import Checks
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
+from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.projects import Projects
@@ -216,6 +217,7 @@ def build_services(
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
+        live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),

@@ -16,20 +16,23 @@ import structlog
 
 from gateway.access.audit_record import AuditRecord
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, DatabaseUnavailable
+from gateway.access.issued_credential import IssuedCredential
 
 _log = structlog.get_logger("audit.sink")
 
 #: Errors of the database or its connection, not of a record: the whole batch is retried.
 _OUTAGES = (DatabaseUnavailable, OSError, TimeoutError)
 
-Write = Callable[[Sequence[AuditRecord]], Awaitable[None]]
+Write = Callable[[Sequence[AuditRecord], Sequence[IssuedCredential]], Awaitable[None]]
+_Waiting = tuple[AuditRecord, IssuedCredential | None, asyncio.Future[None]]
 Counted = Callable[[str, int], None]
 
 
 class BufferedAudit:
     """Queue audit records without blocking, write them in batches, and reject new ones when the buffer is full.
 
-    `write` makes a batch durable or raises; DatabaseUnavailable means that no record of the batch is at fault.
+    `write` makes the records of a batch, and the register entries of the credentials that wait for these records,
+    durable in one transaction, or raises; DatabaseUnavailable means that no record of the batch is at fault.
     `counted` is called with (durability, number of records) after each write; durability is `group` or `buffered`. A
     full buffer raises AuditUnavailable, and the door then denies the request: an action that cannot be recorded is not
     executed. A record that the database rejects stays in memory and is logged. One principal has at most `share`
@@ -57,7 +60,7 @@ class BufferedAudit:
         self._batch = batch
         self._buffered: deque[AuditRecord] = deque()
         self._refused: list[AuditRecord] = []
-        self._committing: deque[tuple[AuditRecord, asyncio.Future[None]]] = deque()
+        self._committing: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._closing = False
@@ -98,12 +101,15 @@ class BufferedAudit:
         else:
             self._wake_later()
 
-    async def commit(self, record: AuditRecord) -> None:
-        """Return when the record is durable. Raise AuditUnavailable if it is not durable within `commit_timeout`."""
+    async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
+        """Return when the record and the register entry `issued` are durable.
+
+        Raise AuditUnavailable if they are not durable within `commit_timeout`.
+        """
         if self._closing or len(self._committing) >= self._capacity:
             raise AuditUnavailable("the audit log cannot accept more records")
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._committing.append((record, durable))
+        self._committing.append((record, issued, durable))
         self._wake.set()
         try:
             async with asyncio.timeout(self._commit_timeout):
@@ -143,9 +149,9 @@ class BufferedAudit:
             buffered = [self._buffered.popleft() for _ in range(min(self._batch, len(self._buffered)))]
             due -= len(buffered)
             try:
-                await self._write([record for record, _ in waiting] + buffered)
+                await self._write([record for record, _, _ in waiting] + buffered, _entries(waiting))
             except _OUTAGES as outage:
-                for _, durable in waiting:
+                for _, _, durable in waiting:
                     _fail(durable, outage)
                 self._buffered.extendleft(reversed(buffered))
                 await asyncio.sleep(self._flush_seconds)
@@ -153,19 +159,18 @@ class BufferedAudit:
             except Exception:  # one record is at fault; write the rest without it
                 await self._write_each(waiting, buffered)
                 continue
-            for _, durable in waiting:
+            for _, _, durable in waiting:
                 _succeed(durable)
             self._counted("group", len(waiting))
             self._counted("buffered", len(buffered))
             self._release_shares(buffered)
 
-    async def _write_each(
-        self, waiting: Sequence[tuple[AuditRecord, asyncio.Future[None]]], buffered: Sequence[AuditRecord]
-    ) -> None:
+    async def _write_each(self, waiting: Sequence[_Waiting], buffered: Sequence[AuditRecord]) -> None:
         """Write the records of a failed batch one by one, and set aside those that the database rejects."""
-        for record, durable in waiting:
+        for each in waiting:
+            record, _, durable = each
             try:
-                await self._write([record])
+                await self._write([record], _entries([each]))
             except Exception as error:  # any error: the caller must not assume that the record is durable
                 _fail(durable, error)
             else:
@@ -173,7 +178,7 @@ class BufferedAudit:
                 self._counted("group", 1)
         for number, record in enumerate(buffered):
             try:
-                await self._write([record])
+                await self._write([record], ())
             except _OUTAGES:
                 self._buffered.extendleft(reversed(buffered[number:]))
                 await asyncio.sleep(self._flush_seconds)
@@ -205,6 +210,11 @@ def _principal(record: AuditRecord) -> str | None:
     if actor.kind == "system":
         return None
     return f"{actor.engine or ''}\x00{actor.asked_by or actor.id}"
+
+
+def _entries(waiting: Sequence[_Waiting]) -> Sequence[IssuedCredential]:
+    """Return the register entries of a batch, each once: concurrent requests share a cached credential."""
+    return list({issued.id: issued for _, issued, _ in waiting if issued is not None}.values())
 
 
 def _succeed(durable: asyncio.Future[None]) -> None:

@@ -15,6 +15,7 @@ import structlog
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door import Door
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
@@ -37,6 +38,7 @@ from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
+from gateway.vending.register import register_entry
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
 
@@ -72,6 +74,8 @@ class VendResult:
     audit_details: tuple[tuple[str, str], ...] = ()
     """Facts for the audit record, without secrets."""
     expires_at: datetime | None = None
+    issued: IssuedCredential | None = None
+    """The entry in the register of live credentials. It is committed before the answer."""
 
 
 class Credentials:
@@ -106,10 +110,10 @@ class Credentials:
         location = parse_location(table.location)
         unrestricted = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
-        vended_result = await self._vend(permit, table.warehouse, location, level, refresh)
+        vended_result = await self._vend(permit, table.warehouse, location, level, refresh, table.id)
         # The audit record is committed first. If that fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
-        await permit.pending_audit.commit()
+        await permit.pending_audit.commit(vended_result.issued)
         return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
 
     @staticmethod
@@ -122,6 +126,7 @@ class Credentials:
         permit: Permit[CreateTable] | Permit[CreateGenericTable | AdoptGenericTable],
         vend: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials] | None,
         table_location: str,
+        table_id: UUID,
     ) -> VendResult:
         """Return the creator's credentials for a table that was just created or staged, with an audit record of their
         own.
@@ -136,15 +141,15 @@ class Credentials:
         level = creation_level(vend)
         location = parse_location(table_location)
         operation = vend.operation
-        generic = isinstance(operation, VendGenericTableCreationCredentials)
+        generic = _is_generic(vend)
         name = (
             operation.generic_table if isinstance(operation, VendGenericTableCreationCredentials) else operation.table
         )
         identifier = TableIdentifier(operation.namespace.namespace, name)
         try:
             refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
-            vended_result = await self._vend(vend, warehouse, location, level, refresh)
-            await vend.pending_audit.also(**dict(vended_result.audit_details))
+            vended_result = await self._vend(vend, warehouse, location, level, refresh, table_id)
+            await vend.pending_audit.also(vended_result.issued, **dict(vended_result.audit_details))
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
@@ -160,9 +165,9 @@ class Credentials:
         level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
         location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
-        vended_result = await self._vend(permit, row.warehouse, location, level, refresh)
+        vended_result = await self._vend(permit, row.warehouse, location, level, refresh, row.id)
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
-        await permit.pending_audit.commit()
+        await permit.pending_audit.commit(vended_result.issued)
         return (
             vended_result
             if vended_result.credentials
@@ -180,6 +185,7 @@ class Credentials:
         location: Location,
         level: AccessLevel,
         refresh: str | None,
+        table_id: UUID,
     ) -> VendResult:
         terms = vending_terms(permit.obligations)
         if terms.refusal is not None:
@@ -203,7 +209,7 @@ class Credentials:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.acting_as or None,
-                    context=permit.actor.groups_digest + permit.obligations.fingerprint.hex(),
+                    context=f"{permit.actor.groups_digest}{permit.obligations.fingerprint.hex()}/{table_id}",
                 ),
                 just_before=still_allowed,
             )
@@ -216,12 +222,18 @@ class Credentials:
         properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
         audit_details = (
             ("vended", vended.level.value),
+            ("credential_id", str(vended.id)),
             ("prefix", vended.prefix),
             ("session_name", vended.session_name),
             ("expires_at", vended.expires_at.astimezone(UTC).isoformat()),
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
-        return VendResult(properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at)
+        issued = register_entry(
+            permit.actor, warehouse, table_id, profile.provider, vended, generic=_is_generic(permit)
+        )
+        return VendResult(
+            properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at, issued=issued
+        )
 
     async def _lifetime(
         self,
@@ -274,6 +286,10 @@ def creation_level(
 ) -> AccessLevel:
     """Return the access level of the credentials of a table's creator."""
     return _level(True, vending_terms(permit.obligations))
+
+
+def _is_generic(permit: Vending) -> bool:
+    return isinstance(permit.operation, VendGenericTableCredentials | VendGenericTableCreationCredentials)
 
 
 def _require_credentials(vended_result: VendResult) -> LoadCredentialsResponse:

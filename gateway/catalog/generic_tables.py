@@ -109,7 +109,7 @@ class GenericTables(TableCollection):
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.pending_audit.add_details(generic_table_id=str(id), location=location.text)
         await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
-        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
         return _answer(identifier, request.format, location.text, document, vended_result)
 
     async def load(

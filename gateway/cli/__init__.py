@@ -19,6 +19,7 @@ import click
 
 from gateway.cli.common import settings_for
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
 from gateway.cli.login import logout, token
 from gateway.cli.models import model
@@ -34,7 +35,19 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog that authorizes every operation."""
 
 
-for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
+for _command in (
+    authz,
+    live_credentials,
+    log_in,
+    logout,
+    migrate,
+    model,
+    policy,
+    reopen_bootstrap,
+    secrets,
+    token,
+    wait_for_db,
+):
     main.add_command(_command)
 
 

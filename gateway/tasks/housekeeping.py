@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete expired idempotency and signing keys, old reports, replaced credentials, and files that no pointer names.
+"""Delete expired idempotency and signing keys, register entries, old reports, replaced credentials, and unnamed files.
 
 Every process does so. Two at the same time repeat each other's work, which is harmless.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 from uuid import UUID
 
 import structlog
@@ -19,7 +20,7 @@ from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
 from gateway.access.refs import WarehouseRef
-from gateway.db import idempotency_claims, pending_files, reports, secrets, signing_keys
+from gateway.db import idempotency_claims, live_credentials, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import CatalogError
@@ -36,8 +37,19 @@ KEPT_DAYS: Final = 90
 _SECRETS_MINUTES: Final = 10
 """The retention of a replaced storage credential, longer than any request that has read its id."""
 
+_CREDENTIAL_MINUTES: Final = 60
+"""The retention of the register entries of expired credentials, for auditors that compare them with a store's logs."""
+
 _BATCH: Final = 1000
 _FILES: Final = 100
+
+
+class CredentialObserver(Protocol):
+    """Receives the number of live credentials, for metrics."""
+
+    def live_credentials_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Set the number of live credentials by (provider, level)."""
+        ...
 
 
 class Housekeeping:
@@ -55,6 +67,7 @@ class Housekeeping:
         files: Files,
         storage: StorageCredentials,
         file_seconds: float,
+        observer: CredentialObserver,
         every: float = 10.0,
     ) -> None:
         self._database = database
@@ -63,6 +76,7 @@ class Housekeeping:
         self._storage = storage
         self._every = every
         self._file_seconds = file_seconds
+        self._observer = observer
 
     async def run(self) -> None:
         """Run until the process ends."""
@@ -70,6 +84,7 @@ class Housekeeping:
             await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
                 await self.sweep_rows()
+                await self.count_credentials()
                 await self.sweep_files()
             except (DatabaseUnavailable, CommitUnknown, CatalogError) as outage:
                 _log.warning("housekeeping.postponed", reason=str(outage))
@@ -83,7 +98,13 @@ class Housekeeping:
             await idempotency_claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
+            await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)
             await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)
+
+    async def count_credentials(self) -> None:
+        """Count the live credentials for the metric. Raises the database's errors."""
+        async with self._database.read() as connection:
+            self._observer.live_credentials_counted(await live_credentials.counts(connection))
 
     async def sweep_files(self) -> None:
         """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""

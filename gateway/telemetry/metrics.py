@@ -190,6 +190,14 @@ class Metrics:
             registry=self._registry,
         )
         self._counted: set[tuple[str, str]] = set()
+        self._live_credentials = Gauge(
+            "lakegate_live_credentials",
+            "Number of credentials that left the gateways and have not expired, as last counted.",
+            ("provider", "level"),
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+        self._credentials_counted: set[tuple[str, str]] = set()
 
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
@@ -274,6 +282,12 @@ class Metrics:
         self._counted.update(counts)
         for key in self._counted:
             self._child(self._tasks, *key).set(counts.get(key, 0))
+
+    def live_credentials_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Set the number of live credentials, by (provider, level). Keys of earlier calls that are missing become 0."""
+        self._credentials_counted.update(counts)
+        for key in self._credentials_counted:
+            self._child(self._live_credentials, *key).set(counts.get(key, 0))
 
     def share_used(self, share: str, lane: str, amount: int) -> None:
         """Set the amount of a share that is in use in this process."""

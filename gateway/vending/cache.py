@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from gateway.scope.credential import TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
@@ -35,7 +34,16 @@ class VendKey:
     seconds: int
 
 
-Make = Callable[[], Awaitable[TemporaryCredential]]
+class Expiring(Protocol):
+    """A value that can be cached until half of its lifetime is left."""
+
+    @property
+    def expires_at(self) -> datetime:
+        """Return the expiry as an aware datetime in UTC."""
+        ...
+
+
+Made = TypeVar("Made", bound=Expiring)
 StillAllowed = Callable[[], Awaitable[None]]
 
 
@@ -43,8 +51,8 @@ class CredentialCache(Protocol):
     """Returns cached credentials or new ones."""
 
     async def __call__(
-        self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
-    ) -> TemporaryCredential:
+        self, key: VendKey, make: Callable[[], Awaitable[Made]], still_allowed: StillAllowed | None = None
+    ) -> Made:
         """Return the credential for `key`. `still_allowed` raises if the caller has lost the right meanwhile."""
         ...
 
@@ -57,7 +65,9 @@ class CredentialObserver(Protocol):
         ...
 
 
-async def uncached(key: VendKey, make: Make, still_allowed: StillAllowed | None = None) -> TemporaryCredential:
+async def uncached(
+    key: VendKey, make: Callable[[], Awaitable[Made]], still_allowed: StillAllowed | None = None
+) -> Made:
     """Make a new credential for every request."""
     await _require(still_allowed)
     return await make()
@@ -72,8 +82,8 @@ class _Flight:
 
     __slots__ = ("task", "waiting")
 
-    def __init__(self, make: Make) -> None:
-        self.task: asyncio.Future[TemporaryCredential] = asyncio.ensure_future(make())
+    def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
+        self.task: asyncio.Future[Any] = asyncio.ensure_future(make())
         self.waiting = 0
 
 
@@ -86,27 +96,27 @@ class CachedCredentials:
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
-        self._cached: LRUCache[VendKey, TemporaryCredential] = LRUCache(maxsize=entries)
+        self._cached: LRUCache[VendKey, Any] = LRUCache(maxsize=entries)
         self._flights: dict[VendKey, _Flight] = {}
         self._observer = observer
         self._clock = clock
 
     async def __call__(
-        self, key: VendKey, make: Make, still_allowed: StillAllowed | None = None
-    ) -> TemporaryCredential:
+        self, key: VendKey, make: Callable[[], Awaitable[Made]], still_allowed: StillAllowed | None = None
+    ) -> Made:
         """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
         `still_allowed` is awaited just before `make`, and after the wait for the creation of another request: the
         caller may have lost the right meanwhile. If that creation fails, the credential is created once more, so that
         no request fails because of another one.
         """
-        cached = self._usable(key)
+        cached: Made | None = self._usable(key)
         if cached is not None:
             self._observer.count_lookups("credentials", hits=1, misses=0)
             return cached
         flight = self._flights.get(key)
         if flight is not None:
-            made = await self._result_of_other(key, flight)
+            made: Made | None = await self._result_of_other(key, flight)
             await _require(still_allowed)
             if made is not None:
                 self._observer.count_lookups("credentials", hits=1, misses=0)
@@ -121,17 +131,17 @@ class CachedCredentials:
         flight = self._flights.get(key)
         shared = flight is not None
         self._observer.count_lookups("credentials", hits=int(shared), misses=int(not shared))
-        made = await self._wait(key, flight or self._start(key, make))
+        result: Made = await self._wait(key, flight or self._start(key, make))
         if shared:
             await _require(still_allowed)
-        return made
+        return result
 
-    def _start(self, key: VendKey, make: Make) -> _Flight:
-        async def kept() -> TemporaryCredential:
+    def _start(self, key: VendKey, make: Callable[[], Awaitable[Any]]) -> _Flight:
+        async def kept() -> Any:
             made = self._cached[key] = await make()
             return made
 
-        def ended(task: asyncio.Future[TemporaryCredential]) -> None:
+        def ended(task: asyncio.Future[Any]) -> None:
             self._forget(key, flight)
             if not task.cancelled():
                 # Marks an error as read: if all requests were cancelled, none of them reads it.
@@ -145,7 +155,7 @@ class CachedCredentials:
         if self._flights.get(key) is flight:
             del self._flights[key]
 
-    async def _wait(self, key: VendKey, flight: _Flight) -> TemporaryCredential:
+    async def _wait(self, key: VendKey, flight: _Flight) -> Any:
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
@@ -156,14 +166,14 @@ class CachedCredentials:
                 self._forget(key, flight)
                 flight.task.cancel()
 
-    async def _result_of_other(self, key: VendKey, flight: _Flight) -> TemporaryCredential | None:
+    async def _result_of_other(self, key: VendKey, flight: _Flight) -> Any:
         """Return the credential that another request creates; None if its creation fails."""
         try:
             return await self._wait(key, flight)
         except Exception:  # the request that started it raises the error
             return None
 
-    def _usable(self, key: VendKey) -> TemporaryCredential | None:
+    def _usable(self, key: VendKey) -> Any:
         cached = self._cached.get(key)
         if cached is None or cached.expires_at - self._clock() < timedelta(seconds=key.seconds / 2):
             return None

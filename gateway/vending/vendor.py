@@ -5,10 +5,14 @@ The caller has the decision. The location is checked again against the *current*
 outside of a narrowed warehouse gets no credentials. Policy and lifetime are settled before the call of the store.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.level import AccessLevel
@@ -27,17 +31,36 @@ FLOOR_SECONDS: Final = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vended:
-    """A credential and the details for the audit record. Only `temporary` contains secrets.
+    """A credential and the details for the audit record and the register. Only `temporary` contains secrets.
+
+    A cached credential has the `id` of its creation. `policy_digest` is the SHA-256 of the policy that confines it, and
+    `lifetime` the seconds that were requested from the store.
 
     `prefix` ends with a slash: clients match it as a plain string prefix.
     """
 
+    id: UUID
     temporary: TemporaryCredential
+    policy_digest: str
+    lifetime: int
     prefix: str
     level: AccessLevel
     expires_at: datetime
     session_name: str
     role: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A credential as it is cached: with the id and the policy digest of its creation."""
+
+    id: UUID
+    temporary: TemporaryCredential
+    policy_digest: str
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.temporary.expires_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +128,23 @@ class Vendor:
             seconds=life,
         )
 
-        async def make() -> TemporaryCredential:
+        async def make() -> _Made:
             # A cached credential of this key has this policy: profile, location and level determine it.
             policy = downscoping.policy(location, level)
-            return await sessions.make(
+            temporary = await sessions.make(
                 profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
             )
+            return _Made(uuid7(), temporary, hashlib.sha256(policy.encode()).hexdigest())
 
-        temporary = await self._cache(key, make, just_before)
+        made = await self._cache(key, make, just_before)
         return Vended(
-            temporary=temporary,
+            id=made.id,
+            temporary=made.temporary,
+            policy_digest=made.policy_digest,
+            lifetime=life,
             prefix=location.prefix_text,
             level=level,
-            expires_at=temporary.expires_at,
+            expires_at=made.expires_at,
             session_name=name,
             role=downscoping.role,
         )

@@ -26,6 +26,7 @@ from gateway.access.operations import (
     docs,
     generic_tables,
     grant_lists,
+    live_credentials,
     namespace_moves,
     namespaces,
     projects,
@@ -615,6 +616,22 @@ def _search_and_statistics() -> list[Example]:
     ]
 
 
+def _live_credentials() -> list[Example]:
+    made = [
+        Example("own credentials", live_credentials.ListPrincipalLiveCredentials(world.PROJECT)),
+        Example(
+            "credentials of other",
+            live_credentials.ListPrincipalLiveCredentials(world.PROJECT, _BOB),
+            query={"principalUser": world.BOB_ID},
+        ),
+        Example("credentials", live_credentials.ListWarehouseLiveCredentials(on=world.WAREHOUSE), _IN_WAREHOUSE),
+    ]
+    for name, on, path in _HELD_ON:
+        if name in ("Table", "GenericTable"):
+            made.append(Example("credentials", _family(f"List{name}LiveCredentials")(on), path))
+    return made
+
+
 def _actions() -> list[Example]:
     """Return the path parameters of `…/actions`: with the warehouse of a namespace, without a project."""
     of_bob = {"principalUser": world.BOB_ID}
@@ -845,6 +862,7 @@ EXAMPLES: Sequence[Example] = (
     *_rights(),
     *_actions(),
     *_search_and_statistics(),
+    *_live_credentials(),
     *_grant_lists(),
     *_tasks(),
     *_task_queues(),

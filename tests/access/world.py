@@ -19,6 +19,7 @@ from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
@@ -243,6 +244,7 @@ class MemoryAudit:
 
     buffered: list[AuditRecord] = field(default_factory=list)
     committed: list[AuditRecord] = field(default_factory=list)
+    issued: list[IssuedCredential] = field(default_factory=list)
     full: bool = False
 
     def buffer(self, record: AuditRecord) -> None:
@@ -250,10 +252,12 @@ class MemoryAudit:
             raise AuditUnavailable("full")
         self.buffered.append(record)
 
-    async def commit(self, record: AuditRecord) -> None:
+    async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
         if self.full:
             raise AuditUnavailable("full")
         self.committed.append(record)
+        if issued is not None:
+            self.issued.append(issued)
 
 
 @dataclass

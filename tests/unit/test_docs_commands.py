@@ -91,6 +91,17 @@ def _helm(arguments: Sequence[str], strict: bool) -> None:
             found = found[name]
 
 
+def _aws(arguments: Sequence[str], strict: bool) -> None:
+    """Check that the operation exists, and that it has exactly these parameters or needs no others."""
+    from botocore.session import get_session
+
+    service, operation, *options = arguments
+    shape = get_session().get_service_model(service).operation_model(operation.title().replace("-", "")).input_shape
+    assert shape is not None
+    given = {word.removeprefix("--").title().replace("-", "") for word in options if word.startswith("--")}
+    assert set(shape.required_members) <= given <= set(shape.members)
+
+
 def _file(name: str) -> Callable[[Sequence[str], bool], None]:
     def exists(arguments: Sequence[str], strict: bool) -> None:
         assert (ROOT / name).is_file(), name
@@ -120,6 +131,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "pytest": _pytest,
     "kubectl": _kubectl,
     "helm": _helm,
+    "aws": _aws,
     # The same flags by OPA itself.
     "opa": _elsewhere("tests/policies/test_docs_opa.py::test_opa_accepts_every_documented_option"),
     "pip": _elsewhere("tests/e2e/test_wheel.py::programs"),

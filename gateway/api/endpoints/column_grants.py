@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from litestar import Response
+
 from gateway.access.operations.column_grants import (
     ChangeColumnGrants,
     ListColumnGrantHistory,
@@ -15,6 +17,7 @@ from gateway.access.operations.column_grants import (
 )
 from gateway.access.refs import ObjectType
 from gateway.access.request import Body, Query
+from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
 from gateway.governance.grant_lists import GrantLists
@@ -31,23 +34,27 @@ async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
 
 
 @serves(WriteColumnAssignments, reads=(Body(WriteAssignmentsRequest),))
-async def write_column_assignments(ctx: Ctx) -> None:
+async def write_column_assignments(ctx: Ctx) -> Response[None]:
     """Grant and revoke privileges on a column."""
     operation = await ctx.read(WriteColumnAssignments, writes=(), deletes=())
     request = await ctx.body(WriteAssignmentsRequest)
     entries = parse_entries(request.writes), parse_entries(request.deletes)
     writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.services.grants.write(await ctx.admit(replace(operation, writes=writes, deletes=deletes)))
+    permit = await ctx.admit(replace(operation, writes=writes, deletes=deletes))
+    await ctx.services.grants.write(permit)
+    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
 
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
-async def change_column_grants(ctx: Ctx) -> None:
+async def change_column_grants(ctx: Ctx) -> Response[None]:
     """Grant and revoke privileges on a column. Other grants do not change."""
     operation = await ctx.read(ChangeColumnGrants, writes=(), deletes=())
     request = await ctx.body(WriteGrantsRequest)
     entries = parse_grants(request.writes), parse_grants(request.deletes)
     writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
-    await ctx.services.grants.change(await ctx.admit(replace(operation, writes=writes, deletes=deletes)))
+    permit = await ctx.admit(replace(operation, writes=writes, deletes=deletes))
+    await ctx.services.grants.change(permit)
+    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
 
 
 serve(ListColumnGrants, GrantLists.on_object)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from litestar import Response
+
 from gateway.access.operations.grant_lists import (
     CHANGE_GRANTS,
     LIST_GRANT_HISTORY,
@@ -14,6 +16,7 @@ from gateway.access.operations.grant_lists import (
     ListPrincipalGrants,
 )
 from gateway.access.request import Body
+from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
 from gateway.governance.grant_lists import GrantLists
@@ -23,11 +26,13 @@ from gateway.protocol.grants import WriteGrantsRequest
 
 def _serve_changing(operation: type[ChangeGrants]) -> None:
     @serves(operation, reads=(Body(WriteGrantsRequest),))
-    async def change(ctx: Ctx) -> None:
+    async def change(ctx: Ctx) -> Response[None]:
         unbound = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteGrantsRequest)
         writes, deletes = require_writable(unbound.on, parse_grants(request.writes), parse_grants(request.deletes))
-        await ctx.services.grants.change(await ctx.admit(replace(unbound, writes=writes, deletes=deletes)))
+        permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
+        await ctx.services.grants.change(permit)
+        return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)

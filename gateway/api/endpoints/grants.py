@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from litestar import Response
+
 from gateway.access.operations.grants import READ_ASSIGNMENTS, WRITE_ASSIGNMENTS, ReadAssignments, WriteAssignments
 from gateway.access.request import Body, Query
+from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.governance.grant_requests import parse_entries, parse_privileges, require_writable
@@ -23,11 +26,13 @@ def _serve_reading(operation: type[ReadAssignments]) -> None:
 
 def _serve_writing(operation: type[WriteAssignments]) -> None:
     @serves(operation, reads=(Body(WriteAssignmentsRequest),))
-    async def write(ctx: Ctx) -> None:
+    async def write(ctx: Ctx) -> Response[None]:
         unbound = await ctx.read(operation, writes=(), deletes=())
         request = await ctx.body(WriteAssignmentsRequest)
         writes, deletes = require_writable(unbound.on, parse_entries(request.writes), parse_entries(request.deletes))
-        await ctx.services.grants.write(await ctx.admit(replace(unbound, writes=writes, deletes=deletes)))
+        permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
+        await ctx.services.grants.write(permit)
+        return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
 
 
 for reading in READ_ASSIGNMENTS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
@@ -27,6 +29,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import RoleRef
 from gateway.access.request import Body
 from gateway.access.tuples import Principal, require_valid_in_tuples
+from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable
@@ -48,10 +51,12 @@ async def add_role_members(ctx: Ctx) -> None:
 
 
 @serves(RemoveRoleMember)
-async def remove_role_member(ctx: Ctx) -> None:
+async def remove_role_member(ctx: Ctx) -> Response[None]:
     """Remove a user or a role from a role."""
     on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], ctx.path["member_id"])
-    await ctx.services.grants.change(await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,)))))
+    permit = await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,))))
+    await ctx.services.grants.change(permit)
+    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
 
 
 def _entry(type: str, id: str) -> Assignment:

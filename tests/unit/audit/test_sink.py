@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 
 from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
+from gateway.access.issued_credential import IssuedCredential
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
 
@@ -41,8 +43,9 @@ class Store:
     refuses: Callable[[int], bool] = lambda _: False
     gate: asyncio.Event | None = None
     calls: int = 0
+    entries: list[str] = field(default_factory=list)
 
-    async def write(self, records: Sequence[AuditRecord]) -> None:
+    async def write(self, records: Sequence[AuditRecord], issued: Sequence[IssuedCredential]) -> None:
         self.calls += 1
         if self.gate is not None:
             await self.gate.wait()
@@ -53,6 +56,7 @@ class Store:
         if self.failing is not None or any(self.refuses(number) for number in numbers):
             raise self.failing or ValueError("the database refuses this record")
         self.batches.append(numbers)
+        self.entries += [each.principal for each in issued]
 
     @property
     def written(self) -> list[int]:
@@ -306,3 +310,54 @@ async def test_during_an_outage_a_share_frees_no_room_before_its_records_are_wri
         store.failing = None
         await until(lambda: store.written == [0, 1])
         audit.buffer(record(3))
+
+
+def entry(number: int) -> IssuedCredential:
+    return IssuedCredential(
+        id=UUID(int=number),
+        principal=str(number),
+        assumed_role=None,
+        engine=None,
+        view_owner=None,
+        project_id="p",
+        warehouse_id=UUID(int=1),
+        kind="table",
+        table_id=UUID(int=2),
+        prefix="s3://lake/t/",
+        level="read",
+        provider="s3",
+        session_name="s",
+        policy_digest="d",
+        seconds=900,
+        expires_at=datetime(2026, 3, 4, tzinfo=UTC),
+    )
+
+
+async def test_a_register_entry_is_written_with_its_record_and_once_a_batch() -> None:
+    store = Store(gate=asyncio.Event())
+    async with sink(store, flush_seconds=30) as audit:
+        first = asyncio.create_task(audit.commit(record(0)))
+        await until(lambda: store.calls == 1)
+        rest = [asyncio.create_task(audit.commit(record(number), entry(number % 2))) for number in range(1, 5)]
+        audit.buffer(record(5))
+        await asyncio.sleep(0.01)
+        assert store.gate is not None
+        store.gate.set()
+        await asyncio.gather(first, *rest)
+        assert sorted(store.entries) == ["0", "1"]
+        assert store.batches == [[0], [1, 2, 3, 4, 5]]
+
+
+async def test_the_entry_of_a_refused_record_is_not_written_with_another_one() -> None:
+    store = Store(gate=asyncio.Event(), refuses=lambda number: number == 2)
+    async with sink(store, flush_seconds=30) as audit:
+        first = asyncio.create_task(audit.commit(record(0)))
+        await until(lambda: store.calls == 1)
+        rest = [asyncio.create_task(audit.commit(record(number), entry(number))) for number in (1, 2, 3)]
+        await asyncio.sleep(0.01)
+        assert store.gate is not None
+        store.gate.set()
+        await first
+        one, two, three = await asyncio.gather(*rest, return_exceptions=True)
+    assert (one, three) == (None, None) and isinstance(two, AuditUnavailable)
+    assert store.entries == ["1", "3"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
@@ -48,7 +49,7 @@ class _Part:
     async def of(self, _: Any) -> None:
         self._maybe("of")
 
-    async def also(self, **_: str) -> None:
+    async def also(self, *_: object, **__: str) -> None:
         self._maybe("also")
 
 
@@ -78,7 +79,7 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
         actor=Actor.user("oidc~a"),
         resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
     )
-    vended = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t")
+    vended = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t", uuid4())
     assert vended.credentials == ()
     assert vended.config["region"] == "eu-west-1"
     assert not {key for key in vended.config if "access-key" in key}

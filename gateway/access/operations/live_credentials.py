@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on the register of live credentials: lists by object and by principal.
+
+An addition to the reference system's API. Callers that may read the grants on an object may list the credentials that
+are still valid for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.families import KEPT_TABULARS, VIEW, declare_for_each
+from gateway.access.operation import Audience, PublicAudience, ReadOperation
+from gateway.access.operations.grant_lists import Paged
+from gateway.access.operations.grants import ReadingGrants
+from gateway.access.refs import Ref, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.request import About, InPath, OfRequest, PageSize, PageToken, Query
+
+
+@dataclass(frozen=True)
+class ListingLiveCredentials(Paged, ReadingGrants):
+    """Mixin of lists of an object's live credentials. `user` selects those that concern one user."""
+
+    user: Annotated[str | None, Query("user")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListWarehouseLiveCredentials(ListingLiveCredentials, ReadOperation):
+    """List the live credentials for the tables of a warehouse, deleted tables included."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/live-credentials"
+    on: InPath[WarehouseRef]
+    table_id: Annotated[UUID | None, Query("tableId")] = None
+
+
+@dataclass(frozen=True)
+class ListTabularLiveCredentials(ListingLiveCredentials, ReadOperation, abstract=True):
+    """List the live credentials for one table or generic table."""
+
+
+@dataclass(frozen=True)
+class ListPrincipalLiveCredentials(ReadOperation):
+    """List the live credentials of one principal (the caller if None) in a project.
+
+    Callers may list those that they received. For those of another principal a caller must be able to read the
+    assignments of the project.
+    """
+
+    endpoint: ClassVar[str] = "GET /management/v1/live-credentials"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "the caller's own credentials; a question about another principal demands can_read_assignments"
+    )
+    project: OfRequest
+    principal: About = None
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return () if self.principal is None else (Demand(Can.READ_ASSIGNMENTS, self.project),)
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.project,)
+
+    def facts(self) -> Facts:
+        return {"about": "" if self.principal is None else f"{self.principal.type}:{self.principal.id}"}
+
+
+LIST_TABULAR_LIVE_CREDENTIALS: tuple[type[ListTabularLiveCredentials], ...] = declare_for_each(
+    ListTabularLiveCredentials,
+    [target for target in KEPT_TABULARS if target.noun != VIEW.noun],
+    name="List{noun}LiveCredentials",
+    endpoint="GET /management/v1/{path}/live-credentials",
+    doc="List the live credentials for {words}.",
+)
