@@ -22,6 +22,7 @@ from gateway.access.refs import WarehouseRef
 from gateway.db import idempotency_claims, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
+from gateway.db.stored_secrets import UNUSED_MINUTES
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
@@ -33,11 +34,9 @@ _log = structlog.get_logger("tasks.housekeeping")
 KEPT_DAYS: Final = 90
 """The retention of metrics reports in days."""
 
-_SECRETS_MINUTES: Final = 10
-"""The retention of a replaced storage credential, longer than any request that has read its id."""
-
 _BATCH: Final = 1000
 _FILES: Final = 100
+_SECRETS: Final = 20
 
 
 class Housekeeping:
@@ -70,6 +69,7 @@ class Housekeeping:
             await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
                 await self.sweep_rows()
+                await self._storage.sweep(limit=_SECRETS)
                 await self.sweep_files()
             except (DatabaseUnavailable, CommitUnknown, CatalogError) as outage:
                 _log.warning("housekeeping.postponed", reason=str(outage))
@@ -83,7 +83,7 @@ class Housekeeping:
             await idempotency_claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
-            await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)
+            await secrets.sweep(connection, older_than_minutes=UNUSED_MINUTES, limit=_BATCH)
 
     async def sweep_files(self) -> None:
         """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""
