@@ -7,6 +7,7 @@ because only gateways with this store need it. Messages of errors contain no pas
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ UNAVAILABLE: Final = (
     "Try again later."
 )
 _MOST_CHARACTERS: Final = 300
+#: Tokens of Vault, also former ones, and JWTs (https://developer.hashicorp.com/vault/docs/concepts/tokens).
+_TOKEN_LIKE: Final = re.compile(r"\b(?:hv[sbr]|[sbr])\.[\w-]{16,}|\beyJ[\w.-]+")
 _SHORTEST_SECRET: Final = 4
 _SHORTEST_LEASE_SECONDS: Final = 5.0
 _NO_LOGIN_SECONDS: Final = 5.0
@@ -164,7 +167,7 @@ class VaultSession:
         for secret in (*self._login.secrets(), *([token.value] if token else [])):
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "********")
-        return " ".join(text.split())[:_MOST_CHARACTERS]
+        return " ".join(_TOKEN_LIKE.sub("********", text).split())[:_MOST_CHARACTERS]
 
     def close(self) -> None:
         """Close all connections. The token ends with its lease."""
@@ -213,7 +216,7 @@ class VaultSession:
             return token
 
     def _renewed(self, token: _Token) -> _Token | None:
-        """Return the token with a new lease; None if Vault does not renew it for at least half of the time."""
+        """Return the token with a new lease; None if Vault does not renew it for more than a few seconds."""
         from hvac import exceptions
 
         if not token.renewable:
@@ -225,8 +228,9 @@ class VaultSession:
             renewed = self._token_of(self._guarded(client.auth.token.renew_self), started)
         except exceptions.VaultError:
             return None
-        # At the end of the maximum lifetime, Vault shortens each further lease to what is left.
-        return renewed if renewed.renew_at - started >= _SHORTEST_LEASE_SECONDS else None
+        # At the end of the maximum lifetime, Vault shortens each further lease to what is left, in the end 0 seconds.
+        # A lease of 0 seconds means "without an end" only for a login.
+        return renewed if _SHORTEST_LEASE_SECONDS <= renewed.renew_at - started < float("inf") else None
 
     def _log_in(self) -> _Token:
         from hvac import exceptions
