@@ -24,8 +24,6 @@ from tests import vault_server as own
 from tests.real_vault import real_vault
 from tests.vault_server import MOUNT, PASSWORD, VaultServer, vault_server
 
-pytest.importorskip("hvac")
-
 PLAIN = b'{"type":"s3","secret-access-key":"hunter2 \xc3\xa9\\n"}'
 USERPASS = UserPassLogin("userpass", own.USER, PASSWORD)
 
