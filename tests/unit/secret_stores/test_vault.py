@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from gateway.secret_stores.port import SecretStore, SecretStoreRefused, SecretSt
 from gateway.secret_stores.vault import VaultSecrets
 from gateway.secret_stores.vault_session import AppRoleLogin, KubernetesLogin, Login, UserPassLogin, VaultAddress
 from tests import vault_server as own
+from tests.docs_commands import block
 from tests.real_vault import real_vault
 from tests.vault_server import MOUNT, PASSWORD, VaultServer, vault_server
 
@@ -210,6 +212,12 @@ async def test_an_engine_that_was_disabled_is_a_refusal_and_no_missing_secret(
     del server.mounts[MOUNT]
     with pytest.raises(SecretStoreRefused):
         await vault.get(id)
+
+
+def test_the_documented_policy_is_the_one_of_the_tests() -> None:
+    policy = block("docs/operator.md", f'path "{MOUNT}/data').text
+    rules = re.findall(r'^path "([^"]+)" \{ capabilities = \[([^]]+)\] \}$', policy, re.MULTILINE)
+    assert {path: tuple(re.findall(r"\w+", rights)) for path, rights in rules} == own.POLICY
 
 
 # --- outages ---
