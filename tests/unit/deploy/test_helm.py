@@ -77,7 +77,9 @@ def test_every_block_is_closed_and_every_helper_is_defined(template: Path) -> No
 
 def test_every_variable_is_a_setting_of_the_gateway() -> None:
     named = {name for each in TEMPLATES for name in re.findall(r"(LAKEGATE__[A-Z_]+[A-Z])\b", each.read_text())}
-    named |= {f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA|KV2)_[A-Z_]+)"', text_of("_helpers.tpl"))}
+    named |= {
+        f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA|KV2)_[A-Z_]+)"', text_of("_helpers.tpl"))
+    }
     assert named
     assert named <= VARIABLES, "an unknown variable makes every command fail"
 
