@@ -32,9 +32,11 @@ from gateway.assembly.adapters import (
 )
 from gateway.assembly.background import drift_repair, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
+from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.use_cases import build_services
 from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
+from gateway.db.credentials import StorageCredentials
 from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
 from gateway.db.pending_creations import PendingCreations
@@ -56,6 +58,7 @@ from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, ReportFinding
+from gateway.tasks.secret_moves import MoveResult, SecretMove
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
@@ -128,8 +131,11 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     keeper, reconcile = drift_repair(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)
     health = await _health(settings, database, fga, opa, identity, stack)
-    stores = open_stores(settings, trust, metrics, database, await open_sealer(settings, database), stack)
-    await stores.storage.require_right_key()
+    sealer = await open_sealer(settings, database)
+    secret_stores = open_secret_stores(settings, trust, database, sealer, stack)
+    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
+    await stores.storage.check()
+    watch_secret_stores(health, secret_stores)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
@@ -192,6 +198,20 @@ async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
         sealer = Sealer(settings.encryption_keys())
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await KeyRotation(database=database, door=door, sealer=sealer).run(seal=seal)
+
+
+async def move_secrets(settings: Settings, *, move: bool) -> MoveResult:
+    """Move every storage credential into the secret store of the settings: `lakegate secrets move`.
+
+    Without `move`, only count. Raises the errors of the secret stores and of starting a gateway, and those of the door.
+    """
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        sealer = await open_sealer(settings, database)
+        stores = open_secret_stores(settings, trusted(*certificate_sources()), database, sealer, stack)
+        await stores.current.check()
+        storage = StorageCredentials(database, stores)
+        return await SecretMove(database=database, door=door, storage=storage, to=stores.current.name).run(move=move)
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:

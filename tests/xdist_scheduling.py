@@ -35,6 +35,8 @@ _SHARED = {
         "bounded_cost",
         "rolling_upgrade",
         "encryption_keys",
+        "stored_secrets",
+        "vault",
         "embedded_up",
     ),
     "engines": ("tests/e2e/",),

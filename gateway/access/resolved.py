@@ -38,7 +38,7 @@ class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
-    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its encrypted
+    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
     credential.
     """
 

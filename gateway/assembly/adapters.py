@@ -35,6 +35,7 @@ from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, 
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
 from gateway.scope.rules import StorageRules
+from gateway.secret_stores.port import SecretStores
 from gateway.settings import Settings
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.storage.connector import Connector
@@ -198,9 +199,15 @@ class Stores:
 
 
 def open_stores(
-    settings: Settings, trust: Trust, metrics: Metrics, database: Database, sealer: Sealer, stack: AsyncExitStack
+    settings: Settings,
+    trust: Trust,
+    metrics: Metrics,
+    database: Database,
+    sealer: Sealer,
+    secret_stores: SecretStores,
+    stack: AsyncExitStack,
 ) -> Stores:
-    """Create the components for access to object stores. The caller must await `storage.require_right_key()`."""
+    """Create the components for access to object stores. The caller must await `storage.check()`."""
     rules = settings.storage_rules()
     connector = Connector(rules.endpoints)
     stack.callback(connector.close)
@@ -215,7 +222,7 @@ def open_stores(
     )
     stack.callback(clients.close)
     return Stores(
-        storage=StorageCredentials(database, sealer),
+        storage=StorageCredentials(database, secret_stores),
         clients=clients,
         files=Files(clients),
         vendor=Vendor(clients, cache=_credential_cache(settings, metrics)),

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import postgres_tls, settings_for
+from gateway.cli.common import postgres_tls, settings_for, trust
 from gateway.cli.models import about_models, opened_models, operator
 
 if TYPE_CHECKING:
@@ -66,16 +67,20 @@ def wait_for_db(retries: int, backoff: float) -> None:
 
 
 async def require_our_database(settings: Settings) -> None:
-    """End the command if the database has another schema version or encryption key, or was restored from a backup.
+    """End the command if the database has another schema version or encryption key, or was restored from a backup, or
+    if the secret store refuses the gateway.
 
     Each worker process would fail. An unreachable database does not end the command: the worker processes wait for it.
+    An unreachable secret store does not end it either: the worker processes serve what does not need it.
     """
     from gateway.access.dependency_errors import DatabaseUnavailable
+    from gateway.assembly.secret_stores import NoSuchSecretStore, open_secret_stores
     from gateway.db.credentials import StorageCredentials
     from gateway.db.engine import Database
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.secrets import Sealer, SecretUnreadable
     from gateway.db.servers import RestoredDatabase, require_same_database
+    from gateway.secret_stores.port import SecretStoreRefused
     from gateway.settings.postgres_url import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
@@ -87,10 +92,12 @@ async def require_our_database(settings: Settings) -> None:
     database = Database(url, pool_size=1, acquire_timeout=settings.pg_acquire_timeout, tls=tls)
     try:
         await require_current_schema(url, tls=tls)
-        await StorageCredentials(database, sealer).require_right_key()
+        async with AsyncExitStack() as stack:
+            stores = open_secret_stores(settings, trust(), database, sealer, stack)
+            await StorageCredentials(database, stores).check()
         async with database.read() as connection:
             await require_same_database(connection)
-    except (RestoredDatabase, SchemaMismatch, SecretUnreadable) as refused:
+    except (NoSuchSecretStore, RestoredDatabase, SchemaMismatch, SecretStoreRefused, SecretUnreadable) as refused:
         raise click.ClickException(f"cannot serve: {refused}") from None
     except DatabaseUnavailable:
         return

@@ -92,6 +92,36 @@ def rotate_secrets(dry_run: bool) -> None:
         sys.exit(DIFFERS)
 
 
+@secrets.command("move")
+@click.option("--dry-run", is_flag=True, help="Change nothing; count the credentials.")
+def move_secrets(dry_run: bool) -> None:
+    """Move the storage credentials of all warehouses into the store of the setting SECRET_BACKEND.
+
+    Gateways may serve at the same time if they can read both stores. An interrupted run can be repeated. Exit code 0:
+    all credentials lie in that store. Exit code 3: not yet, after a dry run, because a credential is unreadable or was
+    stored elsewhere during the run. Exit code 1: the run failed; the message gives the cause.
+    """
+    from gateway import app
+    from gateway.assembly.secret_stores import NoSuchSecretStore
+    from gateway.db.secrets import SecretUnreadable
+    from gateway.secret_stores.port import SecretStoreRefused
+    from gateway.settings import Settings
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    settings = settings_for(Settings.require_secret_stores)
+    failures: tuple[type[Exception], ...] = (NoSuchSecretStore, SecretUnreadable, *start_failures())
+    try:
+        moved = asyncio.run(app.move_secrets(settings, move=not dry_run))
+    except SecretStoreRefused as refused:
+        raise click.ClickException(f"a secret store refuses the gateway: {refused.reason}") from None
+    except failures as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(moved.summary())
+    if not moved.complete:
+        sys.exit(DIFFERS)
+
+
 @secrets.command("withdraw-signing-keys")
 @click.option(
     "--yes", is_flag=True, help="Confirm: engines that act for users must exchange their users' tokens again."

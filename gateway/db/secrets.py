@@ -20,6 +20,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
 from gateway.db.schema.secrets import secrets
+from gateway.secret_stores.port import SecretUnreadable as SecretUnreadable
+
+POSTGRES: Final = "postgres"
+"""The name of the store that holds credentials encrypted in the database."""
 
 _MARK: Final = b"scrypt1$"
 _SALT_BYTES: Final = 16
@@ -27,10 +31,6 @@ _HEAD_BYTES: Final = len(_MARK) + 24 + 1
 """Bytes before the Fernet token: the mark, the salt in base64, and a separator."""
 _COST: Final = 2**15
 _KEPT: Final = 64
-
-
-class SecretUnreadable(Exception):
-    """No configured encryption key decrypts a stored credential."""
 
 
 class Sealer:
@@ -131,13 +131,14 @@ async def sealer_for(connection: AsyncConnection, passphrases: Sequence[str]) ->
 
 async def newest(connection: AsyncConnection, *, limit: int) -> Sequence[bytes]:
     """Return up to `limit` encrypted credentials, newest first."""
-    statement = select(secrets.c.sealed).order_by(secrets.c.id.desc()).limit(limit)
+    statement = select(secrets.c.sealed).where(secrets.c.sealed.is_not(None)).order_by(secrets.c.id.desc()).limit(limit)
     return list((await connection.execute(statement)).scalars())
 
 
 async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit: int) -> Sequence[tuple[UUID, bytes]]:
     """Return the next `limit` pairs (id, encrypted credential), ordered by id."""
-    statement = select(secrets.c.id, secrets.c.sealed).order_by(secrets.c.id).limit(limit)
+    held = select(secrets.c.id, secrets.c.sealed).where(secrets.c.sealed.is_not(None))
+    statement = held.order_by(secrets.c.id).limit(limit)
     if after is not None:
         statement = statement.where(secrets.c.id > after)
     return [(row.id, row.sealed) for row in await connection.execute(statement)]
@@ -173,9 +174,10 @@ async def retire(connection: AsyncConnection, id: UUID) -> None:
 
 
 async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: int) -> int:
-    """Delete up to `limit` credentials that were replaced before `older_than_minutes`. Return their number."""
+    """Delete up to `limit` encrypted credentials that are unused since `older_than_minutes`. Return their number."""
     age = func.make_interval(0, 0, 0, 0, 0, older_than_minutes)
-    old = select(secrets.c.id).where(secrets.c.replaced_at < func.clock_timestamp() - age).limit(limit)
+    replaced = secrets.c.replaced_at < func.clock_timestamp() - age
+    old = select(secrets.c.id).where(replaced, secrets.c.store == POSTGRES).limit(limit)
     result = await connection.execute(delete(secrets).where(secrets.c.id.in_(old.scalar_subquery())))
     return int(result.rowcount)
 

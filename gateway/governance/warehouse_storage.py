@@ -26,7 +26,7 @@ from gateway.access.operations.warehouses import (
 from gateway.access.permit import Permit
 from gateway.access.refs import WarehouseRef
 from gateway.db import secrets, warehouses
-from gateway.db.credentials import StorageCredentials
+from gateway.db.credentials import StorageCredentials, WrittenCredential
 from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import StorageProfileImmutable
@@ -61,14 +61,14 @@ class WarehouseStorage:
         credential = self._trials.credential(bytes(request.storage_credential), profile)
         _require_compatible(stored_profile(permit.warehouse(ref).profile), profile)
         require_valid(await self._trials.tried(profile, credential))
-        async with self._database.change(permit) as connection:
+        async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             before = stored_profile(row.profile)
             permit.pending_audit.add_details(
                 **_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced"
             )
             # Another update may have replaced the profile since it was read. The location is the same.
-            changed = await self._replace(connection, row, profile, credential)
+            changed = await self._replace(connection, row, profile, written)
         return warehouse_answer(changed)
 
     async def update_credential(self, permit: Permit[UpdateWarehouseStorageCredential]) -> Warehouse:
@@ -82,10 +82,10 @@ class WarehouseStorage:
         profile = stored_profile(resolved.profile)
         credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential), profile)
         require_valid(await self._trials.tried(profile, credential))
-        async with self._database.change(permit) as connection:
+        async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             permit.pending_audit.add_details(**_endpoints(stored_profile(row.profile)), credential="replaced")
-            changed = await self._replace(connection, row, None, credential)
+            changed = await self._replace(connection, row, None, written)
         return warehouse_answer(changed)
 
     async def validate_profile(self, permit: Permit[ValidateWarehouseStorageProfile]) -> ValidationAnswer:
@@ -165,11 +165,11 @@ class WarehouseStorage:
         return row
 
     async def _replace(
-        self, connection: Connection, row: AnyRow, profile: StorageProfile | None, credential: Credential | None
+        self, connection: Connection, row: AnyRow, profile: StorageProfile | None, written: WrittenCredential
     ) -> AnyRow:
         """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
-            "secret_id": await self._storage.store(connection, credential),
+            "secret_id": await written.use(connection),
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:

@@ -79,11 +79,11 @@ class Warehouses:
         warehouse = ObjectKey(ObjectType.WAREHOUSE, str(id))
         owner = owner_of_new(permit.actor)
         permit.pending_audit.add_details(warehouse_id=str(id), base=profile.base_location().prefix_text)
-        async with self._database.change(permit) as connection:
+        async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             base_key = profile.base_location().overlap_key
             if not await warehouses.claim_base(connection, base_key):
                 raise _overlaps(profile)
-            secret_id = await self._storage.store(connection, credential)
+            secret_id = await written.use(connection)
             try:
                 created = await warehouses.create(
                     connection,

@@ -43,6 +43,7 @@ from gateway.settings.sections import (
     Port,
     Shares,
 )
+from gateway.settings.vault import Kv2
 
 
 class Settings(PostgresSettings, frozen=True, kw_only=True):
@@ -132,6 +133,21 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     pagination_size_max: Annotated[
         Count, Meta(description="Maximum number of items on a page. Larger requested sizes are reduced to it.")
     ] = 1000
+    secret_backend: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9][a-z0-9_-]*$",
+            description="Store of the storage credentials of warehouses: `postgres` (encrypted), `kv2` (HashiCorp "
+            "Vault), or the name of a store that an installed package provides.",
+        ),
+    ] = "postgres"  # noqa: S105 - the name of a store, not a secret
+    secret_backends_also_read: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Further stores that hold credentials, until `lakegate secrets move` has moved them. "
+            "`postgres` is always read."
+        ),
+    ] = ()
     skip_storage_validation: Annotated[
         bool, Meta(description="Accept a warehouse without a test of its storage. Not for production.")
     ] = False
@@ -226,6 +242,18 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     drift: Drift = Drift()
     limits: Limits = Limits()
     embedded: Embedded = Embedded()
+    kv2: Kv2 = Kv2()
+
+    def secret_store_names(self) -> tuple[str, ...]:
+        """Return the names of the secret stores to open besides PostgreSQL, first the one of new secrets."""
+        names = dict.fromkeys((self.secret_backend, *self.secret_backends_also_read))
+        return tuple(name for name in names if name != "postgres")
+
+    def require_secret_stores(self) -> None:
+        """Require what `lakegate secrets move` needs. Raise SettingsError with a line for each problem."""
+        self.require_encryption_key()
+        if "kv2" in self.secret_store_names() and (problems := self.kv2.problems()):
+            raise SettingsError("\n".join(problems))
 
     def storage_rules(self) -> StorageRules:
         """Return the rules for the networks and directories that storage profiles may name.
@@ -274,6 +302,8 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
+        if "kv2" in self.secret_store_names():
+            wrong += self.kv2.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
         self.storage_rules()

@@ -23,6 +23,7 @@ from gateway.access.refs import WarehouseRef
 from gateway.db import idempotency_claims, live_credentials, pending_files, reports, secrets, signing_keys
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
+from gateway.db.stored_secrets import UNUSED_MINUTES
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
@@ -34,14 +35,12 @@ _log = structlog.get_logger("tasks.housekeeping")
 KEPT_DAYS: Final = 90
 """The retention of metrics reports in days."""
 
-_SECRETS_MINUTES: Final = 10
-"""The retention of a replaced storage credential, longer than any request that has read its id."""
-
 _CREDENTIAL_MINUTES: Final = 60
 """The retention of the register entries of expired credentials, for auditors that compare them with a store's logs."""
 
 _BATCH: Final = 1000
 _FILES: Final = 100
+_SECRETS: Final = 20
 
 
 class CredentialObserver(Protocol):
@@ -85,6 +84,7 @@ class Housekeeping:
             try:
                 await self.sweep_rows()
                 await self.count_credentials()
+                await self._storage.sweep(limit=_SECRETS)
                 await self.sweep_files()
             except (DatabaseUnavailable, CommitUnknown, CatalogError) as outage:
                 _log.warning("housekeeping.postponed", reason=str(outage))
@@ -99,7 +99,7 @@ class Housekeeping:
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)
-            await secrets.sweep(connection, older_than_minutes=_SECRETS_MINUTES, limit=_BATCH)
+            await secrets.sweep(connection, older_than_minutes=UNUSED_MINUTES, limit=_BATCH)
 
     async def count_credentials(self) -> None:
         """Count the live credentials for the metric. Raises the database's errors."""

@@ -33,8 +33,8 @@ class DependencyHealth(msgspec.Struct, frozen=True, rename={"last_check": "lastC
 class HealthReport(msgspec.Struct, frozen=True):
     """The body of `GET /health`. The response status is 200 if `healthy`, else 503.
 
-    `health` is the worst status of all services. For a service with alternative
-    dependencies, one that is `ok` is enough.
+    `health` is the worst status of all services that the gateway needs. For a service with alternative dependencies,
+    one that is `ok` is enough.
     """
 
     health: Status
@@ -76,19 +76,25 @@ class HealthMonitor:
         self._clock = clock
         self._checks: dict[tuple[str, str], Check] = {}
         self._alternatives: set[str] = set()
+        self._not_required: set[tuple[str, str]] = set()
         self._results: dict[tuple[str, str], tuple[Status, float | None]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def register(self, service: str, name: str, check: Check, *, alternative: bool = False) -> None:
+    def register(
+        self, service: str, name: str, check: Check, *, alternative: bool = False, required: bool = True
+    ) -> None:
         """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` if it is already registered.
 
         `alternative`: one working dependency of the service is enough. If one of several identity providers is down,
-        the gateway must stay in service.
+        the gateway must stay in service. Unless `required`, the status is reported and the gateway stays in service
+        without the dependency, because most requests do not need it.
         """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
         if alternative:
             self._alternatives.add(service)
+        if not required:
+            self._not_required.add((service, name))
         self._checks[service, name] = check
         self._results[service, name] = ("unknown", None)
 
@@ -119,7 +125,10 @@ class HealthMonitor:
     def _overall(self, services: dict[str, list[DependencyHealth]]) -> Status:
         found: set[Status] = set()
         for service, group in services.items():
-            statuses = {dependency.status for dependency in group}
+            needed = [each for each in group if (service, each.name) not in self._not_required]
+            statuses = {dependency.status for dependency in needed}
+            if not statuses:
+                continue
             fine = service in self._alternatives and "ok" in statuses
             found.add("ok" if fine else _worst(statuses))
         return _worst(found)

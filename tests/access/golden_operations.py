@@ -47,6 +47,7 @@ _UNROUTED: Sequence[Operation] = (
     tasks.CompareTuples(repairs=True),
     tasks.RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",)),
     tasks.ChangeEncryptionKey(secrets=(str(_ID),)),
+    tasks.MoveSecret(secret=str(_ID), to="kv2"),
     tasks.WithdrawSigningKeys(),
     tasks.ReopenBootstrap(),
     tasks.ReopenBootstrap(user_id=world.BOB_ID),

@@ -24,6 +24,7 @@ PLANTED = {
     "Modules for profiles, policies and proofs": ("storage/s3/profile.py", "import gateway.storage.files"),
     "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
     "Of the adapters, only vending": ("db/engine.py", "import gateway.storage.files"),
+    "Only the secret store in Vault imports its client": ("opa/decider.py", "import hvac"),
     "Only the database room imports SQLAlchemy": ("catalog/commits.py", "import sqlalchemy"),
     "Only the composition root reads settings": ("catalog/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),

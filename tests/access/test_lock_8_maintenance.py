@@ -132,7 +132,7 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
         for operation in UNROUTED.values()
         if issubclass(operation, SystemTask) and operation.changes() and operation.continue_reason
     }
-    good = {"ChangeEncryptionKey", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
+    good = {"ChangeEncryptionKey", "MoveSecret", "RepairDrift", "RevokeScimToken", "WithdrawSigningKeys"}
     assert continuing == good, "expected exactly these tasks to continue in maintenance"
 
 

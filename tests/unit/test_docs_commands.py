@@ -135,6 +135,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     # The same flags by OPA itself.
     "opa": _elsewhere("tests/policies/test_docs_opa.py::test_opa_accepts_every_documented_option"),
     "pip": _elsewhere("tests/e2e/test_wheel.py::programs"),
+    "vault": _elsewhere("tests/unit/secret_stores/test_vault.py::test_the_documented_policy_is_the_one_of_the_tests"),
     # Containers are not available to the tests: tests/unit/deploy reads the files.
     "docker": _file("deploy/compose.yaml"),
     "./make-env": _elsewhere(

@@ -47,7 +47,7 @@ env:
         name: {{ $.Values.secretName }}
         key: {{ . }}
 {{- end }}
-{{- range list "PG_ENCRYPTION_KEY_OTHER" "PG_DATABASE_URL_READ" }}
+{{- range list "PG_ENCRYPTION_KEY_OTHER" "PG_DATABASE_URL_READ" "KV2__PASSWORD" "KV2__SECRET_ID" }}
   - name: LAKEGATE__{{ . }}
     valueFrom:
       secretKeyRef:

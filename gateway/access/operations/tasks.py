@@ -125,6 +125,19 @@ class ChangeEncryptionKey(SystemTask):
 
 
 @dataclass(frozen=True)
+class MoveSecret(SystemTask):
+    """Move the storage credential of warehouses into another secret store. `secret` is its id before the move."""
+
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"move_secrets"})
+    continue_reason: ClassVar[str] = "it changes where a secret is kept and not the secret, and needs no pause"
+    secret: str
+    to: str
+
+    def facts(self) -> Facts:
+        return {"secret": self.secret, "to": self.to}
+
+
+@dataclass(frozen=True)
 class WithdrawSigningKeys(SystemTask):
     """Revoke the keys that sign the gateway's own tokens, and so every token signed with them."""
 

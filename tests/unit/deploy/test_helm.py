@@ -41,6 +41,7 @@ def test_default_values_satisfy_the_schema_that_lists_each_of_them() -> None:
         {"openfga": {"endpoint": "openfga:8080"}},
         {"settings": {"PG_PASSWORD": "x"}},
         {"settings": {"OPENFGA__API_KEY": "x"}},
+        {"settings": {"KV2__SECRET_ID": "x"}},
         {"ingress": {"enabled": True, "host": "lake.example", "tlsSecretName": ""}},
     ],
 )
@@ -76,13 +77,16 @@ def test_every_block_is_closed_and_every_helper_is_defined(template: Path) -> No
 
 def test_every_variable_is_a_setting_of_the_gateway() -> None:
     named = {name for each in TEMPLATES for name in re.findall(r"(LAKEGATE__[A-Z_]+[A-Z])\b", each.read_text())}
-    named |= {f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA)_[A-Z_]+)"', text_of("_helpers.tpl"))}
+    named |= {
+        f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA|KV2)_[A-Z_]+)"', text_of("_helpers.tpl"))
+    }
     assert named
     assert named <= VARIABLES, "an unknown variable makes every command fail"
 
 
 def test_secrets_come_from_a_secret_and_no_template_holds_one() -> None:
     secret = {"PG_DATABASE_URL_WRITE", "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER", "OPENFGA__API_KEY", "OPA__TOKEN"}
+    secret |= {"KV2__PASSWORD", "KV2__SECRET_ID"}
     for name in secret:
         assert name not in text_of("configmap.yaml")
         assert name in text_of("_helpers.tpl")
