@@ -89,12 +89,12 @@ class Tables(TableCollection):
         permit.pending_audit.add_details(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
-            vended_result = await self._credentials.for_creation(permit, vend, location.text)
+            vended_result = await self._credentials.for_creation(permit, vend, location.text, table_id=id)
             return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
         async with self._files.write_one(warehouse, metadata, None) as written:
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
         self._documents.keep(id, *written)
-        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text, table_id=id)
         representation = creation_representation(permit, vend, id, written[0])
         return Tagged(
             representation.tag(permit.resolution.now, vended_result.expires_at), answer(*written, vended_result)
@@ -176,7 +176,7 @@ class Tables(TableCollection):
         metadata = self._first_metadata(permit, row.id, location)
         permit.pending_audit.add_details(table_id=str(row.id), location=location.text, repeated="true")
         await permit.pending_audit.commit()
-        vended_result = await self._credentials.for_creation(permit, vend, location.text)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text, table_id=row.id)
         return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
 
     async def exists(self, permit: Permit[TableExists]) -> None:
@@ -286,6 +286,7 @@ def answer(metadata_location: str | None, metadata: bytes, vended_result: VendRe
         metadata=msgspec.Raw(metadata),
         config=vended_result.config,
         storage_credentials=vended_result.credentials,
+        remote_signing_config=vended_result.signing,
     )
 
 
