@@ -11,11 +11,24 @@ _KNOWN = frozenset({"vended-credentials", "remote-signing", "client-managed"})
 def client_manages_storage(header: str | None) -> bool:
     """Return True if `client-managed` is the only value: the client needs no vended credentials.
 
-    Without the header, and for `remote-signing` alone, credentials are vended, as in Lakekeeper. Raises 400 for an
-    unknown value, which must not grant more than a known one (LG-DEC-08).
+    Raises 400 for an unknown value, which must not grant more than a known one (LG-DEC-08).
     """
+    return _delegations(header) == {"client-managed"}
+
+
+def prefers_signing(header: str | None) -> bool:
+    """Return True if the client asks for signed requests and not for credentials.
+
+    Without the header, and if it names both, credentials are vended by warehouses that can, as in Lakekeeper. Raises
+    400 for an unknown value.
+    """
+    asked = _delegations(header)
+    return "remote-signing" in asked and "vended-credentials" not in asked
+
+
+def _delegations(header: str | None) -> set[str]:
     if header is None or not header.strip():
-        return False
+        return set()
     tokens = {part.strip().lower() for part in header.split(",") if part.strip()}
     unknown = sorted(tokens - _KNOWN)
     if unknown:
@@ -24,7 +37,7 @@ def client_manages_storage(header: str | None) -> bool:
             f"The header X-Iceberg-Access-Delegation contains the unknown value {', '.join(unknown)[:80]!r}. "
             f"Possible values: {known}"
         )
-    return tokens == {"client-managed"}
+    return tokens
 
 
 def parse_adopt_header(header: str | None) -> bool:

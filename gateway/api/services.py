@@ -19,6 +19,7 @@ from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.reports import Reports
+from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.views import Views
@@ -78,6 +79,7 @@ class Services:
     generic_tables: GenericTables
     registrations: Registrations
     credentials: Credentials
+    signing: Signing
     deleted: DeletedTables
     servers: Servers
     users: Users

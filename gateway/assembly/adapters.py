@@ -217,6 +217,7 @@ def open_stores(
             route=connector.route,
             certificates=trust.pem,
             ca_bundle=trust.bundle,
+            own_keys_sign_anywhere=settings.sign_with_warehouse_keys,
             on_session=lambda seconds, outcome: metrics.session_took(outcome, seconds),
         )
     )

@@ -26,6 +26,7 @@ from gateway.catalog.namespaces import Namespaces
 from gateway.catalog.registrations import Registrations
 from gateway.catalog.renames import Renames
 from gateway.catalog.reports import Reports
+from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.view_owners import ViewOwners
@@ -69,6 +70,8 @@ from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
+from gateway.vending.remote_signing import RemoteSigner
+from gateway.vending.signing_offers import SigningOffers
 
 
 def build_services(
@@ -95,7 +98,14 @@ def build_services(
         pending=PendingFiles(database),
         limits=limits,
     )
-    credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
+    signer = RemoteSigner(stores.clients, stores.vendor)
+    credentials = Credentials(
+        database=database,
+        door=door,
+        vendor=stores.vendor,
+        storage=stores.storage,
+        signing=SigningOffers(signer, base_uri=settings.base_uri),
+    )
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
     )
@@ -201,6 +211,7 @@ def build_services(
         ),
         registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
+        signing=Signing(database=database, signer=signer, storage=stores.storage),
         deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
         users=Users(database=database, reads=reads, delivery=delivery, page_size=settings.pagination_size_max),

@@ -13,10 +13,10 @@ from gateway.access.permit import Permit
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 
-#: Endpoints that are served and deliberately not advertised: the configuration itself, remote signing, and tokens.
+#: Endpoints that are served and deliberately not advertised: the configuration itself, and tokens.
 #: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
 #: endpoint.
-_NOT_OFFERED = frozenset({"GetConfig", "SignRequest", "ExchangeToken"})
+_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken"})
 
 
 class Configurations:

@@ -31,7 +31,7 @@ from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
-from gateway.iceberg.wire import LoadCredentialsResponse, StorageCredential
+from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSigningConfig, StorageCredential
 from gateway.obligations.application import VendingTerms, vending_terms
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
@@ -40,6 +40,7 @@ from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.register import register_entry
 from gateway.vending.session_name import SessionIdentity
+from gateway.vending.signing_offers import SigningOffers
 from gateway.vending.vendor import NoCredentials, Vendor
 
 Vending = (
@@ -66,7 +67,10 @@ class NoCredentialsVended(ForbiddenException):
 
 @dataclass(frozen=True, slots=True)
 class VendResult:
-    """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended."""
+    """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended.
+
+    `signing` is set if the client has its requests signed in place of credentials.
+    """
 
     config: dict[str, str]
     credentials: tuple[StorageCredential, ...] = ()
@@ -76,16 +80,26 @@ class VendResult:
     expires_at: datetime | None = None
     issued: IssuedCredential | None = None
     """The entry in the register of live credentials. It is committed before the answer."""
+    signing: RemoteSigningConfig | None = None
 
 
 class Credentials:
     """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
 
-    def __init__(self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        door: Door,
+        vendor: Vendor,
+        storage: StorageCredentials,
+        signing: SigningOffers,
+    ) -> None:
         self._database = database
         self._door = door
         self._vendor = vendor
         self._storage = storage
+        self._signing = signing
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
         """Return new credentials of a table that was loaded before.
@@ -110,11 +124,14 @@ class Credentials:
         location = parse_location(table.location)
         unrestricted = permit.restriction(ref) is None
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
-        vended_result = await self._vend(permit, table.warehouse, location, level, refresh, table.id)
+        offer = self._signing.for_table(table) if unrestricted else None
+        vended_result = await self._vend_or_sign(
+            permit, table.warehouse, location, level, refresh, table.id, offer, permit.operation.signing
+        )
         # The audit record is committed first. If that fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
-        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
+        return vended_result if vended_result.config else _location_only(profile, vended_result.reason)
 
     @staticmethod
     def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:
@@ -129,7 +146,7 @@ class Credentials:
         table_id: UUID,
     ) -> VendResult:
         """Return the creator's credentials for a table that was just created or staged, with an audit record of their
-        own.
+        own. Only requests to Iceberg tables can be signed.
 
         The table exists already, so a failure must not cause an error: clients would conclude that nothing was created.
         The answer then has no credentials; the next load returns them, or the reason for the failure.
@@ -148,7 +165,13 @@ class Credentials:
         identifier = TableIdentifier(operation.namespace.namespace, name)
         try:
             refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
-            vended_result = await self._vend(vend, warehouse, location, level, refresh, table_id)
+            offer, preferred = None, False
+            if isinstance(operation, VendCreationCredentials):
+                offer = self._signing.for_created(warehouse, identifier.namespace, identifier.name, table_id)
+                preferred = operation.signing
+            vended_result = await self._vend_or_sign(
+                vend, warehouse, location, level, refresh, table_id, offer, preferred
+            )
             await vend.pending_audit.also(vended_result.issued, **dict(vended_result.audit_details))
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
@@ -156,7 +179,7 @@ class Credentials:
             return _location_only(
                 profile, "the credentials could not be created or recorded in the audit log; load the table to get them"
             )
-        return vended_result if vended_result.credentials else _location_only(profile, vended_result.reason)
+        return vended_result if vended_result.config else _location_only(profile, vended_result.reason)
 
     async def for_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> VendResult:
         """Return the credentials for a load of a generic table, as `for_load` does."""
@@ -177,6 +200,38 @@ class Credentials:
     async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
         """Return new credentials of a generic table, as `vend` does."""
         return _require_credentials(await self.for_generic_table(permit))
+
+    async def _vend_or_sign(
+        self,
+        permit: Vending,
+        warehouse: ResolvedWarehouse,
+        location: Location,
+        level: AccessLevel,
+        refresh: str | None,
+        table_id: UUID,
+        offer: dict[str, str] | None,
+        preferred: bool,
+    ) -> VendResult:
+        """Return credentials. Return `offer`, if there is one, to a client that prefers it, and if no credentials are
+        possible.
+
+        A policy that forbids credentials forbids signatures too.
+        """
+        if offer is None or vending_terms(permit.obligations).refusal is not None:
+            return await self._vend(permit, warehouse, location, level, refresh, table_id)
+        reason = "the client asks for signatures of its requests"
+        if not preferred:
+            vended_result = await self._vend(permit, warehouse, location, level, refresh, table_id)
+            if vended_result.credentials:
+                return vended_result
+            reason = vended_result.reason
+        return VendResult(
+            {**stored_profile(warehouse.profile).client_properties(None, refresh_endpoint=None), **offer},
+            (),
+            reason,
+            (("vended", "signatures"), ("reason", reason)),
+            signing=RemoteSigningConfig(),
+        )
 
     async def _vend(
         self,

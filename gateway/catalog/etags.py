@@ -92,6 +92,8 @@ class Representation:
 #: Values of `Representation.access` for answers that never contain credentials.
 METADATA_ONLY = "metadata"
 CLIENT_MANAGED = "client-managed"
+REMOTE_SIGNING = "remote-signing"
+"""A value of `Representation.delegation`."""
 COMMITTED = "committed"
 WITHOUT_CREDENTIALS = frozenset({METADATA_ONLY, CLIENT_MANAGED, COMMITTED})
 

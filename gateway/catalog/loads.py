@@ -11,7 +11,7 @@ from gateway.access.operations.tables import CreateTable, LoadTable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.catalog.credentials import creation_level, load_level
-from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, Representation
+from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, REMOTE_SIGNING, Representation
 from gateway.iceberg.referenced import SnapshotsMode
 
 
@@ -24,7 +24,7 @@ def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials]
         table_id=table.id,
         metadata_location=table.metadata_location,
         snapshots=options.snapshots,
-        delegation=CLIENT_MANAGED if options.client_managed else "",
+        delegation=CLIENT_MANAGED if options.client_managed else _delegation(vend),
         principal=permit.actor.id,
         role=permit.actor.acting_as,
         access=access,
@@ -49,13 +49,17 @@ def creation_representation(
         table_id=table_id,
         metadata_location=metadata_location,
         snapshots=SnapshotsMode.ALL,
-        delegation=CLIENT_MANAGED if vend is None else "",
+        delegation=CLIENT_MANAGED if vend is None else _delegation(vend),
         principal=permit.actor.id,
         role=permit.actor.acting_as,
         access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
         profile=f"{warehouse.id}/{warehouse.profile_version}",
         obligations=_fingerprint(permit, vend),
     )
+
+
+def _delegation(vend: Permit[VendCredentials] | Permit[VendCreationCredentials] | None) -> str:
+    return REMOTE_SIGNING if vend is not None and vend.operation.signing else ""
 
 
 def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:

@@ -286,6 +286,7 @@ def answer(metadata_location: str | None, metadata: bytes, vended_result: VendRe
         metadata=msgspec.Raw(metadata),
         config=vended_result.config,
         storage_credentials=vended_result.credentials,
+        remote_signing_config=vended_result.signing,
     )
 
 

@@ -152,6 +152,8 @@ def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str,
         "OPA__TOKEN": secrets.opa_gateway,
         # The embedded object store listens on loopback.
         "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
+        # The tests have tried this very store.
+        "SIGN_WITH_WAREHOUSE_KEYS": "true",
     }
     return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
 

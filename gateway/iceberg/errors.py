@@ -162,6 +162,10 @@ class InvalidPaginationToken(CatalogError, code=400):
     """This catalog did not issue the page token."""
 
 
+class NoSuchTableLocationException(CatalogError, code=400):
+    """No table that the caller can see is at the location of a request to sign."""
+
+
 class GetConfigNoWarehouseProvided(CatalogError, code=400):
     """A request to `/v1/config` has no `warehouse` parameter."""
 

@@ -243,6 +243,37 @@ class UnregisterTableResult(_Response, frozen=True):
     metadata: Raw
 
 
+# ---- remote signing ------------------------------------------------------------------------------------------------
+
+
+class RemoteSignRequest(_Request, frozen=True):
+    """`POST …/tables/{t}/sign`: a request to a store. `body` is present only if it contains the keys (DeleteObjects).
+
+    `properties` are those of `RemoteSigningConfig`, which the gateway does not use. `provider` is the scheme of the
+    store's locations; None if the client does not name it.
+    """
+
+    region: str
+    uri: str
+    method: str
+    headers: dict[str, tuple[str, ...]]
+    properties: Properties = {}
+    body: str | None = None
+    provider: str | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Return True for the methods that change nothing in a store."""
+        return self.method.upper() in ("GET", "HEAD")
+
+
+class RemoteSignResult(_Response, frozen=True):
+    """The URI and all headers that the client must send, signed and unsigned."""
+
+    uri: str
+    headers: dict[str, tuple[str, ...]]
+
+
 # ---- commits -------------------------------------------------------------------------------------------------------
 
 

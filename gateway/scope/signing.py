@@ -20,6 +20,7 @@ __all__ = [
     "RemoteSigningDisabled",
     "RepeatedListParameter",
     "RequestUriMismatch",
+    "SignWithoutCredentials",
     "SignedAction",
     "UnsignedRequest",
     "UnsupportedListParameter",
@@ -28,7 +29,7 @@ __all__ = [
 
 
 class RequestUriMismatch(CatalogError, code=400):
-    """The request is for another host, bucket or key than those of the table."""
+    """The request is for another server, container or key than those of the table."""
 
 
 class RegionMismatch(CatalogError, code=400):
@@ -59,6 +60,10 @@ class RemoteSigningDisabled(CatalogError, code=403):
     """The storage profile of the warehouse does not allow signed requests."""
 
 
+class SignWithoutCredentials(CatalogError, code=412):
+    """The warehouse has no key with which the gateway can sign."""
+
+
 class SignedAction(StrEnum):
     """What a request does to the files of a table."""
 
@@ -80,13 +85,18 @@ class SignedAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedRequest:
-    """A request to sign, as the client sent it. `headers`: pairs of name and value; a name may occur several times."""
+    """A request to sign, as the client sent it.
+
+    `headers`: pairs of name and value; a name may occur several times. `provider`: the scheme of the store's locations;
+    None if the client does not name it.
+    """
 
     region: str
     method: str
     uri: str
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,5 +114,7 @@ class ReadRequest:
     headers: Mapping[str, str]
     payload: str
     keys: tuple[str, ...]
+    unsigned_headers: Mapping[str, str]
+    """Headers of the client that are not signed, by their names in lower case: the answer contains all headers."""
     checks_body: bool = False
     """True if the keys are in the body, so that the store must compare the body with its signed hash."""

@@ -159,6 +159,14 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
             "metadata addresses are always refused."
         ),
     ] = ()
+    sign_with_warehouse_keys: Annotated[
+        bool,
+        Meta(
+            description="Sign requests of clients with the access keys of warehouses without `sts-enabled` also for "
+            "stores other than AWS. A key signs for its whole bucket, so a store that reads a signed request in "
+            "another way than the gateway gives access to other tables. Tried only with SeaweedFS 4.48."
+        ),
+    ] = False
     storage_local_directories: Annotated[
         tuple[str, ...],
         Meta(

@@ -14,11 +14,12 @@ from typing import Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
-from gateway.scope.location import Scheme
+from gateway.scope.location import Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.scope.signing import ReadRequest, UnsignedRequest
 
-__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "StorageClient", "StorageClients"]
+__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "Signer", "StorageClient", "StorageClients"]
 
 CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
@@ -72,13 +73,36 @@ class Sessions(Protocol):
         ...
 
 
+class Signer(Protocol):
+    """Signs requests that clients send to the store of a warehouse."""
+
+    def offered(self, profile: StorageProfile) -> bool:
+        """Return True if requests to the stores of this profile are signed."""
+        ...
+
+    def client_properties(self, *, uri: str | None, endpoint: str) -> dict[str, str]:
+        """Return the properties with which clients send their requests to `endpoint`, relative to `uri`."""
+        ...
+
+    def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
+        """Read a request completely. Raises RemoteSigningDisabled, and errors of status 400 for a request that is not
+        known or not confined to `location`.
+        """
+        ...
+
+    def sign(self, profile: StorageProfile, request: ReadRequest, credential: Credential) -> Mapping[str, str]:
+        """Return all headers of the signed request. Raises SignWithoutCredentials and UnsupportedSignRequest."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClient:
-    """An opened provider. `sessions` is None if the provider vends no credentials."""
+    """An opened provider. `sessions` is None if the provider vends no credentials, `signer` if it signs no requests."""
 
     files: FileClient
     sessions: Sessions | None
     close: Callable[[], None]
+    signer: Signer | None = None
 
 
 class StorageClients:
@@ -108,8 +132,9 @@ class ClientOptions:
     `rules` are the operator's; stored profiles are checked against them with every use. `route` returns routes to the
     endpoints of profiles; without it, only public addresses are allowed. `certificates` (PEM) and `ca_bundle` (a file)
     are trusted in addition to the system's. `on_session` receives the duration of each session request in seconds and
-    its outcome: `ok` or the reason of the error. The three limits in seconds apply to a connection, a request, and a
-    call with its retries.
+    its outcome: `ok` or the reason of the error. With `own_keys_sign_anywhere`, the keys of warehouses may
+    sign requests of clients to every store. The three limits in seconds apply to a connection, a request, and a call
+    with its retries.
     """
 
     rules: StorageRules = STRICTEST
@@ -120,6 +145,7 @@ class ClientOptions:
     connect_seconds: float = CONNECT_SECONDS
     request_seconds: float = REQUEST_SECONDS
     total_seconds: float = TOTAL_SECONDS
+    own_keys_sign_anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

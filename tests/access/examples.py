@@ -36,6 +36,7 @@ from gateway.access.operations import (
     scim,
     search,
     server,
+    signing,
     statistics,
     system,
     tables,
@@ -76,6 +77,7 @@ from gateway.iceberg.wire import (
     CreateViewRequest,
     RegisterTableRequest,
     RegisterViewRequest,
+    RemoteSignRequest,
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
@@ -147,6 +149,8 @@ _NEW_VIEW = {
     "properties": {},
 }
 _COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+_GET: Mapping[str, Any] = {"region": "local-1", "method": "GET", "uri": "http://s3/lake/a", "headers": {}}
+_PUT: Mapping[str, Any] = {**_GET, "method": "PUT"}
 _CREATION = {**_COMMIT, "requirements": [{"type": "assert-create"}]}
 _SCANNED = {
     "report-type": "scan-report",
@@ -193,7 +197,14 @@ def _tables() -> list[Example]:
             "commit", tables.CommitTable(world.TABLE, decode(_body(_COMMIT), CommitTableRequest)), _T, body=_COMMIT
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
-        Example("sign", credentials.SignRequest(world.TABLE), _T, body={}),
+        Example("sign", signing.SignRequest(world.TABLE, decode(_body(_GET), RemoteSignRequest)), _T, body=_GET),
+        Example("sign a write", signing.SignWrite(world.TABLE, decode(_body(_PUT), RemoteSignRequest)), _T, body=_PUT),
+        Example(
+            "sign a creation",
+            signing.SignCreation(world.NAMESPACE, "returns", world.TABLE_ID, decode(_body(_PUT), RemoteSignRequest)),
+            {**_N, "table": "returns", "table_id": str(world.TABLE_ID)},
+            body=_PUT,
+        ),
         Example(
             "report scan",
             tables.ReportMetrics(world.TABLE, decode(_body(_SCANNED), ScanReport)),
@@ -435,7 +446,11 @@ def _warehouses() -> list[Example]:
 
 
 #: Legacy paths of operations, each with its parameters: (operation of the example, path).
+_SIGNER = f"/catalog/v1/signer/{world.WAREHOUSE_ID}/tabular-id/{world.TABLE_ID}/v1/aws/s3/sign"
+
 OLDER_PATHS: Sequence[tuple[str, str]] = (
+    ("SignRequest", _SIGNER),
+    ("SignWrite", _SIGNER),
     ("GetProject", f"/management/v1/project/{world.PROJECT_ID}"),
     ("GetProject", "/management/v1/default-project"),
     ("RenameProject", f"/management/v1/project/{world.PROJECT_ID}/rename"),

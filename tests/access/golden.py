@@ -189,7 +189,7 @@ async def _cells(actor: Actor, known: Known, heads: Sequence[Column]) -> list[st
             cells.append(YES)
         except CatalogError as refused:
             permit = None
-            cells.append({401: UNAUTHENTICATED, 403: NO, 404: ABSENT}[refused.code])
+            cells.append({400: ABSENT, 401: UNAUTHENTICATED, 403: NO, 404: ABSENT}[refused.code])
     return cells
 
 
@@ -248,6 +248,6 @@ its differences.
 Each row is a person who holds exactly one grant, on a level of: server - project - warehouse - outer namespace -
 namespace - table (or one column of it), view or generic table, and a role of the project. Each column is an operation
 on the thing of that level (the namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if
-there were nothing, 401 needs a token. Operations that fare alike share a column. A title with a colon is a right that
-only decides how the operation is done. The policies of OPA, which can only take away, allow everything here.
+there were nothing (400 for signatures), 401 needs a token. Operations that fare alike share a column. A title with a
+colon is a right that only decides how the operation is done. The policies of OPA, which can only take away, allow everything here.
 """

@@ -17,7 +17,7 @@ PLANTED = {
     "Rooms import only rooms below them": ("access/door.py", "import gateway.fga.client"),
     "Only the api room imports Litestar": ("catalog/tables.py", "import litestar"),
     "Only the pipeline imports PySpark": ("tasks/jobs.py", "import pyspark"),
-    "Only the STS adapter": ("vending/vendor.py", "import boto3"),
+    "Only the STS adapter and the signer of requests": ("vending/vendor.py", "import boto3"),
     "Only its adapter imports the OpenFGA client": ("governance/grants.py", "import openfga_sdk"),
     "Only the storage adapter imports obstore": ("catalog/metadata_files.py", "import obstore"),
     "Only the registry imports providers": ("catalog/credentials.py", "import gateway.storage.s3.profile"),

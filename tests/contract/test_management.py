@@ -31,18 +31,14 @@ def test_configuration_names_the_prefix_and_only_served_endpoints(world: World) 
     assert body["overrides"] == {"uri": world.ready.catalog_uri}
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in body["endpoints"]
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials" in body["endpoints"]
-    assert not [endpoint for endpoint in body["endpoints"] if "sign" in endpoint or "config" in endpoint]
+    assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign" in body["endpoints"]
+    assert not [endpoint for endpoint in body["endpoints"] if "signer" in endpoint or "config" in endpoint]
 
 
 def test_warehouse_name_is_case_insensitive_with_an_optional_project(world: World) -> None:
     for named in ("demo", "DEMO", f"{world.project}/demo"):
         config = world.alice.get("/catalog/v1/config", params={"warehouse": named})
         assert config.json()["defaults"]["prefix"] == world.warehouse
-
-
-def test_signing_answers_406_and_is_not_advertised(world: World, ns: str) -> None:
-    table = world.table(ns)
-    assert error_triple(world.admin.post(f"{table.path}/sign", {}))[:2] == (406, "UnsupportedOperationException")
 
 
 def test_health_names_each_dependency_and_needs_no_token(world: World) -> None:

@@ -96,6 +96,7 @@ def recorded(world: World, answer: httpx.Response) -> dict[str, Any]:
 
 
 DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+SIGN = {"region": "us-east-1", "method": "GET", "uri": "x", "headers": {}}
 CLAIMS = {
     "User-Agent": "Trino/476 trusted-enforcer",
     "X-Iceberg-Client-Capabilities": "read-restrictions",
@@ -116,7 +117,7 @@ def test_unverified_engine_gets_the_remedy_and_no_keys(
     refused_with_remedy(world.carol.get(table.path, headers=headers))
     refused_with_remedy(world.carol.get(f"{table.path}?snapshots=refs", headers=headers))
     refused_with_remedy(world.carol.get(f"{table.path}/credentials", headers=headers))
-    refused_with_remedy(world.carol.post(f"{table.path}/sign", {"method": "GET", "uri": "x", "headers": {}}))
+    refused_with_remedy(world.carol.post(f"{table.path}/sign", SIGN))
     record = recorded(world, world.carol.get(table.path, headers=headers))
     assert record["decisions"][0]["failure"] == "RestrictedWithoutEnforcer"
 

@@ -161,13 +161,14 @@ def test_obligation_without_an_enforcer_denies_all_reads(
     read = {"operation": {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}}}
     commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     view = create_view(world, table.namespace)["path"]
+    sign = {"region": world.ready.s3.region, "method": "GET", "uri": "x", "headers": {}}
     with fixture_gateway.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
         load = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
         refused = {
             "load": load,
             "load without keys": fixture_gateway.admin.get(table.path),
             "vend": fixture_gateway.admin.get(f"{table.path}/credentials"),
-            "sign": fixture_gateway.admin.post(f"{table.path}/sign", {}),
+            "sign": fixture_gateway.admin.post(f"{table.path}/sign", sign),
             "commit": fixture_gateway.admin.post(table.path, commit),
             "load of a view": fixture_gateway.admin.get(view),
         }

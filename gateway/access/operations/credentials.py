@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on storage credentials: vending them for a table, and signing requests."""
+"""Operations that vend storage credentials for a table. Those of remote signing are in `signing.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from gateway.access.demand import Demand
-from gateway.access.operation import ChangeOperation, QuestionOperation, VendingOperation
+from gateway.access.operation import ChangeOperation, VendingOperation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath
@@ -19,12 +19,14 @@ from gateway.obligations.application import EnforcementPoint
 class VendCredentials(VendingOperation):
     """Vend temporary credentials for the table's prefix.
 
-    They are for reads with `can_read_data`, also for writes with `can_write_data`.
+    They are for reads with `can_read_data`, also for writes with `can_write_data`. With `signing`, the client asks for
+    signatures of its requests in place of credentials.
     """
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     table: InPath[TableRef]
+    signing: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return self._demands
@@ -46,22 +48,7 @@ class VendCreationCredentials(ChangeOperation):
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     table: str
+    signing: bool = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
-
-
-@dataclass(frozen=True)
-class SignRequest(QuestionOperation):
-    """Sign a storage request. Not supported: the answer is 406, and the configuration does not offer it.
-
-    The right to read is demanded before the 406, so the answer does not disclose which tables exist.
-    """
-
-    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
-    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.SIGN
-    # Changes nothing: it is not supported.
-    table: InPath[TableRef]
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_DATA, self.table, restricted=Can.READ_COLUMNS),)

@@ -12,7 +12,7 @@ from gateway.access.refs import NamespaceRef, TableRef, TabularRef, View
 from gateway.access.request import Header
 from gateway.api.answers import TableAnswer, cached_response
 from gateway.api.context import Ctx
-from gateway.api.header_values import client_manages_storage, parse_adopt_header
+from gateway.api.header_values import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.serves import serve, serves
 from gateway.catalog.etags import Tagged
 from gateway.catalog.registrations import Registrations
@@ -63,7 +63,9 @@ async def register_table(ctx: Ctx) -> TableAnswer:
 
 
 async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
-    operation, keys = LoadTable(ref, LoadOptions(client_managed=managed)), None if managed else VendCredentials(ref)
+    signing = prefers_signing(ctx.header("x-iceberg-access-delegation"))
+    operation = LoadTable(ref, LoadOptions(client_managed=managed))
+    keys = None if managed else VendCredentials(ref, signing)
     return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, keys)))
 
 

@@ -20,7 +20,7 @@ from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
 from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, tagged
 from gateway.api.context import Ctx
-from gateway.api.header_values import client_manages_storage
+from gateway.api.header_values import client_manages_storage, prefers_signing
 from gateway.api.serves import serve, serves
 from gateway.catalog import etags
 from gateway.catalog.reports import Reports
@@ -42,13 +42,13 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> TableAns
     operation = await ctx.read(CreateTable)
     namespace, name = operation.namespace, operation.request.name
     if operation.request.stage_create:
-        keys = None if managed else VendCreationCredentials(namespace, name)
+        keys = None if managed else VendCreationCredentials(namespace, name, _signing(ctx))
         return cached_response(
             await ctx.services.tables.load_staged(*await ctx.admit_with(operation, keys), recorded_success)
         )
     table = TabularRef(Table, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     load = LoadTable(table, LoadOptions(client_managed=managed))
-    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(load))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(ctx, load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_create, reads=(_DELEGATION,))
@@ -56,7 +56,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     """Create or stage a table."""
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
-    keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name)
+    keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name, _signing(ctx))
     return cached_response(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
 
 
@@ -70,12 +70,16 @@ async def load_table(ctx: Ctx) -> TableAnswer:
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
     operation = await ctx.read(LoadTable, options=options)
-    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(operation))))
+    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(ctx, operation))))
 
 
-def _keys_of(operation: LoadTable) -> VendCredentials | None:
+def _keys_of(ctx: Ctx, operation: LoadTable) -> VendCredentials | None:
     """Return the operation that vends credentials for a load; None for a client with credentials of its own."""
-    return None if operation.options.client_managed else VendCredentials(operation.table)
+    return None if operation.options.client_managed else VendCredentials(operation.table, _signing(ctx))
+
+
+def _signing(ctx: Ctx) -> bool:
+    return prefers_signing(ctx.header("x-iceberg-access-delegation"))
 
 
 async def replay_commit(ctx: Ctx, recorded_success: RecordedSuccess) -> CommitAnswer:

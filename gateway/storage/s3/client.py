@@ -10,6 +10,7 @@ from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 from gateway.storage.s3.credential import S3Credential, S3TemporaryCredential, s3_credential
 from gateway.storage.s3.profile import s3_profile
+from gateway.storage.s3.remote_signing import S3Signer
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
 
@@ -62,4 +63,5 @@ def open_client(options: ClientOptions) -> StorageClient:
         route=options.route or Connector(DEFAULT_RULES, connect_seconds=options.connect_seconds).route,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close)
+    signer = S3Signer(own_keys_anywhere=options.own_keys_sign_anywhere)
+    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close, signer=signer)

@@ -72,21 +72,29 @@ _SIGNED: Final[Mapping[str, re.Pattern[str]]] = {
         r"STANDARD|STANDARD_IA|ONEZONE_IA|INTELLIGENT_TIERING|REDUCED_REDUNDANCY|GLACIER_IR", re.ASCII
     ),
 }
+#: Parts of the signature itself, which the gateway makes, and the host, which is that of the URI.
+_REPLACED: Final = frozenset({"authorization", "host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"})
 _CHECKSUM: Final = re.compile(r"x-amz-checksum-(crc32|crc32c|crc64nvme|sha1|sha256)", re.ASCII)
 _CHECKSUM_VALUE: Final = re.compile(r"[A-Za-z0-9+/=]{4,64}(-[0-9]{1,5})?", re.ASCII)
 _KMS_KEY: Final = "x-amz-server-side-encryption-aws-kms-key-id"
 
 
-def headers_to_sign(profile: S3Profile, method: str, headers: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers to sign by their names in lower case. Raises UnsupportedSignRequest for one that is not known,
-    has another value, or occurs more than once.
+def headers_to_sign(
+    profile: S3Profile, method: str, headers: Sequence[tuple[str, str]]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return (headers to sign, headers to send unsigned), by their names in lower case.
+
+    Raises UnsupportedSignRequest for one that is not known, has another value, or occurs more than once.
     """
     if len(headers) > MAX_HEADERS:
         raise UnsupportedSignRequest(f"A request to sign has at most {MAX_HEADERS} headers")
     found: dict[str, str] = {}
+    unsigned: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
         if lower in _NOT_SIGNED:
+            if lower not in _REPLACED and len(value) <= MAX_VALUE and _TEXT.fullmatch(value):
+                unsigned[lower] = value
             continue
         if not _is_known(profile, lower, value):
             raise UnsupportedSignRequest(
@@ -96,7 +104,7 @@ def headers_to_sign(profile: S3Profile, method: str, headers: Sequence[tuple[str
         if lower in found:
             raise UnsupportedSignRequest(f"The header {shown(name)} occurs more than once in the request to sign")
         found[lower] = value.strip()
-    return found
+    return found, unsigned
 
 
 def _is_known(profile: S3Profile, name: str, value: str) -> bool:

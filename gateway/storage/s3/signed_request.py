@@ -27,6 +27,7 @@ from gateway.scope.signing import (
     UnsupportedSignRequest,
 )
 from gateway.storage.s3.deletion_body import keys_to_delete
+from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.signed_headers import headers_to_sign
 from gateway.storage.s3.signed_uri import SignedUri, parse_uri
@@ -34,6 +35,9 @@ from gateway.storage.s3.signed_uri import SignedUri, parse_uri
 __all__ = ["UNSIGNED_PAYLOAD", "read_request"]
 
 UNSIGNED_PAYLOAD: Final = "UNSIGNED-PAYLOAD"
+
+_Headers = tuple[dict[str, str], dict[str, str]]
+"""(headers to sign, headers to send unsigned)"""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 _UPLOAD_ID: Final = re.compile(r"[A-Za-z0-9._~/+=-]{1,1024}", re.ASCII)
@@ -73,9 +77,8 @@ class _Form:
 
 _PART: Final = {"partNumber": _matches(_NUMBER), "uploadId": _matches(_UPLOAD_ID)}
 _UPLOAD: Final = {"uploadId": _matches(_UPLOAD_ID)}
-_PARTS_PAGE: Final = {"max-parts": _matches(_NUMBER), "part-number-marker": _matches(_NUMBER)}
 
-#: Requests on one object. Parts of an upload are written, listed, joined and aborted by a writer.
+#: Requests on one object. GET and HEAD are reads: the operation that the door decided depends on the method alone.
 _OBJECT_FORMS: Final = (
     _Form("GET", SignedAction.READ, {}, {"partNumber": _matches(_NUMBER)}),
     _Form("HEAD", SignedAction.READ, {}, {"partNumber": _matches(_NUMBER)}),
@@ -83,7 +86,6 @@ _OBJECT_FORMS: Final = (
     _Form("PUT", SignedAction.WRITE, _PART, {}),
     _Form("POST", SignedAction.WRITE, {"uploads": _is("")}, {}),
     _Form("POST", SignedAction.WRITE, _UPLOAD, {}),
-    _Form("GET", SignedAction.WRITE, _UPLOAD, _PARTS_PAGE),
     _Form("DELETE", SignedAction.WRITE, _UPLOAD, {}),
     _Form("DELETE", SignedAction.DELETE, {}, {}),
 )
@@ -108,6 +110,8 @@ def read_request(profile: S3Profile, location: Location, request: UnsignedReques
     Raises RegionMismatch, RequestUriMismatch, ListWithoutPrefix, InvalidListPrefix, UnsupportedListParameter,
     RepeatedListParameter and UnsupportedSignRequest. The message says what would be signed.
     """
+    if request.provider is not None and request.provider.lower() not in SCHEME.names:
+        raise UnsupportedSignRequest(f"Requests to a store of the provider {shown(request.provider)} are not signed")
     if request.region != profile.region:
         raise RegionMismatch(
             f"The request to sign is for the region {shown(request.region)}; the warehouse is in {profile.region!r}"
@@ -132,7 +136,7 @@ def read_request(profile: S3Profile, location: Location, request: UnsignedReques
 def _read(
     request: UnsignedRequest,
     uri: SignedUri,
-    headers: Mapping[str, str],
+    headers: _Headers,
     action: SignedAction,
     keys: tuple[str, ...],
     payload: str,
@@ -143,7 +147,8 @@ def _read(
         action=action,
         method=request.method.upper(),
         uri=uri.text,
-        headers=headers,
+        headers=headers[0],
+        unsigned_headers=headers[1],
         payload=payload,
         keys=keys,
         checks_body=checks_body,
@@ -181,7 +186,7 @@ def _listed(location: Location, parameters: Mapping[str, str]) -> str:
     return prefix
 
 
-def _deletion(location: Location, request: UnsignedRequest, uri: SignedUri, headers: Mapping[str, str]) -> ReadRequest:
+def _deletion(location: Location, request: UnsignedRequest, uri: SignedUri, headers: _Headers) -> ReadRequest:
     if request.body is None:
         raise UnsupportedSignRequest("A deletion of several objects is signed only with its body, which has the keys")
     body = request.body.encode()

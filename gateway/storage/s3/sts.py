@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole with an inline session policy. The only module that uses botocore.
+"""AssumeRole with an inline session policy. Only this module and `signer.py` use botocore.
 
 botocore blocks, so its calls run in a thread pool of this object: a hanging store must not occupy the threads of other
 work. Only connection errors and 5xx are retried. AssumeRole changes nothing, so a retry is safe.

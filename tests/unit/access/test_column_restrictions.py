@@ -13,18 +13,21 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.operations.credentials import SignRequest, VendCredentials
+from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.signing import SignRequest
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectType
 from gateway.access.relations import Can
 from gateway.iceberg.errors import CatalogError, ForbiddenException
+from gateway.iceberg.wire import RemoteSignRequest
 from gateway.obligations.application import restrictions_for_load
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 
 ENGINE = "oidc~trino"
-LOAD, VEND, SIGN = LoadTable(world.TABLE), VendCredentials(world.TABLE), SignRequest(world.TABLE)
+LOAD, VEND = LoadTable(world.TABLE), VendCredentials(world.TABLE)
+SIGN = SignRequest(world.TABLE, RemoteSignRequest(region="r", method="GET", uri="u", headers={}))
 DOCUMENT = json.dumps(
     {
         "current-schema-id": 1,

@@ -68,7 +68,11 @@ class _Part:
 async def test_a_committed_creation_succeeds_without_credentials_if_vending_fails(where: str, error: Exception) -> None:
     part = _Part(where, error)
     credentials = Credentials(
-        database=cast(Any, part), door=cast(Any, part), vendor=cast(Any, part), storage=cast(Any, part)
+        database=cast(Any, part),
+        door=cast(Any, part),
+        vendor=cast(Any, part),
+        storage=cast(Any, part),
+        signing=cast(Any, part),
     )
     operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
     create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)

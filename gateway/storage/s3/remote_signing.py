@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remote signing for S3 stores: which warehouses sign, with which key, and the properties for clients.
+
+A session of a table is refused by the store itself outside of the table. The warehouse's own key is not, so that a
+difference between this reader and the store would give access to the whole bucket. Stores differ in what they check:
+SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does not compare a body with
+its signed hash. So the own key signs only for AWS, and for other stores if the operator allows it; then never for a
+body that contains keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.scope.credential import Credential
+from gateway.scope.location import Location
+from gateway.scope.profile import StorageProfile
+from gateway.scope.signing import (
+    ReadRequest,
+    RemoteSigningDisabled,
+    SignWithoutCredentials,
+    UnsignedRequest,
+    UnsupportedSignRequest,
+)
+from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential, s3_credential
+from gateway.storage.s3.profile import S3Profile, s3_profile
+from gateway.storage.s3.signed_request import read_request
+from gateway.storage.s3.signer import sign
+
+__all__ = ["S3Signer"]
+
+#: Headers by which a store behind a proxy computes another address. Signed as empty, so that a client cannot add them.
+_NEVER_FORWARDED: Final = {"x-forwarded-host": "", "x-forwarded-prefix": ""}
+
+
+class S3Signer:
+    """`Signer` of S3 stores. `own_keys_anywhere`: True if warehouse keys may sign for stores other than AWS."""
+
+    def __init__(self, *, own_keys_anywhere: bool) -> None:
+        self._own_keys_anywhere = own_keys_anywhere
+
+    def offered(self, profile: StorageProfile) -> bool:
+        """Return True if requests of clients are signed: the profile allows it, and has a key that may sign."""
+        found = s3_profile(profile)
+        return found.remote_signing_enabled and (found.sts_enabled or self._own_key_signs(found))
+
+    def client_properties(self, *, uri: str | None, endpoint: str) -> dict[str, str]:
+        """Return the properties of Java and Python clients. `endpoint` is relative to `uri`, by default the catalog's.
+
+        PyIceberg signs with one of its file clients only, so that is selected too.
+        """
+        properties = {
+            "s3.remote-signing-enabled": "true",
+            "signer.endpoint": endpoint,
+            "s3.signer.endpoint": endpoint,
+            "s3.signer": "S3V4RestSigner",
+            "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
+        }
+        return properties if uri is None else {**properties, "signer.uri": uri, "s3.signer.uri": uri}
+
+    def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
+        """Read a request and check that it concerns only keys below `location`.
+
+        Raises RemoteSigningDisabled, and the errors of `read_request`.
+        """
+        found = s3_profile(profile)
+        if not self.offered(found):
+            raise RemoteSigningDisabled(
+                "Remote signing is disabled for this warehouse, or its store needs sts-enabled for it. Load the table "
+                "with the header X-Iceberg-Access-Delegation: vended-credentials"
+            )
+        return read_request(found, location, request)
+
+    def sign(self, profile: StorageProfile, request: ReadRequest, credential: Credential) -> Mapping[str, str]:
+        """Return the headers that the client must send, by their names in lower case.
+
+        Raises SignWithoutCredentials for a credential that cannot sign by itself, and UnsupportedSignRequest if the
+        warehouse's own key may not sign the request.
+        """
+        found, key = s3_profile(profile), s3_credential(credential)
+        if isinstance(key, S3TemporaryCredential):
+            return sign(request, key, found.region)
+        if not self._own_key_signs(found):
+            raise TypeError("the key of a warehouse signs only where `offered` allows it")
+        if not isinstance(key, S3AccessKey) or found.assume_role_arn is not None:
+            raise SignWithoutCredentials(
+                "The warehouse has no access key that can sign by itself. Set sts-enabled in its storage profile"
+            )
+        if _is_aws(found):
+            return sign(request, key, found.region)
+        if request.checks_body:
+            raise UnsupportedSignRequest(
+                "A deletion of several objects is not signed with the warehouse's own key, because its store may not "
+                "compare the body with the signature. Delete the objects one by one, or set sts-enabled"
+            )
+        return sign(request, key, found.region, guards=_NEVER_FORWARDED)
+
+    def _own_key_signs(self, profile: S3Profile) -> bool:
+        return self._own_keys_anywhere or _is_aws(profile)
+
+
+def _is_aws(profile: S3Profile) -> bool:
+    """Return True for AWS itself: it refuses unsigned x-amz headers and compares bodies with their signed hashes."""
+    return profile.escapes_known

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign requests of clients to the store of a table, with the key whose rights are the smallest.
+
+If the store has sessions, a session of the table signs: the one that the caller would be vended, from the same cache.
+It never leaves the gateway, so its lifetime is that of the profile. Otherwise the warehouse's own key signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from gateway.scope.credential import Credential
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location
+from gateway.scope.profile import NoVending, StorageProfile, longest_life
+from gateway.scope.signing import ReadRequest, RemoteSigningDisabled, SignWithoutCredentials, UnsignedRequest
+from gateway.storage.provider import Signer, StorageClients
+from gateway.vending.errors import LocationOutsideWarehouse
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.vendor import NoCredentials, Vendor
+
+__all__ = ["RemoteSigner", "SignedRequest", "SigningKey"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """A signed request: all its headers by name, and the name of the session that signed it; empty for the own key."""
+
+    headers: Mapping[str, str]
+    session_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """What determines the key that signs: the warehouse's credential, and the caller's session."""
+
+    credential: Credential | None
+    profile_version: str
+    level: AccessLevel
+    session: SessionIdentity
+    just_before: Callable[[], Awaitable[None]]
+
+
+class RemoteSigner:
+    """Signs by the rules of the warehouse's provider."""
+
+    def __init__(self, clients: StorageClients, vendor: Vendor) -> None:
+        self._clients = clients
+        self._vendor = vendor
+
+    def client_properties(self, profile: StorageProfile, *, uri: str | None, endpoint: str) -> dict[str, str] | None:
+        """Return the properties of a client that has its requests signed; None if the warehouse does not sign."""
+        signer = self._clients.of(profile).signer
+        if signer is None or not signer.offered(profile):
+            return None
+        return signer.client_properties(uri=uri, endpoint=endpoint)
+
+    def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
+        """Read a request completely. Raises LocationOutsideWarehouse, and the errors of `Signer.read`."""
+        # A table outside of a warehouse that was narrowed gets no signatures, as it gets no credentials.
+        if not profile.base_location().contains(location, strict=True):
+            raise LocationOutsideWarehouse(
+                "The table's location is not below the base location of its warehouse, so no requests are signed. "
+                "Create or register the table below the base location."
+            )
+        return self._signer(profile).read(profile, location, request)
+
+    async def sign(
+        self, profile: StorageProfile, location: Location, request: ReadRequest, key: SigningKey
+    ) -> SignedRequest:
+        """Return the signed request. Raises SignWithoutCredentials, UnsupportedSignRequest, and the errors of
+        `Vendor.vend`.
+        """
+        signer = self._signer(profile)
+        if key.credential is None:
+            raise SignWithoutCredentials("The warehouse has no storage credential, so no requests are signed")
+        if isinstance(profile.downscoping, NoVending):
+            return SignedRequest(signer.sign(profile, request, key.credential), "")
+        vended = await self._vendor.vend(
+            profile=profile,
+            profile_version=key.profile_version,
+            credential=key.credential,
+            location=location,
+            level=key.level,
+            seconds=longest_life(profile),
+            session=key.session,
+            just_before=key.just_before,
+        )
+        if isinstance(vended, NoCredentials):
+            # Never the own key in place of a session that failed.
+            raise SignWithoutCredentials(f"No request is signed: {vended.reason}")
+        return SignedRequest(signer.sign(profile, request, vended.temporary), vended.session_name)
+
+    def _signer(self, profile: StorageProfile) -> Signer:
+        signer = self._clients.of(profile).signer
+        if signer is None:
+            raise RemoteSigningDisabled("Requests to the storage of this warehouse are not signed")
+        return signer

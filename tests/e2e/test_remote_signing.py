@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines that have no credentials read and write a table: the gateway signs each of their requests to the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from botocore import UNSIGNED
+from botocore.config import Config
+from pyiceberg.exceptions import SignError
+from pyiceberg.io.fsspec import S3V4RestSigner
+
+from tests.contract import warehouses
+from tests.contract.remote_signing import REMOTE_SIGNING
+from tests.contract.world import Table, World, unique
+from tests.e2e.lake import catalog_of
+from tests.e2e.spark import Session, Spark
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("created", [False, True], ids=["loaded", "created"])
+def test_pyiceberg_reads_and_writes(world: World, ns: str, created: bool) -> None:
+    pytest.importorskip("s3fs")
+    catalog = catalog_of(world, world.admin, **{"header.X-Iceberg-Access-Delegation": "remote-signing"})
+    rows = pa.table({"id": [1, 2, 3], "word": ["a", "b", "c"]})
+    table = catalog.create_table((ns, "t"), schema=rows.schema)
+    if not created:
+        table = catalog.load_table((ns, "t"))
+    assert "s3.secret-access-key" not in table.io.properties
+    table.append(rows)
+    table.append(rows)
+    table.delete("id = 2")
+    found = catalog.load_table((ns, "t")).scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == [1, 1, 3, 3]
+
+
+def test_pyiceberg_creates_a_table_in_a_transaction(world: World, ns: str) -> None:
+    """Its files are written before the table exists."""
+    pytest.importorskip("s3fs")
+    catalog = catalog_of(world, world.admin, **{"header.X-Iceberg-Access-Delegation": "remote-signing"})
+    rows = pa.table({"id": [1]})
+    with catalog.create_table_transaction((ns, "t"), schema=rows.schema) as creation:
+        creation.append(rows)
+    assert catalog.load_table((ns, "t")).scan().to_arrow()["id"].to_pylist() == [1]
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    return world.table(ns)
+
+
+def _signing_store(world: World, table: Table, config: dict[str, str], token: str) -> Any:
+    """Return an S3 client without keys that PyIceberg's signer signs for."""
+    store = boto3.client(
+        "s3",
+        endpoint_url=config["s3.endpoint"],
+        region_name=config["s3.region"],
+        config=Config(s3={"addressing_style": "path"}, signature_version=UNSIGNED, retries={"total_max_attempts": 1}),
+    )
+    signer = S3V4RestSigner({**config, "uri": world.ready.catalog_uri, "token": token})
+    store.meta.events.register_last("before-sign.s3", signer)
+    return store
+
+
+def test_pyiceberg_signer_signs_all_operations_of_a_store_client(world: World, table: Table) -> None:
+    config = world.admin.get(table.path, headers=REMOTE_SIGNING).json()["config"]
+    store = _signing_store(world, table, config, world.admin.token)
+    prefix = table.location.removeprefix(f"s3://{world.bucket}/")
+    place = {"Bucket": world.bucket, "Key": f"{prefix}/data/a b.parquet"}
+    store.put_object(**place, Body=b"rows")
+    assert store.head_object(**place)["ContentLength"] == 4
+    assert store.get_object(**place, Range="bytes=1-2")["Body"].read() == b"ow"
+    found = store.list_objects_v2(Bucket=world.bucket, Prefix=f"{prefix}/data/")
+    assert [each["Key"] for each in found["Contents"]] == [place["Key"]]
+    upload = store.create_multipart_upload(**place)["UploadId"]
+    part = store.upload_part(**place, UploadId=upload, PartNumber=1, Body=b"parts")
+    parts = {"Parts": [{"ETag": part["ETag"], "PartNumber": 1}]}
+    store.complete_multipart_upload(**place, UploadId=upload, MultipartUpload=parts)
+    assert store.get_object(**place)["Body"].read() == b"parts"
+    store.delete_object(**place)
+    for refused in (
+        lambda: store.get_object(Bucket=world.bucket, Key="other/secret"),
+        lambda: store.copy_object(**place, CopySource=f"{world.bucket}/other/secret"),
+        lambda: store.list_objects_v2(Bucket=world.bucket, Prefix=prefix),
+        lambda: store.get_object_acl(**place),
+        lambda: store.delete_objects(Bucket=world.bucket, Delete={"Objects": [{"Key": place["Key"]}]}),  # sends no body
+    ):
+        with pytest.raises(SignError):
+            refused()
+
+
+def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
+    """Configure a catalog of the session that asks for signatures; return its name."""
+    options = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "rest",
+        ".uri": world.ready.catalog_uri,
+        ".warehouse": warehouse,
+        ".token": world.admin.token,
+        ".token-refresh-enabled": "false",
+        ".header.X-Iceberg-Access-Delegation": "remote-signing",
+    }
+    for name, value in options.items():
+        session.sql(f"SET spark.sql.catalog.signing{name}={value}")
+    return "signing"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sts", [True, False], ids=["sessions", "own key"])
+def test_spark_reads_writes_and_deletes(world: World, spark: Spark, sts: bool) -> None:
+    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, **{"sts-enabled": sts})})
+    namespace, session = unique("ns"), Session(spark, world.admin, f"signing {sts}")
+    lake = _signing_catalog(world, session, made.name)
+    session.sql(f"CREATE NAMESPACE {lake}.{namespace}")
+    table = f"{lake}.{namespace}.t"
+    session.sql(f"CREATE TABLE {table} (id INT, word STRING) USING iceberg")
+    session.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+    session.sql(f"INSERT INTO {table} VALUES (3, 'c')")
+    session.sql(f"DELETE FROM {table} WHERE id = 2")
+    assert session.sql(f"SELECT id, word FROM {table} ORDER BY id") == [(1, "a"), (3, "c")]
+    session.sql(f"CREATE TABLE {lake}.{namespace}.copy USING iceberg AS SELECT * FROM {table}")
+    assert session.value(f"SELECT count(*) FROM {lake}.{namespace}.copy") == 2
+    signed = world.sql(
+        "select convert_from(record, 'UTF8') as record from audit_log where operation = 'sign_write' "
+        "and convert_from(record, 'UTF8') like '%' || $1 || '%' limit 1",
+        made.id,
+    )
+    assert signed, "the engine asked for signatures"
+    left = len(world.objects())
+    session.sql(f"CALL {lake}.system.expire_snapshots(table => '{namespace}.t', older_than => TIMESTAMP '2100-01-01')")
+    assert len(world.objects()) < left or not sts
+    assert session.value(f"SELECT count(*) FROM {table}") == 2
