@@ -15,6 +15,7 @@ from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
+from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -98,6 +99,7 @@ def build_services(
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
     )
+    chosen = ChosenLocations(database=database, door=door)
     tables = Tables(
         database=database,
         door=door,
@@ -106,6 +108,7 @@ def build_services(
         credentials=credentials,
         lists=lists,
         documents=documents,
+        chosen=chosen,
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
@@ -120,6 +123,7 @@ def build_services(
             protected=owner_properties(settings.trusted_engines),
         ),
         documents=documents,
+        chosen=chosen,
     )
     trials = StorageValidator(
         clients=stores.clients,
@@ -186,7 +190,14 @@ def build_services(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, locks=locks, documents=documents),
+        commits=Commits(
+            database=database,
+            delivery=delivery,
+            files=metadata_files,
+            locks=locks,
+            documents=documents,
+            chosen=chosen,
+        ),
         views=views,
         renames=Renames(database=database, door=door, delivery=delivery),
         generic_tables=GenericTables(
@@ -197,6 +208,7 @@ def build_services(
             credentials=credentials,
             lists=lists,
             documents=documents,
+            chosen=chosen,
         ),
         registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
