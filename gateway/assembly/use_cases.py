@@ -213,7 +213,13 @@ def build_services(
         registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
         deleted=DeletedTables(database=database, lists=lists),
-        servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
+        servers=Servers(
+            database=database,
+            delivery=delivery,
+            server_id=server_id,
+            default_project_id=default_project,
+            aws_system_identities=settings.enable_aws_system_credentials,
+        ),
         users=Users(database=database, reads=reads, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
         warehouses=Warehouses(

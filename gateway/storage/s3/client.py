@@ -9,6 +9,7 @@ from gateway.storage.errors import StorageCheckFailed
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 from gateway.storage.s3.credential import S3Credential, S3TemporaryCredential, s3_credential
+from gateway.storage.s3.identity import SystemIdentity
 from gateway.storage.s3.profile import s3_profile
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
@@ -47,19 +48,27 @@ class S3Sessions:
 
 def open_client(options: ClientOptions) -> StorageClient:
     """Open the client. Without a `route` it connects only to public addresses, and only to AWS's own STS."""
+    identity = SystemIdentity()
     sts = Sts(
-        system_identities=options.rules.system_identities,
+        identity=identity,
+        identity_rules=options.rules.aws,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         route=options.route,
     )
     stores = S3Stores(
         own_role=sts.assume_own_role,
-        system_identities=options.rules.system_identities,
+        identity=identity,
+        identity_rules=options.rules.aws,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
         route=options.route or Connector(DEFAULT_RULES, connect_seconds=options.connect_seconds).route,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close)
+
+    def close() -> None:
+        sts.close()
+        identity.close()
+
+    return StorageClient(files=files, sessions=S3Sessions(sts), close=close)
