@@ -24,9 +24,9 @@ from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.s3.credential import (
     AnyS3Credential,
-    S3AccessKey,
-    S3Credential,
+    S3SystemIdentity,
     S3TemporaryCredential,
+    StsCredential,
     s3_credential,
 )
 from gateway.storage.s3.identity import SystemIdentity
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["OwnRole", "S3Stores"]
 
 # Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
-OwnRole = Callable[[S3Profile, S3Credential], Awaitable[S3TemporaryCredential]]
+OwnRole = Callable[[S3Profile, StsCredential], Awaitable[S3TemporaryCredential]]
 
 MAX_STORES: Final = 256
 
@@ -157,13 +157,15 @@ class S3Stores:
             own_role = self._own_role
             if own_role is None:
                 raise StorageDenied("The storage profile has an assume-role-arn, but this gateway cannot assume roles")
+            if not isinstance(credential, StsCredential):
+                raise StorageDenied("The storage credential cannot assume the assume-role-arn of the storage profile")
             given = credential
 
             async def assume() -> dict[str, Any]:
                 return _library_credential(await own_role(profile, given))
 
             return assume
-        if isinstance(credential, S3AccessKey):
+        if not isinstance(credential, S3SystemIdentity):
             answer = {
                 "access_key_id": credential.access_key_id,
                 "secret_access_key": credential.secret_access_key,

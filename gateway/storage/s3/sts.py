@@ -25,9 +25,9 @@ from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import (
     AnyS3Credential,
-    S3Credential,
     S3SystemIdentity,
     S3TemporaryCredential,
+    StsCredential,
 )
 from gateway.storage.s3.identity import SystemIdentity
 from gateway.storage.s3.identity_rules import require_sessions
@@ -106,7 +106,7 @@ class Sts:
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="sts")
 
     async def assume(
-        self, *, profile: S3Profile, credential: S3Credential, policy: str, session_name: str, seconds: int
+        self, *, profile: S3Profile, credential: StsCredential, policy: str, session_name: str, seconds: int
     ) -> S3TemporaryCredential:
         """Return a session of the profile's STS role with the rights of `policy`, for `seconds` (900 to 43,200).
 
@@ -123,7 +123,7 @@ class Sts:
         return await self._measured(profile, credential, parameters, seconds)
 
     async def assume_own_role(
-        self, profile: S3Profile, credential: S3Credential, *, session_name: str = "lakegate", seconds: int = 3600
+        self, profile: S3Profile, credential: StsCredential, *, session_name: str = "lakegate", seconds: int = 3600
     ) -> S3TemporaryCredential:
         """Return a session of `assume-role-arn` with all its rights, for the gateway's own files. Never vended."""
         if profile.assume_role_arn is None:
@@ -158,7 +158,7 @@ class Sts:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _session(
-        self, profile: S3Profile, credential: S3Credential, role: str | None, session_name: str, seconds: int
+        self, profile: S3Profile, credential: StsCredential, role: str | None, session_name: str, seconds: int
     ) -> dict[str, Any]:
         require_sessions(profile, credential, role, self._identity_rules)
         if role is None and profile.flavor is Flavor.AWS:
@@ -175,7 +175,7 @@ class Sts:
         return parameters
 
     async def _measured(
-        self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], seconds: int
+        self, profile: S3Profile, credential: StsCredential, parameters: dict[str, Any], seconds: int
     ) -> S3TemporaryCredential:
         started, outcome = time.monotonic(), "failed"
         try:
@@ -253,7 +253,7 @@ class Sts:
                 raise failure
             time.sleep(pause)
 
-    def _client(self, profile: S3Profile, credential: S3Credential, route: EndpointRoute | None) -> _StsClient:
+    def _client(self, profile: S3Profile, credential: StsCredential, route: EndpointRoute | None) -> _StsClient:
         endpoint = profile.sts_endpoint or profile.endpoint
         key = (endpoint, profile.region, credential.digest)
         with self._lock:

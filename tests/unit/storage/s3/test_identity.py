@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,7 @@ from gateway.storage.s3.identity_rules import require_own_files, require_session
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
+from tests.storage_servers import Request, recording
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 IDENTITY, WITH_ID = S3SystemIdentity(), S3SystemIdentity(external_id="tenant-1")
@@ -148,43 +146,6 @@ def test_settings_become_rules() -> None:
 
 # -- services that issue keys ------------------------------------------------------------------------------------------
 
-Request = tuple[str, str, dict[str, str], str]
-Answering = Callable[[Request], tuple[int, str, str]]
-
-
-@contextmanager
-def service(answering: Answering) -> Iterator[tuple[str, list[Request]]]:
-    """Serve on loopback; yield the address and the requests in order."""
-    seen: list[Request] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
-            request = (self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
-            seen.append(request)
-            status, kind, text = answering(request)
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(text)))
-            if self.path == "/latest/api/token":
-                self.send_header("x-aws-ec2-metadata-token-ttl-seconds", "21600")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        do_GET = do_PUT = do_POST = answer
-
-        def log_message(self, *_: Any) -> None:
-            return None
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-
 
 def _later() -> str:
     return (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -220,7 +181,7 @@ async def test_keys_of_a_web_identity_file(environment: pytest.MonkeyPatch, tmp_
         start = f'<AssumeRoleWithWebIdentityResponse xmlns="{namespace}">'
         return 200, "text/xml", f"{start}{result}</AssumeRoleWithWebIdentityResponse>"
 
-    with service(answer) as (url, seen):
+    with recording(answer) as (url, seen):
         environment.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
         environment.setenv("AWS_ROLE_ARN", ROLE)
         environment.setenv("AWS_ROLE_SESSION_NAME", "gateway")
@@ -250,7 +211,7 @@ async def test_keys_of_a_container(environment: pytest.MonkeyPatch, tmp_path: Pa
         keys = {"AccessKeyId": "ASIACON", "SecretAccessKey": "sec", "Token": "tok", "Expiration": _later()}
         return 200, "application/json", json.dumps(keys)
 
-    with service(answer) as (url, seen):
+    with recording(answer) as (url, seen):
         environment.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{url}/v1/credentials")
         environment.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token))
         assert (await SystemIdentity().keys()).access_key_id == "ASIACON"
@@ -273,7 +234,7 @@ async def test_keys_of_an_instance(environment: pytest.MonkeyPatch) -> None:
         }  # fmt: skip
         return 200, "application/json", json.dumps(keys)
 
-    with service(answer) as (url, seen):
+    with recording(answer) as (url, seen):
         environment.delenv("AWS_EC2_METADATA_DISABLED")
         environment.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", url)
         assert (await SystemIdentity().keys()).access_key_id == "ASIAINS"
@@ -325,7 +286,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
 
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")
-    with service(answer) as (url, seen):
+    with recording(answer) as (url, seen):
         rules = AwsIdentityRules(enabled=True, endpoints=(url,))
         sts = Sts(identity=SystemIdentity(), identity_rules=rules, route=LOCAL)
         made = profile(sts_enabled=True, sts_role_arn=ROLE, sts_endpoint=url)
