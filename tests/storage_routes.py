@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.scope.endpoint import ANY_NETWORK, RouteTo
+from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
@@ -29,7 +30,8 @@ def object_files(
     """Return the files of S3 stores that are reached through `route`."""
     stores = S3Stores(
         own_role=own_role,
-        system_identities=False,
+        identity=None,
+        identity_rules=AwsIdentityRules(),
         connect_seconds=connect_seconds,
         request_seconds=request_seconds,
         certificates=certificates,

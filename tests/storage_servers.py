@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -56,6 +56,44 @@ def serving(status: int = 200, headers: dict[str, str] | None = None, body: byte
     thread.start()
     try:
         yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+Request = tuple[str, str, dict[str, str], str]
+Answering = Callable[[Request], tuple[int, str, str]]
+
+
+@contextmanager
+def recording(answering: Answering) -> Iterator[tuple[str, list[Request]]]:
+    """Serve on loopback; yield the address and the requests in order."""
+    seen: list[Request] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
+            request = (self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+            seen.append(request)
+            status, kind, text = answering(request)
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(text)))
+            if self.path == "/latest/api/token":
+                self.send_header("x-aws-ec2-metadata-token-ttl-seconds", "21600")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_GET = do_PUT = do_POST = answer
+
+        def log_message(self, *_: Any) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
     finally:
         server.shutdown()
         server.server_close()

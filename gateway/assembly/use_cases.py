@@ -15,6 +15,7 @@ from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
+from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -109,6 +110,7 @@ def build_services(
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
     )
+    chosen = ChosenLocations(database=database, door=door)
     tables = Tables(
         database=database,
         door=door,
@@ -117,6 +119,7 @@ def build_services(
         credentials=credentials,
         lists=lists,
         documents=documents,
+        chosen=chosen,
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
@@ -131,6 +134,7 @@ def build_services(
             protected=owner_properties(settings.trusted_engines),
         ),
         documents=documents,
+        chosen=chosen,
     )
     trials = StorageValidator(
         clients=stores.clients,
@@ -197,7 +201,14 @@ def build_services(
             limits=limits,
         ),
         tables=tables,
-        commits=Commits(database=database, delivery=delivery, files=metadata_files, locks=locks, documents=documents),
+        commits=Commits(
+            database=database,
+            delivery=delivery,
+            files=metadata_files,
+            locks=locks,
+            documents=documents,
+            chosen=chosen,
+        ),
         views=views,
         renames=Renames(database=database, door=door, delivery=delivery),
         generic_tables=GenericTables(
@@ -208,12 +219,19 @@ def build_services(
             credentials=credentials,
             lists=lists,
             documents=documents,
+            chosen=chosen,
         ),
         registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
         signing=Signing(database=database, signer=signer, storage=stores.storage),
         deleted=DeletedTables(database=database, lists=lists),
-        servers=Servers(database=database, delivery=delivery, server_id=server_id, default_project_id=default_project),
+        servers=Servers(
+            database=database,
+            delivery=delivery,
+            server_id=server_id,
+            default_project_id=default_project,
+            aws_system_identities=settings.enable_aws_system_credentials,
+        ),
         users=Users(database=database, reads=reads, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),
         warehouses=Warehouses(

@@ -20,6 +20,7 @@ from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedNamespace
 from gateway.catalog.changes import Change, NewTable, TableChange
+from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.metadata_files import MetadataFiles, Written
@@ -28,7 +29,6 @@ from gateway.catalog.tables import now_ms
 from gateway.catalog.tabular_creation import (
     location_of_new,
     name_taken_error,
-    refuse_chosen_location,
     refuse_taken_location,
 )
 from gateway.db import tables, tabular_writes
@@ -65,7 +65,9 @@ class Commits:
         files: MetadataFiles,
         locks: AdvisoryLocks,
         documents: Documents,
+        chosen: ChosenLocations,
     ) -> None:
+        self._chosen = chosen
         self._documents = documents
         self._queue = CommitQueue(locks)
         self._database = database
@@ -267,7 +269,7 @@ class Commits:
             )
         if staged is None:
             if requested:
-                refuse_chosen_location(profile, location)
+                await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
             async with self._database.read() as connection:
                 await refuse_taken_location(connection, location)
             await self._files.require_empty(namespace.warehouse, location)

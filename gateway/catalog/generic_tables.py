@@ -34,7 +34,6 @@ from gateway.catalog.tabular_creation import (
     name_taken_error,
     overlap_keys_above,
     record_ownership,
-    refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
     release_claims,
@@ -104,7 +103,7 @@ class GenericTables(TableCollection):
         explicit = request.base_location is not None
         adopted = False
         if explicit:
-            refuse_chosen_location(profile, location)
+            await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
             adopted = await self._holds_files(permit, namespace, location)
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.pending_audit.add_details(generic_table_id=str(id), location=location.text)

@@ -8,24 +8,21 @@ owned, and names exactly that location. Everything else is an adoption, a separa
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.permit import Permit
 from gateway.access.tuples import Principal, PrincipalType
+from gateway.catalog.chosen_locations import refuse_folder_of_namespace
 from gateway.catalog.tabular_creation import refuse_taken_location
-from gateway.db import namespaces, retired_locations, tables
+from gateway.db import retired_locations, tables
 from gateway.db.engine import Connection
 from gateway.db.ownership import owner_of_new
 from gateway.iceberg.errors import InvalidLocation, NamespaceActionForbidden
-from gateway.scope.layout import FullHierarchyLayout
 from gateway.scope.location import Location
 from gateway.storage.registry import parse_location, stored_profile
-
-_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 RegistrationPermit: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
 
@@ -89,7 +86,8 @@ async def take_location(
     if claim.location is None:
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
-    await _refuse_folder_of_namespace(connection, permit, location)
+    base = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile).base_location()
+    await refuse_folder_of_namespace(connection, base, location)
     await retired_locations.remove_reused(connection, location.text, location.overlap_key)
     return claim.owner
 
@@ -151,20 +149,3 @@ def _no_claim_error(file: Location) -> NamespaceActionForbidden:
         "you owned. To adopt other files, send the header X-Lakegate-Adopt: true. That needs `manage_storage` on "
         "the warehouse, which a security administrator of the project can grant."
     )
-
-
-async def _refuse_folder_of_namespace(connection: Connection, permit: RegistrationPermit, location: Location) -> None:
-    """Raise InvalidLocation for the folder that the layout gives to a namespace: no table could be created in that
-    namespace any more.
-
-    The folder's name contains the namespace's id (`gateway.scope.layout`), as do the names of the folders above it.
-    """
-    profile = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile)
-    if not isinstance(profile.storage_layout, FullHierarchyLayout):
-        return
-    named = [UUID(id) for id in _ID.findall(location.segments[-1])]
-    if await namespaces.any_exists(connection, named):
-        raise InvalidLocation(
-            f"Location {location.text!r} is the folder of a namespace. The location of a table must be a folder "
-            "below it."
-        )

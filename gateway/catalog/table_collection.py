@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.door import Door
+from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
@@ -25,7 +26,9 @@ class TableCollection:
         credentials: Credentials,
         lists: Lists,
         documents: Documents,
+        chosen: ChosenLocations,
     ) -> None:
+        self._chosen = chosen
         self._database = database
         self._door = door
         self._delivery = delivery

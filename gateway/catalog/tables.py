@@ -29,7 +29,6 @@ from gateway.catalog.tabular_creation import (
     location_of_new,
     overlap_keys_above,
     record_ownership,
-    refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
     release_claims,
@@ -82,7 +81,7 @@ class Tables(TableCollection):
         require_inside(profile, location, location_properties(metadata))
         explicit = request.location is not None
         if explicit:
-            refuse_chosen_location(profile, location)
+            await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
             async with self._database.read() as connection:
                 await refuse_taken_location(connection, location)
             await self._files.require_empty(warehouse, location)

@@ -25,12 +25,11 @@ from gateway.db.ownership import record_new
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     CatalogError,
-    InvalidLocation,
     LocationAlreadyTaken,
     NoSuchNamespaceException,
 )
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.scope.layout import FullHierarchyLayout, default_location
+from gateway.scope.layout import default_location
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 
@@ -150,17 +149,6 @@ def location_of_new(
     ids = (*namespace.ancestors, namespace.id)
     path = tuple(zip(namespace.namespace.levels, ids, strict=True))
     return default_location(profile.base_location(), profile.storage_layout, path, name, id)
-
-
-def refuse_chosen_location(profile: StorageProfile, location: Location) -> None:
-    """Raise InvalidLocation for a chosen location if the layout has folders for namespaces. A table at such a folder
-    would block creation in the namespace, and its credentials would reach tables that are created there later.
-    """
-    if isinstance(profile.storage_layout, FullHierarchyLayout):
-        raise InvalidLocation(
-            f"Location {location.text!r} cannot be chosen: the storage layout of this warehouse (full-hierarchy) "
-            "sets the location of each table and view. Leave the location out, or register existing files."
-        )
 
 
 async def claim_location(connection: Connection, location: Location) -> None:

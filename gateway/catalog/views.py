@@ -19,6 +19,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
+from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.lists import Lists
@@ -32,7 +33,6 @@ from gateway.catalog.tabular_creation import (
     name_taken_error,
     overlap_keys_above,
     record_ownership,
-    refuse_chosen_location,
     refuse_taken_location,
     refuse_taken_name,
     release_claims,
@@ -74,7 +74,9 @@ class Views:
         lists: Lists,
         owners: ViewOwners,
         documents: Documents,
+        chosen: ChosenLocations,
     ) -> None:
+        self._chosen = chosen
         self._documents = documents
         self.owners = owners
         self._lists = lists
@@ -107,7 +109,7 @@ class Views:
         self.owners.require(permit.actor, metadata)
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
-            refuse_chosen_location(profile, location)
+            await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.pending_audit.add_details(view_id=str(id), location=location.text)
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
@@ -225,7 +227,7 @@ class Views:
             async with self._database.change(permit):
                 pass
             return answer(document.metadata_location, document.text)
-        location = await self._new_location(view, outcome)
+        location = await self._new_location(permit, view, outcome)
         async with self._files.write_one(view.warehouse, outcome.metadata, view.metadata_location) as written:
             try:
                 await self._swap(permit, view, location, written)
@@ -262,7 +264,9 @@ class Views:
             if location.text != view.location:
                 await retired_locations.retired_by(connection, view.id, permit.actor.id)
 
-    async def _new_location(self, view: ResolvedView, outcome: ViewCommitOutcome) -> Location:
+    async def _new_location(
+        self, permit: Permit[CommitView], view: ResolvedView, outcome: ViewCommitOutcome
+    ) -> Location:
         """Return the location of the view after the commit. Raises an error unless a new location is below the base,
         free and empty, and path properties lie inside the location.
         """
@@ -271,7 +275,7 @@ class Views:
         if outcome.metadata.location != view.location:
             location = profile.parse_location(outcome.metadata.location)
             if location.text != view.location:
-                refuse_chosen_location(profile, location)
+                await self._chosen.require_allowed(permit, profile.base_location(), view.namespace, location)
                 await self._refuse_taken_location_and_empty(view.namespace, location)
         require_inside(profile, location, location_properties(outcome.metadata.properties))
         return location

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, exists, func, literal, or_, select, text, update
@@ -121,9 +122,22 @@ _CONTAINERS = (
 )
 
 
-async def any_exists(connection: AsyncConnection, ids: Sequence[UUID]) -> bool:
-    """Return True if one of these ids is the id of a namespace in any warehouse."""
-    return (await connection.execute(select(exists().where(namespaces.c.id.in_(ids))))).scalar_one() is True
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespacePlace:
+    """A namespace by its ids: its warehouse and the namespaces above it, the outermost first."""
+
+    id: UUID
+    warehouse_id: UUID
+    ancestors: tuple[UUID, ...]
+
+
+async def places(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, NamespacePlace]:
+    """Return those of the ids that are ids of namespaces, in any warehouse."""
+    columns = (namespaces.c.id, namespaces.c.warehouse_id, namespaces.c.ancestors)
+    rows = await connection.execute(select(*columns).where(namespaces.c.id.in_(ids)))
+    return {
+        row.id: NamespacePlace(id=row.id, warehouse_id=row.warehouse_id, ancestors=tuple(row.ancestors)) for row in rows
+    }
 
 
 async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:

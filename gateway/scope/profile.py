@@ -26,13 +26,14 @@ class Downscoping:
     `seconds`: the longest lifetime of such a credential. `role`: the role that its session assumes, if any. `policy`
     builds the session policy that limits the credential to the location. The function does no I/O. It raises
     PolicyTooLarge or InvalidLocation if no such policy is possible. `shortest_seconds`: the shortest lifetime that the
-    store supports.
+    store supports. `levels`: the access levels that a credential of the store can express.
     """
 
     seconds: int
     role: str | None
     policy: Callable[[Location, AccessLevel], str]
     shortest_seconds: int = 900  # STS API reference, AssumeRole, parameter DurationSeconds
+    levels: frozenset[AccessLevel] = frozenset(AccessLevel)
 
 
 @dataclass(frozen=True, slots=True)

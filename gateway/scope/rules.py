@@ -9,7 +9,24 @@ from gateway.scope.endpoint import ANY_NETWORK, DEFAULT_RULES, EndpointRules
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import check_segment
 
-__all__ = ["STORED", "STRICTEST", "StorageRules", "parse_directories"]
+__all__ = ["STORED", "STRICTEST", "AwsIdentityRules", "StorageRules", "parse_directories"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsIdentityRules:
+    """Rules for warehouses that use the gateway's own identity in AWS.
+
+    `direct`: True if the identity may be used without a role, for the listed `buckets` only. `external_id_required`:
+    True if a role may be assumed only with an external id. `buckets`: the buckets of such warehouses; with roles, an
+    empty tuple allows any bucket that the role reaches. `endpoints`: the custom endpoints to which requests may be
+    signed with the identity; AWS's own need no entry.
+    """
+
+    enabled: bool = False
+    direct: bool = False
+    external_id_required: bool = True
+    buckets: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,17 +35,20 @@ class StorageRules:
 
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `system_identities`:
-    True if a credential may be the gateway's own identity in its cloud.
+    True if a credential may be the gateway's own identity in its cloud. `aws` are the rules for that in AWS.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
     directories: tuple[str, ...] | None = ()
     system_identities: bool = False
+    aws: AwsIdentityRules = AwsIdentityRules()
 
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
-STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, system_identities=True)
+STORED: Final = StorageRules(
+    endpoints=ANY_NETWORK, directories=None, system_identities=True, aws=AwsIdentityRules(enabled=True)
+)
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
 

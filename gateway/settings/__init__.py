@@ -29,7 +29,6 @@ from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
-from gateway.settings.postgres import PostgresSettings
 from gateway.settings.sections import (
     Audit,
     Count,
@@ -43,10 +42,11 @@ from gateway.settings.sections import (
     Port,
     Shares,
 )
+from gateway.settings.system_identities import SystemIdentities
 from gateway.settings.vault import Kv2
 
 
-class Settings(PostgresSettings, frozen=True, kw_only=True):
+class Settings(SystemIdentities, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
     base_uri: Annotated[
@@ -277,7 +277,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
             directories = parse_directories(self.storage_local_directories)
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
-        return StorageRules(endpoints=networks, directories=directories)
+        return StorageRules(endpoints=networks, directories=directories, aws=self.aws_identity_rules())
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""

@@ -106,6 +106,9 @@ class Vendor:
                 "The table's location is not below the base location of its warehouse, so no credentials are "
                 "issued. Create or register the table below the base location."
             )
+        if level not in downscoping.levels:
+            # A broader credential is never issued instead.
+            return NoCredentials(f"the storage has no credentials that allow {level} and no more; use remote signing")
         life = min(seconds, downscoping.seconds)
         if life < downscoping.shortest_seconds:
             raise BelowCredentialFloor(

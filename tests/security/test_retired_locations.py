@@ -267,22 +267,6 @@ def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(wor
     assert error_triple(made)[:2] == (409, "LocationAlreadyTaken")
 
 
-def test_namespace_folder_cannot_be_claimed(world: World) -> None:
-    """The claimant would lock out the namespace's owner and hold keys for objects created there later."""
-    root = _warehouse(world, **{"storage-layout": HIERARCHY})
-    made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
-    folder = f"{made['location']}n-{made['namespace_id']}"
-    for location in (folder, f"{folder}/t", f"{made['location']}elsewhere"):
-        for staged in (False, True):
-            body = {"name": "trap", "schema": SCHEMA, "location": location, "stage-create": staged}
-            refused = error_triple(world.admin.post(f"{root}/namespaces/n/tables", body))
-            assert refused[:2] == (400, "InvalidLocation")
-            assert "full-hierarchy" in refused[2]
-    for staged in (False, True):
-        body = {"name": f"t{staged}", "schema": SCHEMA, "stage-create": staged}
-        assert world.admin.post(f"{root}/namespaces/n/tables", body).status_code == 200
-
-
 def test_files_below_a_namespace_folder_are_registered_but_not_the_folder(
     world: World,
 ) -> None:

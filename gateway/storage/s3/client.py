@@ -1,16 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of S3 stores: files with the object store library, sessions with STS."""
 
+from typing import Final
+
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import DEFAULT_RULES
 from gateway.scope.profile import StorageProfile
 from gateway.storage.connector import Connector
-from gateway.storage.errors import StorageCheckFailed
+from gateway.storage.errors import ShortTermCredentialError, StorageCheckFailed
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
-from gateway.storage.s3.credential import S3Credential, S3TemporaryCredential, s3_credential
+from gateway.storage.s3.credential import (
+    S3AccessKey,
+    S3AliyunOss,
+    S3CloudflareR2,
+    S3SystemIdentity,
+    S3TemporaryCredential,
+    s3_credential,
+)
+from gateway.storage.s3.identity import SystemIdentity
+from gateway.storage.s3.oss_sessions import OssSessions
 from gateway.storage.s3.profile import s3_profile
+from gateway.storage.s3.r2_sessions import R2Sessions
 from gateway.storage.s3.remote_signing import S3Signer
+from gateway.storage.s3.session_requests import SessionRequests
+from gateway.storage.s3.store_kinds import TRAITS, StoreKind
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
 
@@ -18,50 +32,95 @@ __all__ = ["S3Sessions", "open_client"]
 
 
 class S3Sessions:
-    """`Sessions` by AssumeRole."""
+    """`Sessions` by AssumeRole, or by the temporary credentials of the store's own kind."""
 
-    def __init__(self, sts: Sts) -> None:
+    def __init__(self, sts: Sts, *, r2: R2Sessions | None = None, oss: OssSessions | None = None) -> None:
         self._sts = sts
+        self._r2 = r2
+        self._oss = oss
 
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
     ) -> TemporaryCredential:
-        """Return a session of the profile's STS role with the rights of `policy`, for `seconds` (900 to 43,200)."""
-        own = s3_credential(credential)
-        if not isinstance(own, S3Credential):
+        """Return a session with the rights of `policy`, for `seconds` (900 to 43,200).
+
+        Raises ShortTermCredentialError for a credential of another kind of store: its policy would mean nothing there.
+        """
+        to, own = s3_profile(profile), s3_credential(credential)
+        if isinstance(own, S3TemporaryCredential):
             raise TypeError("a temporary credential makes no sessions")
-        return await self._sts.assume(
-            profile=s3_profile(profile), credential=own, policy=policy, session_name=session_name, seconds=seconds
+        match to.kind, own:
+            case StoreKind.R2, S3CloudflareR2() if self._r2 is not None:
+                return await self._r2.make(own, policy, seconds=seconds)
+            case StoreKind.OSS, S3AliyunOss() if self._oss is not None:
+                return await self._oss.make(to, own, policy, session_name=session_name, seconds=seconds)
+            case StoreKind.AWS | StoreKind.COMPATIBLE, S3AccessKey() | S3SystemIdentity():
+                return await self._sts.assume(
+                    profile=to, credential=own, policy=policy, session_name=session_name, seconds=seconds
+                )
+        raise ShortTermCredentialError(
+            f"The gateway could not get a temporary credential: the storage profile is of {TRAITS[to.kind].label}, and "
+            f"the storage credential is for another store. Set a credential of type {_CREDENTIAL_TYPES[to.kind]}",
+            "profile",
         )
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
         """Raise StorageCheckFailed if the credential can assume the role again without a session policy."""
-        session = s3_credential(temporary)
+        session, of = s3_credential(temporary), s3_profile(profile)
         if not isinstance(session, S3TemporaryCredential):
             raise TypeError("only a temporary credential has a policy to get rid of")
-        if await self._sts.reassumes(s3_profile(profile), session):
+        if of.kind is StoreKind.R2:
+            return  # its credentials are made with an API token, which no credential contains
+        if of.kind is StoreKind.OSS:
+            again = self._oss is not None and await self._oss.reassumes(of, session)
+        else:
+            again = await self._sts.reassumes(of, session)
+        if again:
             raise StorageCheckFailed(
                 "A vended credential can assume the role again without a session policy. Change the role's trust "
                 "policy so that only the gateway's own principal can assume the role"
             )
 
 
+_CREDENTIAL_TYPES: Final = {
+    StoreKind.AWS: "access-key or aws-system-identity",
+    StoreKind.COMPATIBLE: "access-key",
+    StoreKind.R2: "cloudflare-r2",
+    StoreKind.OSS: "aliyun-oss",
+}
+
+
 def open_client(options: ClientOptions) -> StorageClient:
     """Open the client. Without a `route` it connects only to public addresses, and only to AWS's own STS."""
+    identity = SystemIdentity()
     sts = Sts(
-        system_identities=options.rules.system_identities,
+        identity=identity,
+        identity_rules=options.rules.aws,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         route=options.route,
     )
+    route = options.route or Connector(DEFAULT_RULES, connect_seconds=options.connect_seconds).route
+    requests = SessionRequests(ca_bundle=options.ca_bundle)
+    sessions = S3Sessions(
+        sts,
+        r2=R2Sessions(requests, on_latency=options.on_session),
+        oss=OssSessions(requests, on_latency=options.on_session, route=route),
+    )
     stores = S3Stores(
         own_role=sts.assume_own_role,
-        system_identities=options.rules.system_identities,
+        identity=identity,
+        identity_rules=options.rules.aws,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
-        route=options.route or Connector(DEFAULT_RULES, connect_seconds=options.connect_seconds).route,
+        route=route,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
     signer = S3Signer(own_keys_anywhere=options.own_keys_sign_anywhere)
-    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close, signer=signer)
+
+    def close() -> None:
+        sts.close()
+        identity.close()
+
+    return StorageClient(files=files, sessions=sessions, close=close, signer=signer)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """S3 credentials in the form of requests and of encrypted storage, and the temporary ones made from them."""
 
+import re
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -8,19 +9,23 @@ import msgspec
 
 from gateway.iceberg.errors import BadRequestException
 from gateway.scope.credential import Credential, Redacted, digest_of
-from gateway.scope.errors import InvalidStorageCredential, StorageTypeNotSupported
+from gateway.scope.errors import InvalidStorageCredential
 from gateway.scope.rules import StorageRules
 
 __all__ = [
     "AnyS3Credential",
     "S3AccessKey",
+    "S3AliyunOss",
+    "S3CloudflareR2",
     "S3Credential",
     "S3SystemIdentity",
     "S3TemporaryCredential",
+    "StsCredential",
     "decode_s3_credential",
     "s3_credential",
 ]
 
+_R2_ACCOUNT = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _ALIASES = {"aws-access-key-id": "access-key-id", "aws-secret-access-key": "secret-access-key"}
 
 
@@ -50,11 +55,7 @@ class S3AccessKey(
     external_id: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("access-key-id", self.access_key_id), ("secret-access-key", self.secret_access_key)):
-            if not value or not value.isascii() or not value.isprintable() or " " in value or len(value) > 512:
-                raise InvalidStorageCredential(
-                    f"Storage credential field {name!r} must be 1 to 512 printable ASCII characters without spaces"
-                )
+        _check_key_pair(self.access_key_id, self.secret_access_key)
         _check_external_id(self.external_id)
 
     @property
@@ -88,7 +89,69 @@ class S3SystemIdentity(
         return digest_of("system-identity", self.external_id or "")
 
 
-S3Credential = S3AccessKey | S3SystemIdentity
+class S3CloudflareR2(
+    _OfS3,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="credential-type",
+    tag="cloudflare-r2",
+):
+    """An API token of Cloudflare R2: the key pair for the gateway's own files, and the token that makes credentials."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "account_id")
+
+    access_key_id: str
+    secret_access_key: str
+    token: str
+    account_id: str
+
+    def __post_init__(self) -> None:
+        _check_key_pair(self.access_key_id, self.secret_access_key)
+        _check_printable("token", self.token)
+        if not _R2_ACCOUNT.fullmatch(self.account_id):
+            raise InvalidStorageCredential("Storage credential field 'account-id' must be 32 hexadecimal digits")
+
+    @property
+    def digest(self) -> str:
+        """A cache key for this credential, without its secret."""
+        parts = (self.access_key_id, self.secret_access_key, self.token, self.account_id)
+        return digest_of("cloudflare-r2", *parts)
+
+
+class S3AliyunOss(
+    _OfS3,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="credential-type",
+    tag="aliyun-oss",
+):
+    """A key pair of Alibaba Cloud. `external_id` is sent with AssumeRole."""
+
+    _shown: ClassVar[tuple[str, ...]] = ("access_key_id",)
+
+    access_key_id: str
+    secret_access_key: str
+    external_id: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_key_pair(self.access_key_id, self.secret_access_key)
+        _check_external_id(self.external_id)
+
+    @property
+    def digest(self) -> str:
+        """A cache key for this credential, without its secret."""
+        return digest_of("aliyun-oss", self.access_key_id, self.secret_access_key, self.external_id or "")
+
+
+StsCredential = S3AccessKey | S3SystemIdentity
+"""The credentials with which roles are assumed at the STS of AWS and of compatible stores."""
+S3Credential = StsCredential | S3CloudflareR2 | S3AliyunOss
 
 
 class S3TemporaryCredential(_OfS3, msgspec.Struct, frozen=True, kw_only=True):
@@ -120,14 +183,9 @@ def s3_credential(credential: Credential) -> AnyS3Credential:
 def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Credential:
     """Decode `{"credential-type":…}`; the aliases `aws-access-key-id` and `aws-secret-access-key` are accepted too.
 
-    Raises `InvalidStorageCredential`, whose message never contains a value, `StorageTypeNotSupported`, and
-    `BadRequestException` for a system identity that `rules` do not allow.
+    Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
+    identity that `rules` do not allow.
     """
-    kind = fields.get("credential-type")
-    if kind in ("cloudflare-r2", "aliyun-oss"):
-        raise StorageTypeNotSupported(
-            f"Storage credential-type {kind!r} is not supported. Supported types: access-key and aws-system-identity"
-        )
     for alias, name in _ALIASES.items():
         if alias in fields:
             if name in fields:
@@ -139,7 +197,7 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
         credential: S3Credential = msgspec.convert(fields, type=S3Credential)
     except msgspec.ValidationError as error:
         raise InvalidStorageCredential(f"Invalid storage credential: {_without_values(str(error))}") from None
-    if isinstance(credential, S3SystemIdentity) and not rules.system_identities:
+    if isinstance(credential, S3SystemIdentity) and not rules.aws.enabled:
         raise BadRequestException(
             "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key."
         )
@@ -150,10 +208,25 @@ def _without_values(message: str) -> str:
     """Remove values from a msgspec message: it quotes unknown tags and field names, which may be a misplaced secret."""
     text, _, where = message.partition(" - at ")
     if text.startswith("Object contains unknown field"):
-        text = "it has an unknown field. Possible fields: access-key-id, secret-access-key and external-id"
+        text = (
+            "it has an unknown field. Possible fields: access-key-id, secret-access-key, external-id, and for "
+            "cloudflare-r2 also token and account-id"
+        )
     elif text.startswith("Invalid value"):
-        text = "'credential-type' must be access-key or aws-system-identity"
+        text = "'credential-type' must be access-key, aws-system-identity, cloudflare-r2 or aliyun-oss"
     return f"{text} - at {where}" if where.startswith("`$.") and "unknown" not in text else text
+
+
+def _check_key_pair(access_key_id: str, secret_access_key: str) -> None:
+    _check_printable("access-key-id", access_key_id)
+    _check_printable("secret-access-key", secret_access_key)
+
+
+def _check_printable(name: str, value: str) -> None:
+    if not value or not value.isascii() or not value.isprintable() or " " in value or len(value) > 512:
+        raise InvalidStorageCredential(
+            f"Storage credential field {name!r} must be 1 to 512 printable ASCII characters without spaces"
+        )
 
 
 def _check_external_id(value: str | None) -> None:

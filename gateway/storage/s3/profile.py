@@ -6,7 +6,7 @@ Unknown fields are refused: ignoring a misspelled `key-prefix` would put a wareh
 
 import re
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -19,9 +19,10 @@ from gateway.scope.location import BaseLocation, Location, refuse_pattern_charac
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.s3.confinement import check_confinement, policy_builder
 from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
 from gateway.storage.s3.location import SCHEME, check_bucket
-from gateway.storage.s3.session_policy import build_session_policy
+from gateway.storage.s3.store_kinds import TRAITS, StoreKind, kind_of
 
 __all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
 
@@ -30,8 +31,6 @@ MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter Durat
 MAX_TOKEN_SECONDS: Final = 43200
 MAX_SESSION_TAGS: Final = 50  # STS API reference, AssumeRole, parameter Tags
 
-_ROLE_ARN: Final = re.compile(r"arn:[a-z0-9-]+:iam::[0-9]{0,12}:role/[A-Za-z0-9_+=,.@/-]{1,512}", re.ASCII)
-_KMS_ARN: Final = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,32}:[0-9]{12}:key/[A-Za-z0-9-]{1,64}", re.ASCII)
 _REGION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _TAG_TEXT: Final = re.compile(r"[\w .:/=+@-]*")
 _ALIASES: Final = {"s3-url-detection-mode": "remote-signing-url-style"}
@@ -95,13 +94,18 @@ class S3Profile(
 
     def __post_init__(self) -> None:
         _check_place(self)
-        _check_roles(self)
+        check_confinement(self, aws_flavor=self.flavor is Flavor.AWS)
         _check_sessions(self)
 
     @property
     def escapes_known(self) -> bool:
         """True if the store reads `${*}`, `${?}` and `${$}` in a policy as the literal characters."""
-        return self.flavor is Flavor.AWS and self.endpoint is None
+        return TRAITS[self.kind].escapes
+
+    @property
+    def kind(self) -> StoreKind:
+        """The kind of store, by flavor and endpoint."""
+        return kind_of(self.endpoint, aws_flavor=self.flavor is Flavor.AWS)
 
     @property
     def partition(self) -> str:
@@ -124,19 +128,18 @@ class S3Profile(
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Sessions of AssumeRole with an inline session policy, or no vending if `sts-enabled` is false."""
+        """Sessions with a policy of the store's kind, or no vending if `sts-enabled` is false."""
         if not self.sts_enabled:
             return NoVending(
                 reason="sts-enabled is false in the storage profile",
                 skipped="sts-enabled is false, so this warehouse issues no credentials",
             )
-        policy = partial(
-            build_session_policy,
-            escapes_known=self.escapes_known,
-            kms_key_arn=self.aws_kms_key_arn,
-            partition=self.partition,
+        return Downscoping(
+            self.sts_token_validity_seconds,
+            self.session_role_arn,
+            policy_builder(self),
+            levels=TRAITS[self.kind].levels,
         )
-        return Downscoping(self.sts_token_validity_seconds, self.session_role_arn, policy)
 
     @property
     def own_access(self) -> None:
@@ -204,6 +207,8 @@ class S3Profile(
         if self.path_style_access:
             properties["s3.path-style-access"] = "true"
             properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite
+        elif TRAITS[self.kind].virtual_hosts_only:
+            properties["s3.force-virtual-addressing"] = "true"  # PyIceberg uses path style for an endpoint otherwise
         if self.aws_kms_key_arn is not None:
             properties["s3.sse.type"] = "kms"
             properties["s3.sse.key"] = self.aws_kms_key_arn
@@ -295,24 +300,6 @@ def _check_place(profile: S3Profile) -> None:
         profile.base_location()
     if profile.flavor is Flavor.S3_COMPAT and profile.endpoint is None:
         raise InvalidStorageProfile("Storage profile field 'endpoint' is required if 'flavor' is s3-compat")
-
-
-def _check_roles(profile: S3Profile) -> None:
-    for name, arn in (("assume-role-arn", profile.assume_role_arn), ("sts-role-arn", profile.sts_role_arn)):
-        if arn is not None and not _ROLE_ARN.fullmatch(arn):
-            raise InvalidStorageProfile(
-                f"Storage profile field {name!r} must be a role ARN such as arn:aws:iam::123456789012:role/name"
-            )
-    if profile.sts_enabled and profile.flavor is Flavor.AWS and profile.session_role_arn is None:
-        raise InvalidStorageProfile(
-            "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
-            "is aws"
-        )
-    if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
-        raise InvalidStorageProfile(
-            "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…), not of an alias, because "
-            "policies cannot refer to aliases"
-        )
 
 
 def _check_sessions(profile: S3Profile) -> None:

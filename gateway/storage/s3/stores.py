@@ -20,14 +20,17 @@ from obstore.store import S3Store
 from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.s3.credential import (
     AnyS3Credential,
-    S3AccessKey,
-    S3Credential,
+    S3SystemIdentity,
     S3TemporaryCredential,
+    StsCredential,
     s3_credential,
 )
+from gateway.storage.s3.identity import SystemIdentity
+from gateway.storage.s3.identity_rules import require_own_files
 from gateway.storage.s3.profile import S3Profile, s3_profile
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["OwnRole", "S3Stores"]
 
 # Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
-OwnRole = Callable[[S3Profile, S3Credential], Awaitable[S3TemporaryCredential]]
+OwnRole = Callable[[S3Profile, StsCredential], Awaitable[S3TemporaryCredential]]
 
 MAX_STORES: Final = 256
 
@@ -52,8 +55,9 @@ _REFUSED: Final = re.compile(
 class S3Stores:
     """An LRU cache of clients by profile and credential.
 
-    `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. A temporary credential is
-    used directly. `route` returns the routes to the endpoints of profiles.
+    `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. `identity` is the
+    gateway's own, used as `identity_rules` allow. A temporary credential is used directly. `route` returns the routes
+    to the endpoints of profiles.
     """
 
     refused = _REFUSED
@@ -62,7 +66,8 @@ class S3Stores:
         self,
         *,
         own_role: OwnRole | None,
-        system_identities: bool,
+        identity: SystemIdentity | None,
+        identity_rules: AwsIdentityRules,
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,
@@ -71,7 +76,8 @@ class S3Stores:
         self._certificates = certificates
         self._route = route
         self._own_role = own_role
-        self._system_identities = system_identities
+        self._identity = identity
+        self._identity_rules = identity_rules
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
         self._cached: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
@@ -113,9 +119,7 @@ class S3Stores:
         }
         if profile.aws_kms_key_arn is not None:
             options |= {"server_side_encryption": "aws:kms", "sse_kms_key_id": profile.aws_kms_key_arn}
-        provider = self._provider(profile, credential)
-        if provider is not None:
-            options["credential_provider"] = provider
+        options["credential_provider"] = self._provider(profile, credential)
         return S3Store(
             profile.bucket,
             client_options=self._client(endpoint, self.route(profile)),
@@ -144,25 +148,24 @@ class S3Stores:
             options["proxy_url"] = route.proxy_url
         return options
 
-    def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any] | None:
+    def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any]:
         if isinstance(credential, S3TemporaryCredential):
             answer = _library_credential(credential)
             return lambda: answer
-        if not isinstance(credential, S3AccessKey) and not self._system_identities:
-            raise StorageDenied(
-                "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key"
-            )
+        require_own_files(profile, credential, self._identity_rules)
         if profile.assume_role_arn is not None:
             own_role = self._own_role
             if own_role is None:
                 raise StorageDenied("The storage profile has an assume-role-arn, but this gateway cannot assume roles")
+            if not isinstance(credential, StsCredential):
+                raise StorageDenied("The storage credential cannot assume the assume-role-arn of the storage profile")
             given = credential
 
             async def assume() -> dict[str, Any]:
                 return _library_credential(await own_role(profile, given))
 
             return assume
-        if isinstance(credential, S3AccessKey):
+        if not isinstance(credential, S3SystemIdentity):
             answer = {
                 "access_key_id": credential.access_key_id,
                 "secret_access_key": credential.secret_access_key,
@@ -170,7 +173,20 @@ class S3Stores:
                 "expires_at": None,
             }
             return lambda: answer
-        return None  # the library looks for an instance role or web identity
+        identity = self._identity
+        if identity is None:
+            raise StorageDenied("This gateway has no identity in AWS")
+
+        async def own_keys() -> dict[str, Any]:
+            keys = await identity.keys()
+            return {
+                "access_key_id": keys.access_key_id,
+                "secret_access_key": keys.secret_access_key,
+                "token": keys.session_token,
+                "expires_at": keys.use_until,
+            }
+
+        return own_keys
 
 
 def _library_credential(temporary: S3TemporaryCredential) -> dict[str, Any]:

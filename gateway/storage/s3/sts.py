@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole with an inline session policy. Only this module and `signer.py` use botocore.
+"""AssumeRole with an inline session policy.
 
 botocore blocks, so its calls run in a thread pool of this object: a hanging store must not occupy the threads of other
 work. Only connection errors and 5xx are retried. AssumeRole changes nothing, so a retry is safe.
@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final, Protocol, cast
 
@@ -21,16 +20,19 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
 from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
-from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
+from gateway.scope.errors import InvalidStorageProfile
+from gateway.scope.rules import AwsIdentityRules
+from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import (
     AnyS3Credential,
-    S3AccessKey,
-    S3Credential,
     S3SystemIdentity,
     S3TemporaryCredential,
+    StsCredential,
 )
+from gateway.storage.s3.identity import SystemIdentity
+from gateway.storage.s3.identity_rules import require_sessions
 from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.session_answers import KNOWN_CODES, by_code, malformed, temporary, unreachable
 
 __all__ = ["Sts"]
 
@@ -40,47 +42,30 @@ TOTAL_SECONDS: Final = 10.0
 ATTEMPTS: Final = 3
 MAX_CLIENTS: Final = 128
 MAX_THREADS: Final = 8
-# The allowed clock difference to the store, before a session that ends later than requested is an error.
-CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+DISABLED: Final = AwsIdentityRules()
 
 # Stores without roles (such as MinIO) require the parameter too; their session has the rights of the calling key.
 _NO_ROLE: Final = "arn:aws:iam::000000000000:role/none"
 
-_REASONS: Final = {
-    "AccessDenied": (
-        "refused",
-        "the storage denied AssumeRole; check the role's trust policy and the credential of the warehouse",
-    ),
-    "InvalidClientTokenId": (
-        "credential",
-        "the storage does not know the access key of the warehouse's credential; set a valid one",
-    ),
-    "InvalidAccessKeyId": (
-        "credential",
-        "the storage does not know the access key of the warehouse's credential; set a valid one",
-    ),
-    "SignatureDoesNotMatch": (
-        "credential",
-        "the secret key of the warehouse's credential is wrong; set the correct one",
-    ),
-    "ExpiredToken": ("credential", "the credential with which the gateway called the storage has expired"),
-    "ExpiredTokenException": ("credential", "the credential with which the gateway called the storage has expired"),
-    "MalformedPolicyDocument": ("policy", "the storage rejected the session policy as malformed"),
-    "NotImplemented": ("unsupported", "the storage does not support session policies"),
-    "RegionDisabledException": (
-        "region",
-        "STS is disabled in the region of the storage profile; enable it for the AWS account",
-    ),
-}
-
 # Statuses by which proxies and load balancers report that the server behind them is unavailable.
 _OUTAGES: Final = frozenset({502, 503, 504})
+
+_NO_IDENTITY: Final = (
+    "The gateway could not get a temporary credential: it has no identity in AWS, or its identity could not be read"
+)
 
 LatencyCallback = Callable[[float, str], None]
 
 
 class _StsClient(Protocol):
     def assume_role(self, **parameters: Any) -> dict[str, Any]: ...
+
+
+class _NoIdentity:
+    """A provider of credentials without any, so that botocore does not look for them itself."""
+
+    def load_credentials(self) -> None:
+        """Return None: there is no identity."""
 
 
 def _no_metrics(_seconds: float, _outcome: str) -> None:
@@ -90,15 +75,16 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 class Sts:
     """Makes temporary credentials. Close it with `close`.
 
-    `system_identities` is True if profiles may use the gateway's own cloud identity. `on_latency` is called on the
-    event loop with the seconds of each call and its outcome (`ok` or the reason of the error). `route` returns the
+    `identity` is the gateway's own, used as `identity_rules` allow; without it there is none. `on_latency` is called on
+    the event loop with the seconds of each call and its outcome (`ok` or the reason of the error). `route` returns the
     routes to the endpoints of profiles; without it only AWS's own are allowed.
     """
 
     def __init__(
         self,
         *,
-        system_identities: bool = False,
+        identity: SystemIdentity | None = None,
+        identity_rules: AwsIdentityRules = DISABLED,
         on_latency: LatencyCallback = _no_metrics,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
@@ -108,7 +94,8 @@ class Sts:
     ) -> None:
         self._ca_bundle = ca_bundle
         self._route = route
-        self._system_identities = system_identities
+        self._identity = identity
+        self._identity_rules = identity_rules
         self._on_latency = on_latency
         self._config = {"connect_timeout": connect_seconds, "read_timeout": read_seconds}
         self._total_seconds = total_seconds
@@ -119,7 +106,7 @@ class Sts:
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="sts")
 
     async def assume(
-        self, *, profile: S3Profile, credential: S3Credential, policy: str, session_name: str, seconds: int
+        self, *, profile: S3Profile, credential: StsCredential, policy: str, session_name: str, seconds: int
     ) -> S3TemporaryCredential:
         """Return a session of the profile's STS role with the rights of `policy`, for `seconds` (900 to 43,200).
 
@@ -136,7 +123,7 @@ class Sts:
         return await self._measured(profile, credential, parameters, seconds)
 
     async def assume_own_role(
-        self, profile: S3Profile, credential: S3Credential, *, session_name: str = "lakegate", seconds: int = 3600
+        self, profile: S3Profile, credential: StsCredential, *, session_name: str = "lakegate", seconds: int = 3600
     ) -> S3TemporaryCredential:
         """Return a session of `assume-role-arn` with all its rights, for the gateway's own files. Never vended."""
         if profile.assume_role_arn is None:
@@ -163,7 +150,7 @@ class Sts:
                 return False
             raise
         except TimeoutError:
-            raise _unreachable() from None
+            raise unreachable() from None
         return True
 
     def close(self) -> None:
@@ -171,8 +158,9 @@ class Sts:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _session(
-        self, profile: S3Profile, credential: S3Credential, role: str | None, session_name: str, seconds: int
+        self, profile: S3Profile, credential: StsCredential, role: str | None, session_name: str, seconds: int
     ) -> dict[str, Any]:
+        require_sessions(profile, credential, role, self._identity_rules)
         if role is None and profile.flavor is Flavor.AWS:
             raise ShortTermCredentialError(
                 "The storage profile has neither sts-role-arn nor assume-role-arn", "profile"
@@ -187,13 +175,8 @@ class Sts:
         return parameters
 
     async def _measured(
-        self, profile: S3Profile, credential: S3Credential, parameters: dict[str, Any], seconds: int
+        self, profile: S3Profile, credential: StsCredential, parameters: dict[str, Any], seconds: int
     ) -> S3TemporaryCredential:
-        if not isinstance(credential, S3AccessKey) and not self._system_identities:
-            raise ShortTermCredentialError(
-                "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key",
-                "profile",
-            )
         started, outcome = time.monotonic(), "failed"
         try:
             route = self._route_to(profile.sts_endpoint or profile.endpoint)
@@ -201,12 +184,12 @@ class Sts:
                 loop = asyncio.get_running_loop()
                 client = await loop.run_in_executor(self._pool, self._client, profile, credential, route)
                 answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started, route)
-            temporary = _temporary(answer, seconds)
+            session = temporary(answer, seconds)
             outcome = "ok"
-            return temporary
+            return session
         except TimeoutError:
             outcome = "unreachable"
-            raise _unreachable() from None
+            raise unreachable() from None
         except ShortTermCredentialError as error:
             outcome = error.reason
             raise
@@ -242,14 +225,16 @@ class Sts:
             except botocore.exceptions.ClientError as error:
                 code = str(error.response.get("Error", {}).get("Code", ""))
                 status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-                failure = _by_code(code, status)
+                failure = by_code(code, status)
                 again = status >= 500 and status != 501 and code != "NotImplemented"
-                if again and code not in _REASONS:
-                    failure = _unreachable()
+                if again and code not in KNOWN_CODES:
+                    failure = unreachable()
                 if 300 <= status < 400:
-                    failure = _malformed()
+                    failure = malformed()
             except (botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError):
-                failure, again = _unreachable(), True
+                failure, again = unreachable(), True
+            except (botocore.exceptions.NoCredentialsError, botocore.exceptions.CredentialRetrievalError):
+                failure, again = ShortTermCredentialError(_NO_IDENTITY, "credential"), False
             except botocore.exceptions.BotoCoreError:
                 failure, again = (
                     ShortTermCredentialError("The request to the storage could not be sent; check the storage profile"),
@@ -257,7 +242,7 @@ class Sts:
                 )
             except (ResponseParserError, ValueError, TypeError, LookupError, AttributeError):
                 # The library's exceptions for an answer of an unexpected shape are not documented.
-                failure, again = _malformed(), False
+                failure, again = malformed(), False
             if route is not None and route.refusal is not None:
                 failure = ShortTermCredentialError(
                     f"The gateway could not get a temporary credential: {route.refusal}", "endpoint"
@@ -268,7 +253,7 @@ class Sts:
                 raise failure
             time.sleep(pause)
 
-    def _client(self, profile: S3Profile, credential: S3Credential, route: EndpointRoute | None) -> _StsClient:
+    def _client(self, profile: S3Profile, credential: StsCredential, route: EndpointRoute | None) -> _StsClient:
         endpoint = profile.sts_endpoint or profile.endpoint
         key = (endpoint, profile.region, credential.digest)
         with self._lock:
@@ -289,6 +274,8 @@ class Sts:
         session = botocore.session.Session()
         session.register_component("data_loader", self._models)
         static = None if isinstance(credential, S3SystemIdentity) else credential
+        if static is None:
+            session.register_component("credential_provider", self._identity or _NoIdentity())
         # The environment and shared configuration must not redirect the call: only the profile names the endpoint.
         options: dict[str, Any] = {"ignore_configured_endpoint_urls": True}  # missing in botocore's type stubs
         config = Config(
@@ -314,50 +301,6 @@ class Sts:
         return cast(_StsClient, client)
 
 
-def _temporary(answer: dict[str, Any], seconds: int) -> S3TemporaryCredential:
-    found = answer.get("Credentials") or {}
-    if not isinstance(found, dict):
-        raise _malformed()
-    expiry = found.get("Expiration")
-    fields = [found.get(name) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
-    if not all(isinstance(field, str) and field for field in fields) or not isinstance(expiry, datetime):
-        raise StorageAnswerMalformed(
-            "The response of the storage's STS endpoint lacks a session token or an expiry", "incomplete"
-        )
-    try:
-        expires_at = expiry.replace(tzinfo=UTC) if expiry.tzinfo is None else expiry.astimezone(UTC)
-    except OverflowError:
-        raise _malformed() from None
-    if expires_at > datetime.now(UTC) + timedelta(seconds=seconds) + CLOCK_TOLERANCE:
-        raise ShortTermCredentialError(
-            "The storage issued a credential that lives longer than requested, so it was discarded. Check the STS "
-            "of the store and its clock",
-            "too-long",
-        )
-    return S3TemporaryCredential(
-        access_key_id=found["AccessKeyId"],
-        secret_access_key=found["SecretAccessKey"],
-        session_token=found["SessionToken"],
-        expires_at=expires_at,
-    )
-
-
-def _by_code(code: str, status: int) -> ShortTermCredentialError | PolicyTooLarge:
-    if code == "PackedPolicyTooLarge":
-        return PolicyTooLarge(
-            "The session policy and tags exceed the packed size that the store allows. Use a location with a "
-            "shorter path, or fewer session tags"
-        )
-    unknown = ("failed", "the storage did not issue a credential")
-    if status in {401, 403}:
-        unknown = (
-            "refused",
-            "the storage denied AssumeRole with the credential of the warehouse; check the credential and the role",
-        )
-    reason, text = _REASONS.get(code, unknown)
-    return ShortTermCredentialError(f"The gateway could not get a temporary credential: {text}", reason)
-
-
 def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
     """Remove the text body of a proxy's 502, 503 or 504, so that botocore reports an outage.
 
@@ -366,18 +309,3 @@ def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
     """
     if response_dict["status_code"] in _OUTAGES and not response_dict["body"].lstrip().startswith(b"<"):
         response_dict["body"] = b""
-
-
-def _unreachable() -> StorageSessionUnavailable:
-    return StorageSessionUnavailable(
-        "The gateway could not get a temporary credential: the storage's STS endpoint did not answer in time",
-        "unreachable",
-    )
-
-
-def _malformed() -> StorageAnswerMalformed:
-    return StorageAnswerMalformed(
-        "The gateway could not get a temporary credential: the server at the storage's STS endpoint did not answer "
-        "as an STS. Check `sts-endpoint` (or `endpoint`) of the storage profile",
-        "malformed",
-    )

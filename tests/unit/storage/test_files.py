@@ -8,6 +8,7 @@ import pytest
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
+from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
@@ -64,9 +65,8 @@ async def test_one_key_outside_of_the_location_fails_the_whole_deletion() -> Non
 
 
 def stores(**more: Any) -> S3Stores:
-    return S3Stores(
-        **({"own_role": None, "system_identities": False, "connect_seconds": 1, "request_seconds": 1} | more)
-    )
+    given: dict[str, Any] = {"own_role": None, "identity": None, "identity_rules": AwsIdentityRules()}
+    return S3Stores(**(given | {"connect_seconds": 1, "request_seconds": 1} | more))
 
 
 def test_clients_are_kept_per_profile_and_credential_and_bounded() -> None:

@@ -112,7 +112,7 @@ async def test_a_cached_credential_is_returned_without_a_new_session_policy(monk
         built.append(level)
         return build_session_policy(location, level, **more)
 
-    monkeypatch.setattr("gateway.storage.s3.profile.build_session_policy", counted)
+    monkeypatch.setattr("gateway.storage.s3.confinement.build_session_policy", counted)
     store = _LastingStore()
     vendor = Vendor(clients(store), cache=CachedCredentials(entries=10, observer=_Uncounted()))
     first, second = await _vend(vendor), await _vend(vendor)

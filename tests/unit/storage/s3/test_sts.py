@@ -14,6 +14,7 @@ from botocore.loaders import JSONFileLoader
 from gateway.scope.errors import PolicyTooLarge
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
+from gateway.scope.rules import AwsIdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
@@ -140,7 +141,8 @@ async def test_transient_sts_errors_are_tried_three_times_at_most(transient_erro
         (refusal("NotImplemented", 500), "unsupported"),
         (refusal("SomethingNew", 400), "failed"),
         (refusal("SomethingNew", 501), "failed"),
-        (botocore.exceptions.NoCredentialsError(), "failed"),
+        (botocore.exceptions.NoCredentialsError(), "credential"),
+        (botocore.exceptions.ParamValidationError(report="x"), "failed"),
     ],
 )
 async def test_permanent_sts_errors_are_not_retried_or_sent_without_policy(lasting: Exception, reason: str) -> None:
@@ -217,7 +219,9 @@ async def test_the_cloud_identity_of_the_gateway_is_used_only_if_enabled() -> No
     with pytest.raises(ShortTermCredentialError):
         await assume(off, keys=S3SystemIdentity())
     assert off.calls == []
-    await assume(Scripted(answer(), system_identities=True), keys=S3SystemIdentity())
+    on = Scripted(answer(), identity_rules=AwsIdentityRules(enabled=True))
+    await assume(on, keys=S3SystemIdentity(external_id="ext-1"))
+    assert on.calls[0]["ExternalId"] == "ext-1"
 
 
 async def test_clients_are_reused_per_credential_and_bounded() -> None:

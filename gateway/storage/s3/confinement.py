@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The confinement of credentials by kind of store: the builder of their policy, and the checks of a profile for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gateway.scope.errors import InvalidStorageProfile
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location
+from gateway.storage.s3.oss_policy import build_oss_policy
+from gateway.storage.s3.r2_scope import build_r2_scope
+from gateway.storage.s3.session_policy import build_session_policy
+from gateway.storage.s3.store_kinds import TRAITS, StoreKind
+
+if TYPE_CHECKING:
+    from gateway.storage.s3.profile import S3Profile
+
+__all__ = ["check_confinement", "policy_builder"]
+
+_KMS_ARN: Final = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,32}:[0-9]{12}:key/[A-Za-z0-9-]{1,64}", re.ASCII)
+
+
+def policy_builder(profile: S3Profile) -> Callable[[Location, AccessLevel], str]:
+    """Return the function that builds the policy of a session for one location."""
+    match profile.kind:
+        case StoreKind.R2:
+            return build_r2_scope
+        case StoreKind.OSS:
+            role = profile.session_role_arn or ""
+            # `acs:ram::<account>:role/<name>`, which the profile's check requires.
+            return partial(build_oss_policy, region=profile.region.removeprefix("oss-"), account=role.split(":")[3])
+        case StoreKind.AWS | StoreKind.COMPATIBLE:
+            return partial(
+                build_session_policy,
+                escapes_known=profile.escapes_known,
+                kms_key_arn=profile.aws_kms_key_arn,
+                partition=profile.partition,
+            )
+
+
+def check_confinement(profile: S3Profile, *, aws_flavor: bool) -> None:
+    """Raise InvalidStorageProfile if roles, keys or addressing of the profile do not suit its store."""
+    traits = TRAITS[profile.kind]
+    for name, arn in (("assume-role-arn", profile.assume_role_arn), ("sts-role-arn", profile.sts_role_arn)):
+        if arn is not None and traits.role is None:
+            raise InvalidStorageProfile(
+                f"Storage profile field {name!r} is not possible with {traits.label}, which has no roles"
+            )
+        if arn is not None and traits.role is not None and not traits.role.fullmatch(arn):
+            raise InvalidStorageProfile(
+                f"Storage profile field {name!r} must be a role ARN such as {traits.role_example}"
+            )
+    if profile.kind is StoreKind.OSS and profile.assume_role_arn is not None:
+        raise InvalidStorageProfile(
+            "Storage profile field 'assume-role-arn' is not possible with Alibaba Cloud OSS. The gateway accesses its "
+            "files with the access key; 'sts-role-arn' names the role of clients"
+        )
+    needs_role = profile.kind is StoreKind.OSS or (aws_flavor and profile.kind is not StoreKind.R2)
+    if profile.sts_enabled and needs_role and profile.session_role_arn is None:
+        raise InvalidStorageProfile(
+            "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
+            "is aws, and 'sts-role-arn' for Alibaba Cloud OSS"
+        )
+    if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
+        raise InvalidStorageProfile(
+            "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…), not of an alias, because "
+            "policies cannot refer to aliases"
+        )
+    for name, given in (("aws-kms-key-arn", profile.aws_kms_key_arn), ("sts-session-tags", profile.sts_session_tags)):
+        if given and not traits.aws_extensions:
+            raise InvalidStorageProfile(f"Storage profile field {name!r} is not possible with {traits.label}")
+    if profile.path_style_access and traits.virtual_hosts_only:
+        raise InvalidStorageProfile(
+            f"Storage profile field 'path-style-access' must be false: {traits.label} accepts only host names that "
+            "begin with the bucket"
+        )
+    if traits.virtual_hosts_only and "." in profile.bucket:
+        raise InvalidStorageProfile(f"Storage profile field 'bucket' must have no dots with {traits.label}")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An evaluator of R2 scopes that shares no code with their builder, and a proof of scope by exhaustive checks.
+
+It models what Cloudflare documents ("Temporary credentials"): the credential reaches one bucket, and the objects whose
+keys begin with one of the prefixes. `object-read-only` reads and lists, `object-read-write` also writes and deletes.
+Anything else in a scope raises `UnsupportedScope` and is not proven.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location
+
+__all__ = ["UnsupportedScope", "Violation", "evaluate", "prove_scope"]
+
+_READ: Final = frozenset({"get", "list"})
+_OF_PERMISSION: Final = {"object-read-only": _READ, "object-read-write": _READ | {"put", "delete", "multipart"}}
+_REQUIRED: Final = {AccessLevel.READ: _READ, AccessLevel.READ_WRITE_DELETE: _OF_PERMISSION["object-read-write"]}
+_ACTIONS: Final = (
+    "get",
+    "put",
+    "delete",
+    "multipart",
+    "put-bucket-policy",
+    "create-bucket",
+    "delete-bucket",
+    "put-cors",
+)
+
+
+class UnsupportedScope(ValueError):
+    """The scope contains something that this evaluator does not support."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A result of the scope that differs from the requirements of location and level."""
+
+    action: str
+    bucket: str
+    key: str | None
+    expected: bool
+
+    def __str__(self) -> str:
+        return f"{self.action} on {self.bucket!r} key {self.key!r} is {'refused' if self.expected else 'allowed'}"
+
+
+def evaluate(scope: str, action: str, *, bucket: str, key: str | None) -> bool:
+    """Return True if the scope allows `action` on the object `key`. For `list`, `key` is the prefix of the request.
+
+    Raises `UnsupportedScope`.
+    """
+    allowed_bucket, actions, prefixes = _read(scope)
+    inside = key is not None and any(key.startswith(prefix) for prefix in prefixes)
+    return bucket == allowed_bucket and action in actions and inside
+
+
+def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: Iterable[str]) -> list[Violation]:
+    """Compare the scope's results with the requirements of `location` and `level`. An empty list is the proof."""
+    bucket, _, path = location.text.partition("://")[2].partition("/")
+    inside = path + "/"
+    required = _REQUIRED.get(level, frozenset())
+    violations: list[Violation] = []
+
+    def check(action: str, where: str, key: str | None, *, expected: bool) -> None:
+        if evaluate(scope, action, bucket=where, key=key) is not expected:
+            violations.append(Violation(action, where, key, expected))
+
+    for key in (inside, inside + "data/f", inside + "a/../b", *_neighbours(path), *other_keys):
+        belongs = key.startswith(inside)
+        for action in _ACTIONS:
+            check(action, bucket, key, expected=belongs and action in required)
+            check(action, bucket + "-other", key, expected=False)
+        for prefix in (key, key[:-1], key.rpartition("/")[0], key.rpartition("/")[0] + "/"):
+            check("list", bucket, prefix, expected="list" in required and prefix.startswith(inside))
+    for nothing in (None, "", path, "/"):
+        check("list", bucket, nothing, expected=False)
+    return violations
+
+
+def _neighbours(path: str) -> Iterator[str]:
+    segments = path.split("/")
+    for index, segment in enumerate(segments):
+        for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
+            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
+        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
+        yield "/".join((*segments[:index], "x", *segments[index:], "f"))
+    yield from (path, path + "0", path + "0/f", path + "x/" + path + "/f")
+
+
+def _read(scope: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
+    """Return (bucket, actions, prefixes)."""
+    fields: Any = json.loads(scope, object_pairs_hook=_reject_duplicates)
+    if not isinstance(fields, dict) or fields.keys() != {"bucket", "permission", "prefixes"}:
+        raise UnsupportedScope("a scope has a bucket, a permission and prefixes")
+    actions = _OF_PERMISSION.get(fields["permission"])
+    if actions is None:
+        raise UnsupportedScope("the permission is not one for objects")
+    prefixes = fields["prefixes"]
+    # Without prefixes a credential reaches the whole bucket.
+    if not isinstance(prefixes, list) or not prefixes:
+        raise UnsupportedScope("a scope needs at least one prefix")
+    for prefix in prefixes:
+        # It is not documented whether R2 compares whole segments, so only prefixes with a slash mean the same.
+        if not isinstance(prefix, str) or not prefix.endswith("/") or any(c in "*?" for c in prefix):
+            raise UnsupportedScope("a prefix must end with a slash and have no pattern characters")
+    return str(fields["bucket"]), actions, tuple(prefixes)
+
+
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise UnsupportedScope("a member occurs twice")
+    return found
