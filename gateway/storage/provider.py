@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
 from gateway.scope.location import Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
+
+if TYPE_CHECKING:
+    from gateway.storage.trials import Trials
 
 __all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "StorageClient", "StorageClients"]
 
@@ -74,11 +77,14 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClient:
-    """An opened provider. `sessions` is None if the provider vends no credentials."""
+    """An opened provider. `sessions` is None if the provider vends no credentials. Without `trials`, the canary tries
+    vended credentials with `files` only.
+    """
 
     files: FileClient
     sessions: Sessions | None
     close: Callable[[], None]
+    trials: Trials | None = None
 
 
 class StorageClients:

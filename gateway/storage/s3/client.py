@@ -10,8 +10,10 @@ from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 from gateway.storage.s3.credential import S3Credential, S3TemporaryCredential, s3_credential
 from gateway.storage.s3.profile import s3_profile
+from gateway.storage.s3.signed_calls import SignedCalls
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
+from gateway.storage.s3.trials import S3Trials
 
 __all__ = ["S3Sessions", "open_client"]
 
@@ -62,4 +64,10 @@ def open_client(options: ClientOptions) -> StorageClient:
         route=options.route or Connector(DEFAULT_RULES, connect_seconds=options.connect_seconds).route,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close)
+    calls = SignedCalls(
+        route=options.route,
+        ca_bundle=options.ca_bundle,
+        connect_seconds=options.connect_seconds,
+        seconds=options.request_seconds,
+    )
+    return StorageClient(files=files, sessions=S3Sessions(sts), close=sts.close, trials=S3Trials(calls))
