@@ -7,7 +7,8 @@ the store's answer. A provider without requests of its own uses `FileTrials`, wh
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -77,6 +78,10 @@ ControlCall = tuple[str, Callable[[], Awaitable[Outcome]]]
 class Trials(Protocol):
     """Sends attempts to a store with a vended credential. No method raises an error of the store."""
 
+    def connected(self) -> AbstractAsyncContextManager[Trials]:
+        """Return a context manager with the object for a number of attempts, which may share connections."""
+        ...
+
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
         """Send the attempt and return its result."""
         ...
@@ -97,6 +102,11 @@ class FileTrials:
 
     def __init__(self, files: FileClient) -> None:
         self._files = files
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[FileTrials]:
+        """Yield this object: the file client keeps its connections itself."""
+        yield self
 
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
         """Send the attempt and return its result. Copies and uploads in parts are untested."""

@@ -13,7 +13,7 @@ itself. It sends no change of a setting of the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
@@ -26,7 +26,8 @@ from gateway.scope.profile import NoVending, StorageProfile
 from gateway.storage.errors import FileMissing, StorageCheckFailed
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
-from gateway.storage.trials import PROBE, Act, Attempt, FileTrials, Outcome
+from gateway.storage.trials import PROBE, Act, Attempt, FileTrials, Outcome, Trials
+from gateway.vending.canary_attempts import ACT_TEXTS, TABLE, Place, attempts_at, expected_inside, places
 from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
@@ -36,32 +37,9 @@ __all__ = ["CANARY_SECONDS", "Canary", "run_canary"]
 CANARY_SECONDS: Final = 60.0
 """Default time limit of a run, without its cleanup."""
 _MAX_OBJECTS: Final = 200
+_CONCURRENT: Final = 12
+"""The number of requests to the store that are sent at the same time."""
 _LEVELS: Final = (AccessLevel.READ, AccessLevel.READ_WRITE, AccessLevel.READ_WRITE_DELETE)
-
-_ACT_TEXTS: Final = {
-    Act.READ: "read an object",
-    Act.HEAD: "read the properties of an object",
-    Act.LIST: "list objects",
-    Act.LIST_FOLDERS: "list folders with a delimiter",
-    Act.WRITE: "write an object",
-    Act.OVERWRITE: "overwrite an object",
-    Act.MULTIPART: "start an upload in parts",
-    Act.COPY: "copy an object",
-    Act.COPY_PART: "copy an object as a part of an upload",
-    Act.DELETE: "delete an object",
-    Act.DELETE_BATCH: "delete an object by a request for several",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place outside of the scope. `exists` is True if `sentinel` is an object that the canary writes first."""
-
-    name: str
-    text: str
-    prefix: str
-    sentinel: str
-    exists: bool
 
 
 @dataclass(slots=True)
@@ -70,7 +48,7 @@ class _Session:
 
     level: AccessLevel
     temporary: TemporaryCredential
-    places: tuple[_Place, ...]
+    places: tuple[Place, ...]
     reached: list[Finding] = field(default_factory=list)
     unclear: list[Finding] = field(default_factory=list)
     attempts: int = 0
@@ -88,18 +66,20 @@ class Canary:
         self._clients = clients
         self._files = Files(clients)
         client = clients.of(profile)
-        self._trials = client.trials or FileTrials(client.files)
+        self._client_trials: Trials = client.trials or FileTrials(client.files)
+        self._trials = self._client_trials
         self._unique = f"lakegate-check-{uuid4().hex}"
         self._folder = folder
-        self._table = folder.child("table")
+        self._table = folder.child(TABLE)
         self._sessions: list[_Session] = []
+        self._slots = asyncio.Semaphore(_CONCURRENT)
         self._outside_base: set[str] = set()
 
     async def prepare(self) -> None:
         """Write the sentinels and read them back. Raises the errors of the store, and StorageCheckFailed."""
-        for level in _LEVELS:
-            for key in (self._kept(level), *(place.sentinel for place in self._places(level) if place.exists)):
-                await self._write_sentinel(key)
+        sentinels = [self._kept(level) for level in _LEVELS]
+        sentinels += [place.sentinel for level in _LEVELS for place in self._places(level) if place.exists]
+        await _all([self._write_sentinel(key) for key in sentinels])
 
     async def issue(self) -> None:
         """Vend a credential of each level. Raises the errors of vending, and StorageCheckFailed without vending."""
@@ -160,50 +140,33 @@ class Canary:
     # -- stages of one credential --------------------------------------------------------------------------------------
 
     async def _inside(self, session: _Session) -> None:
-        level, kept = session.level, self._kept(session.level)
-        expected = [Attempt(act=Act.READ, key=kept, inside="", exists=True)]
-        written = self._inside_key(f"written-{level}.txt")
-        if level is not AccessLevel.READ:
-            expected.append(Attempt(act=Act.WRITE, key=written, inside=""))
-        if level is AccessLevel.READ_WRITE_DELETE:
-            expected.append(Attempt(act=Act.DELETE, key=written, inside="", exists=True))
-        # A listing is `reached` if it names a key outside of `inside`: here, any key at all.
-        expected.append(Attempt(act=Act.LIST, key=self._table.key_prefix, inside="\0"))
+        level = session.level
+        expected = expected_inside(level, inside=self._table.key_prefix, own=self._kept(level))
         for attempt in expected:
-            result = await self._trials.attempt(self._profile, session.temporary, attempt)
+            result = await self._send(session, attempt)
             if result not in (Outcome.REACHED, Outcome.ACKNOWLEDGED):
                 raise StorageCheckFailed(
-                    f"A vended {level} credential cannot {_ACT_TEXTS[attempt.act]} in its own location"
+                    f"A vended {level} credential cannot {ACT_TEXTS[attempt.act]} in its own location"
                 )
 
     async def _outside(self, session: _Session) -> None:
-        for place in session.places:
-            for attempt in self._attempts_at(place, session.level):
-                await self._attempt(session, attempt, place.name, place.text)
-            for act in (Act.OVERWRITE, Act.DELETE, Act.DELETE_BATCH) if place.exists else (Act.DELETE,):
-                await self._destroy(session, act, place.sentinel, place.name, place.text, exists=place.exists)
+        # Places have sentinels of their own, so their attempts do not disturb each other.
+        await _all([*(self._at_place(session, place) for place in session.places), self._listings(session)])
+
+    async def _at_place(self, session: _Session, place: Place) -> None:
+        for attempt in attempts_at(place, session.level, inside=self._table.key_prefix, own=self._kept(session.level)):
+            await self._attempt(session, attempt, place.name, place.text)
+        for act in (Act.OVERWRITE, Act.DELETE, Act.DELETE_BATCH) if place.exists else (Act.DELETE,):
+            await self._destroy(session, act, place.sentinel, place.name, place.text, exists=place.exists)
+
+    async def _listings(self, session: _Session) -> None:
         for prefix, name, text in (
             ("", "whole-store", "in the whole bucket or container"),
             ("/".join(self._table.segments), "own-name-without-slash", "by its own prefix without the final slash"),
         ):
             for act in (Act.LIST, Act.LIST_FOLDERS):
-                # With a delimiter, the own name without a slash returns the own folder only.
                 attempt = Attempt(act=act, key=prefix, inside=self._table.key_prefix)
                 await self._attempt(session, attempt, name, text)
-
-    def _attempts_at(self, place: _Place, level: AccessLevel) -> Iterable[Attempt]:
-        inside, new = self._table.key_prefix, f"{place.prefix}written-{level}"
-        yield Attempt(act=Act.READ, key=place.sentinel, inside=inside, exists=place.exists)
-        yield Attempt(act=Act.HEAD, key=place.sentinel, inside=inside, exists=place.exists)
-        yield Attempt(act=Act.LIST, key=place.prefix, inside=inside)
-        yield Attempt(act=Act.LIST_FOLDERS, key=place.prefix, inside=inside)
-        yield Attempt(act=Act.WRITE, key=f"{new}.txt", inside=inside)
-        yield Attempt(act=Act.MULTIPART, key=f"{new}-parts.txt", inside=inside)
-        if place.exists:
-            for act in (Act.COPY, Act.COPY_PART):
-                target = self._inside_key(f"{act}-{place.name}-{level}.txt")
-                yield Attempt(act=act, key=target, inside=inside, source=place.sentinel)
-        yield Attempt(act=Act.COPY, key=f"{new}-copy.txt", inside=inside, source=self._kept(level))
 
     async def _above_level(self, session: _Session) -> None:
         level, kept, inside = session.level, self._kept(session.level), self._table.key_prefix
@@ -243,24 +206,33 @@ class Canary:
             inside=self._table.key_prefix,
             unique=f"{self._unique}-{session.level.replace('-', '')}"[:63],
         )
-        for name, call in calls:
-            self._note(session, await call(), name, "control-plane", f"use the control plane of the store ({name})")
+
+        async def made(name: str, call: Callable[[], Awaitable[Outcome]]) -> None:
+            async with self._slots:
+                result = await call()
+            self._note(session, result, name, "control-plane", f"use the control plane of the store ({name})")
+
+        await _all([made(name, call) for name, call in calls])
 
     # -- attempts ------------------------------------------------------------------------------------------------------
+
+    async def _send(self, session: _Session, attempt: Attempt) -> Outcome:
+        async with self._slots:
+            return await self._trials.attempt(self._profile, session.temporary, attempt)
 
     async def _attempt(self, session: _Session, attempt: Attempt, place: str, text: str) -> None:
         writes = attempt.act in (Act.WRITE, Act.MULTIPART, Act.COPY, Act.COPY_PART)
         if writes and not attempt.key.startswith(self._folder.key_prefix):
             self._outside_base.add(attempt.key)
-        result = await self._trials.attempt(self._profile, session.temporary, attempt)
-        self._note(session, result, attempt.act, place, f"{_ACT_TEXTS[attempt.act]} {text}")
+        result = await self._send(session, attempt)
+        self._note(session, result, attempt.act, place, f"{ACT_TEXTS[attempt.act]} {text}")
         if attempt.key in self._outside_base and result is Outcome.REFUSED:
             self._outside_base.discard(attempt.key)
 
     async def _destroy(self, session: _Session, act: Act, key: str, place: str, text: str, *, exists: bool) -> None:
         """Try to delete or overwrite a sentinel, and read it afterwards: the object shows the result."""
         attempt = Attempt(act=act, key=key, inside=self._table.key_prefix, exists=exists)
-        result = await self._trials.attempt(self._profile, session.temporary, attempt)
+        result = await self._send(session, attempt)
         if exists and result is not Outcome.UNTESTED:
             intact = await self._intact(key)
             if not intact:
@@ -269,7 +241,7 @@ class Canary:
                 await self._write_sentinel(key)
         if result is Outcome.ACKNOWLEDGED:
             result = Outcome.REFUSED if exists else Outcome.UNTESTED
-        self._note(session, result, act, place, f"{_ACT_TEXTS[act]} {text}")
+        self._note(session, result, act, place, f"{ACT_TEXTS[act]} {text}")
 
     def _note(self, session: _Session, result: Outcome, attempt: str, place: str, text: str) -> None:
         if result is Outcome.UNTESTED:
@@ -281,32 +253,22 @@ class Canary:
         elif result is not Outcome.REFUSED:
             session.unclear.append(finding)
 
-    async def _stage(self, stage: Callable[[_Session], Awaitable[None]]) -> list[Finding]:
+    async def _stage(self, stage: Callable[[_Session], Coroutine[None, None, None]]) -> list[Finding]:
         before = set(self.findings)
         await self._each(stage)
         return [finding for finding in self.findings if finding not in before]
 
-    async def _each(self, stage: Callable[[_Session], Awaitable[None]]) -> None:
+    async def _each(self, stage: Callable[[_Session], Coroutine[None, None, None]]) -> None:
         """Run a stage for all credentials concurrently. Each has objects of its own."""
-        results = await asyncio.gather(*map(stage, self._sessions), return_exceptions=True)
-        for failure in results:
-            if failure is not None:
-                raise failure
+        async with self._client_trials.connected() as self._trials:
+            await _all([stage(session) for session in self._sessions])
 
     # -- the gateway's own access --------------------------------------------------------------------------------------
 
-    def _places(self, level: AccessLevel) -> tuple[_Place, ...]:
-        # The sibling's name begins with the table's name: only the final slash in the policy's pattern excludes it.
-        sibling = self._folder.child("table2").key_prefix
-        parent = self._folder.key_prefix
-        top = f"{self._unique}/"
-        found = (
-            _Place("sibling", "in a sibling folder whose name begins the same", sibling, f"{sibling}{level}.txt", True),
-            _Place("parent", "in the parent folder", parent, f"{parent}{level}.txt", True),
-            _Place("other-top-folder", "in another top folder", top, f"{top}{level}.txt", False),
-        )
+    def _places(self, level: AccessLevel) -> tuple[Place, ...]:
         # A warehouse that is a whole bucket has no folder outside of it.
-        return found if self._profile.base_location().segments else found[:2]
+        top = self._unique if self._profile.base_location().segments else None
+        return places(self._folder, level, top=top)
 
     def _kept(self, level: AccessLevel) -> str:
         return self._inside_key(f"kept-{level}.txt")
@@ -353,6 +315,13 @@ class Canary:
         if self._credential is None:
             raise StorageCheckFailed("The warehouse has no storage credential; set one")
         return self._credential
+
+
+async def _all(work: Sequence[Coroutine[None, None, None]]) -> None:
+    """Run everything to its end, then raise the first error: no request is left running behind the caller."""
+    for failure in await asyncio.gather(*work, return_exceptions=True):
+        if failure is not None:
+            raise failure
 
 
 def check_folder(profile: StorageProfile) -> Location:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -51,15 +53,27 @@ class Reply:
 
 
 class SignedCalls:
-    """Sends signed requests. `seconds` is the time limit of one request."""
+    """Sends signed requests, inside of `connected`. `seconds` is the time limit of one request."""
 
     def __init__(
         self, *, route: RouteTo | None, ca_bundle: str | None = None, connect_seconds: float, seconds: float
     ) -> None:
         self._route = route
-        self._tls: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_bundle) if ca_bundle else True
+        self._tls = ssl.create_default_context(cafile=ca_bundle)
         self._timeout = httpx2.Timeout(seconds, connect=connect_seconds)
         self._seconds = seconds
+        self._clients: dict[str, httpx2.AsyncClient] = {}
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[SignedCalls]:
+        """Yield an object for the block, whose requests share connections. They are closed at its end."""
+        shared = copy(self)
+        shared._clients = {}
+        try:
+            yield shared
+        finally:
+            for client in shared._clients.values():
+                await client.aclose()
 
     async def object(
         self,
@@ -106,13 +120,12 @@ class SignedCalls:
         body: bytes,
         service: str,
     ) -> Reply:
-        options = self._options(profile, endpoint)
+        client = self._client(profile, endpoint)
         for attempt in range(1, _ATTEMPTS + 1):
             signed = _signed(profile, keys, method, url, headers, body, service)
             try:
                 async with (
                     asyncio.timeout(self._seconds),
-                    httpx2.AsyncClient(**options) as client,
                     client.stream(method, url, headers=signed, content=body or None) as answer,
                 ):
                     reply = Reply(answer.status_code, await _beginning(answer))
@@ -126,8 +139,14 @@ class SignedCalls:
             raise Unanswered
         return reply
 
+    def _client(self, profile: S3Profile, endpoint: str) -> httpx2.AsyncClient:
+        found = self._clients.get(endpoint)
+        if found is None:
+            found = self._clients[endpoint] = httpx2.AsyncClient(**self._options(profile, endpoint))
+        return found
+
     def _options(self, profile: S3Profile, endpoint: str) -> dict[str, Any]:
-        """Return the options of the client: the route to an endpoint of the profile; for AWS, the environment's."""
+        """Return the options of a client: the route to an endpoint of the profile; for AWS, the environment's."""
         options: dict[str, Any] = {"verify": self._tls, "timeout": self._timeout, "follow_redirects": False}
         if profile.endpoint is None and endpoint != profile.sts_endpoint:
             return options

@@ -11,7 +11,8 @@ import hashlib
 import html
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import quote
 
@@ -36,6 +37,12 @@ class S3Trials:
 
     def __init__(self, calls: SignedCalls) -> None:
         self._calls = calls
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[S3Trials]:
+        """Yield the object for a number of attempts, which share connections."""
+        async with self._calls.connected() as calls:
+            yield S3Trials(calls)
 
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
         """Send the attempt and return its result."""
