@@ -39,6 +39,7 @@ from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
 from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.checks import Checks
+from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.managed_access import ManagedAccess
@@ -68,6 +69,7 @@ from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
+from gateway.vending.scope_verdict import Enforcement, ScopeRule
 
 
 def build_services(
@@ -94,7 +96,13 @@ def build_services(
         pending=PendingFiles(database),
         limits=limits,
     )
-    credentials = Credentials(database=database, door=door, vendor=stores.vendor, storage=stores.storage)
+    credentials = Credentials(
+        database=database,
+        door=door,
+        vendor=stores.vendor,
+        storage=stores.storage,
+        scope=ScopeRule(Enforcement(settings.canary.enforce)),
+    )
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
     )
@@ -214,6 +222,13 @@ def build_services(
         ),
         warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
+        credential_scope=CredentialScope(
+            database=database,
+            storage=stores.storage,
+            clients=stores.clients,
+            request_seconds=settings.max_request_time,
+            keep=settings.canary.keep(),
+        ),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
         checks=Checks(door=door),

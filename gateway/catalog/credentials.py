@@ -37,6 +37,7 @@ from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
+from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
 
@@ -77,7 +78,10 @@ class VendResult:
 class Credentials:
     """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
 
-    def __init__(self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials) -> None:
+    def __init__(
+        self, *, database: Database, door: Door, vendor: Vendor, storage: StorageCredentials, scope: ScopeRule
+    ) -> None:
+        self._scope = scope
         self._database = database
         self._door = door
         self._vendor = vendor
@@ -184,6 +188,9 @@ class Credentials:
         terms = vending_terms(permit.obligations)
         if terms.refusal is not None:
             return _no_credentials(terms.refusal)
+        unproven = self._scope.refusal(warehouse.scope_verdict)
+        if unproven is not None:
+            return _no_credentials(unproven)
         profile = stored_profile(warehouse.profile)
         seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 

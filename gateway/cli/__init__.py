@@ -24,6 +24,7 @@ from gateway.cli.login import logout, token
 from gateway.cli.models import model
 from gateway.cli.policies import policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.verification import verify_scope
 
 _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
@@ -34,7 +35,19 @@ def main() -> None:
     """Lakegate: an Iceberg REST catalog that authorizes every operation."""
 
 
-for _command in (authz, log_in, logout, migrate, model, policy, reopen_bootstrap, secrets, token, wait_for_db):
+for _command in (
+    authz,
+    log_in,
+    logout,
+    migrate,
+    model,
+    policy,
+    reopen_bootstrap,
+    secrets,
+    token,
+    verify_scope,
+    wait_for_db,
+):
     main.add_command(_command)
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
-from gateway.scope.location import Scheme
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 
@@ -128,6 +129,12 @@ class ClientOptions:
     total_seconds: float = TOTAL_SECONDS
 
 
+Prove = Callable[[StorageProfile, Location, AccessLevel, Sequence[str]], list[str]]
+"""Function that returns a text for each difference, empty for a proof. The last argument is keys of other tables.
+Raises PolicyTooLarge and InvalidLocation if the location has no policy.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider. All except `open` is pure.
@@ -135,7 +142,8 @@ class Provider:
     `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
-    without credentials.
+    without credentials. `prove` compares the policy for a location and level with what they require, by an evaluator
+    that shares no code with the builder; it is None for a provider without policies.
     """
 
     profile: type[StorageProfile]
@@ -144,6 +152,7 @@ class Provider:
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+    prove: Prove | None = None
 
     @property
     def tag(self) -> str:

@@ -76,19 +76,25 @@ class HealthMonitor:
         self._clock = clock
         self._checks: dict[tuple[str, str], Check] = {}
         self._alternatives: set[str] = set()
+        self._informative: set[str] = set()
         self._results: dict[tuple[str, str], tuple[Status, float | None]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def register(self, service: str, name: str, check: Check, *, alternative: bool = False) -> None:
+    def register(
+        self, service: str, name: str, check: Check, *, alternative: bool = False, informative: bool = False
+    ) -> None:
         """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` if it is already registered.
 
         `alternative`: one working dependency of the service is enough. If one of several identity providers is down,
-        the gateway must stay in service.
+        the gateway must stay in service. `informative`: the status is reported and does not change the overall one,
+        for a fault that another gateway would have as well.
         """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
         if alternative:
             self._alternatives.add(service)
+        if informative:
+            self._informative.add(service)
         self._checks[service, name] = check
         self._results[service, name] = ("unknown", None)
 
@@ -119,6 +125,8 @@ class HealthMonitor:
     def _overall(self, services: dict[str, list[DependencyHealth]]) -> Status:
         found: set[Status] = set()
         for service, group in services.items():
+            if service in self._informative:
+                continue
             statuses = {dependency.status for dependency in group}
             fine = service in self._alternatives and "ok" in statuses
             found.add("ok" if fine else _worst(statuses))

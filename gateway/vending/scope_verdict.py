@@ -7,8 +7,11 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+import structlog
 
-__all__ = ["Enforcement", "Finding", "ScopeReport", "ScopeRule", "Verdict"]
+__all__ = ["Enforcement", "Finding", "ScopeReport", "ScopeRule", "Verdict", "announce"]
+
+_log = structlog.get_logger("vending.canary")
 
 
 class Verdict(StrEnum):
@@ -95,3 +98,16 @@ class ScopeRule:
                 if verdict == Verdict.PROVEN:
                     return None
                 return _ESCAPED if verdict == Verdict.ESCAPED else _UNPROVEN
+
+
+def announce(warehouse_id: str, report: ScopeReport) -> None:
+    """Log the result of a run: an escape as an error with the attempts, an inconclusive run as a warning."""
+    match report.verdict:
+        case Verdict.ESCAPED:
+            attempts = sorted({f"{found.level}: {found.text}" for found in report.findings})
+            _log.error("canary.escaped", warehouse=warehouse_id, findings=attempts)
+        case Verdict.INCONCLUSIVE:
+            unclear = sorted({f"{found.level}: {found.text}" for found in report.unclear})
+            _log.warning("canary.inconclusive", warehouse=warehouse_id, reason=report.reason, unclear=unclear)
+        case Verdict.PROVEN | Verdict.NOT_VENDED:
+            _log.info("canary.finished", warehouse=warehouse_id, verdict=report.verdict.value)
