@@ -11,6 +11,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
@@ -30,7 +31,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
-from gateway.assembly.background import drift_repair, start_counting, start_tasks, watch_drift
+from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.use_cases import build_services
@@ -52,18 +53,22 @@ from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
+from gateway.storage.registry import stored_profile
 from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import live_credentials as register
 from gateway.tasks import scim_tokens as provisioning_tokens
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, ReportFinding
+from gateway.tasks.scope_canary import require_no_escape
 from gateway.tasks.secret_moves import MoveResult, SecretMove
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
+from gateway.vending.scope_proof import ProofReport, prove_locations
+from gateway.vending.scope_verdict import ScopeReport
 from gateway.worker_processes import end_with_main_process
 
 
@@ -154,6 +159,7 @@ async def _health(
     health.register("catalog", "write_pool", database.ping)
     health.register("auth", "openfga", fga.ping)
     health.register("policy", "opa", opa.ping)
+    health.register("storage", "credential_scope", partial(require_no_escape, database), required=False)
     for id, check in identity.checks.items():
         health.register("identity", id, check, alternative=True)
     return await stack.enter_async_context(health)
@@ -212,6 +218,25 @@ async def move_secrets(settings: Settings, *, move: bool) -> MoveResult:
         await stores.current.check()
         storage = StorageCredentials(database, stores)
         return await SecretMove(database=database, door=door, storage=storage, to=stores.current.name).run(move=move)
+
+
+async def verify_scope(
+    settings: Settings, *, warehouse: str, locations: int, seed: int
+) -> tuple[str, ScopeReport, ProofReport | None]:
+    """Run the canary for a warehouse, and prove the policies for random locations: `lakegate verify-scope`.
+
+    Return (name of the warehouse, result of the canary, result of the proof or None without policies). Raises
+    NoSuchWarehouse, the errors of starting a gateway, and those of the door.
+    """
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, metrics, stack)
+        sealer = await open_sealer(settings, database)
+        trust = trusted(*certificate_sources())
+        secret_stores = open_secret_stores(settings, trust, database, sealer, stack)
+        stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
+        found, report = await scope_canary(settings, metrics, database, door, stores).verify(warehouse)
+    return found.name, report, prove_locations(stored_profile(found.profile), count=locations, seed=seed)
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:

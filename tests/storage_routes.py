@@ -12,8 +12,11 @@ from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import FileClient, StorageClient, StorageClients
 from gateway.storage.s3.client import S3Sessions
+from gateway.storage.s3.signed_calls import SignedCalls
 from gateway.storage.s3.stores import OwnRole, S3Stores
 from gateway.storage.s3.sts import Sts
+from gateway.storage.s3.trials import S3Trials
+from gateway.storage.trials import Trials
 
 LOCAL: Final[RouteTo] = Connector(ANY_NETWORK).route
 
@@ -40,9 +43,14 @@ def object_files(
     return ObjectFiles(stores, total_seconds=total_seconds)
 
 
-def clients(sts: Sts | Any = None, files: FileClient | Any = None) -> StorageClients:
-    """Return clients with the S3 sessions of `sts`."""
-    s3 = StorageClient(files=files or object_files(), sessions=S3Sessions(sts), close=lambda: None)
+def s3_trials(*, seconds: float = 15.0) -> S3Trials:
+    """Return the canary's requests to S3 stores on loopback."""
+    return S3Trials(SignedCalls(route=LOCAL, connect_seconds=2.0, seconds=seconds))
+
+
+def clients(sts: Sts | Any = None, files: FileClient | Any = None, trials: Trials | None = None) -> StorageClients:
+    """Return clients with the S3 sessions of `sts`. Without `trials`, the canary uses `files`."""
+    s3 = StorageClient(files=files or object_files(), sessions=S3Sessions(sts), close=lambda: None, trials=trials)
     return StorageClients({"s3": s3})
 
 

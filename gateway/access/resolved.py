@@ -39,7 +39,7 @@ class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
 
 class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
-    credential.
+    credential. `scope_verdict` is the canary's verdict for this profile version, None without one.
     """
 
     id: UUID
@@ -53,6 +53,7 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     credential_id: UUID | None
     allowed_format_versions: tuple[int, ...]
     default_format_version: int | None
+    scope_verdict: str | None = None
 
     @property
     def key(self) -> ObjectKey:

@@ -24,6 +24,7 @@ from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.views import Views
 from gateway.governance.checks import Checks
+from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
@@ -87,6 +88,7 @@ class Services:
     warehouses: Warehouses
     warehouse_changes: WarehouseChanges
     warehouse_storage: WarehouseStorage
+    credential_scope: CredentialScope
     grants: Grants
     grant_lists: GrantLists
     live_credentials: LiveCredentials

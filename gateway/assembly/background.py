@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 from gateway.access.door import Door
 from gateway.assembly.adapters import Stores
@@ -20,6 +21,7 @@ from gateway.tasks.log_cleanup import LogCleanup
 from gateway.tasks.outbox import run_expiry
 from gateway.tasks.purge import Purge
 from gateway.tasks.reconcile import Reconcile
+from gateway.tasks.scope_canary import ScopeCanary
 from gateway.tasks.soft_deletion import SoftDeletion
 from gateway.tasks.staged import ExpireStaged
 from gateway.tasks.statistics import StatisticsKeeper
@@ -114,6 +116,25 @@ def start_tasks(
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
     for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
+    if settings.canary.interval and not settings.skip_storage_validation:
+        canary = scope_canary(settings, metrics, database, door, stores)
+        # A run in progress removes its test objects when it is cancelled.
+        stack.push_async_callback(_ended, asyncio.create_task(canary.run(), name="canary"))
+
+
+def scope_canary(settings: Settings, metrics: Metrics, database: Database, door: Door, stores: Stores) -> ScopeCanary:
+    """Return the canary, which tries vended credentials on the stores of warehouses."""
+    return ScopeCanary(
+        database=database,
+        door=door,
+        storage=stores.storage,
+        clients=stores.clients,
+        observer=metrics,
+        every=timedelta(seconds=settings.canary.interval),
+        retry=timedelta(seconds=settings.canary.retry),
+        keep=settings.canary.keep(),
+        seconds=settings.canary.timeout,
+    )
 
 
 def start_counting(settings: Settings, database: Database, calls: Calls, stack: AsyncExitStack) -> None:

@@ -41,6 +41,7 @@ from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
 from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.checks import Checks
+from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
@@ -72,6 +73,7 @@ from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.vending.remote_signing import RemoteSigner
+from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.signing_offers import SigningOffers
 
 
@@ -106,6 +108,7 @@ def build_services(
         vendor=stores.vendor,
         storage=stores.storage,
         signing=SigningOffers(signer, base_uri=settings.base_uri),
+        scope=ScopeRule(Enforcement(settings.canary.enforce)),
     )
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
@@ -244,6 +247,13 @@ def build_services(
         ),
         warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
+        credential_scope=CredentialScope(
+            database=database,
+            storage=stores.storage,
+            clients=stores.clients,
+            request_seconds=settings.max_request_time,
+            keep=settings.canary.keep(),
+        ),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
         live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),

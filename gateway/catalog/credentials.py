@@ -39,6 +39,7 @@ from gateway.scope.profile import Downscoping, StorageProfile, longest_life
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.register import register_entry
+from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.signing_offers import SigningOffers
 from gateway.vending.vendor import NoCredentials, Vendor
@@ -94,7 +95,9 @@ class Credentials:
         vendor: Vendor,
         storage: StorageCredentials,
         signing: SigningOffers,
+        scope: ScopeRule,
     ) -> None:
+        self._scope = scope
         self._database = database
         self._door = door
         self._vendor = vendor
@@ -245,6 +248,9 @@ class Credentials:
         terms = vending_terms(permit.obligations)
         if terms.refusal is not None:
             return _no_credentials(terms.refusal)
+        unproven = self._scope.refusal(warehouse.scope_verdict)
+        if unproven is not None:
+            return _no_credentials(unproven)
         profile = stored_profile(warehouse.profile)
         seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 

@@ -10,6 +10,7 @@ from gateway.access.operations.credentials import VendCreationCredentials, VendC
 from gateway.access.operations.tables import CreateTable, LoadTable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
+from gateway.access.resolved import ResolvedWarehouse
 from gateway.catalog.credentials import creation_level, load_level
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, REMOTE_SIGNING, Representation
 from gateway.iceberg.referenced import SnapshotsMode
@@ -28,7 +29,7 @@ def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials]
         principal=permit.actor.id,
         role=permit.actor.acting_as,
         access=access,
-        profile=f"{table.warehouse.id}/{table.warehouse.profile_version}",
+        profile=_profile(table.warehouse),
         obligations=_fingerprint(permit, vend),
         restricted=permit.restriction(permit.operation.table) is not None,
     )
@@ -53,13 +54,18 @@ def creation_representation(
         principal=permit.actor.id,
         role=permit.actor.acting_as,
         access=CLIENT_MANAGED if vend is None else creation_level(vend).value,
-        profile=f"{warehouse.id}/{warehouse.profile_version}",
+        profile=_profile(warehouse),
         obligations=_fingerprint(permit, vend),
     )
 
 
 def _delegation(vend: Permit[VendCredentials] | Permit[VendCreationCredentials] | None) -> str:
     return REMOTE_SIGNING if vend is not None and vend.operation.signing else ""
+
+
+def _profile(warehouse: ResolvedWarehouse) -> str:
+    """Return the profile's version and the canary's verdict, which may forbid credentials."""
+    return f"{warehouse.id}/{warehouse.profile_version}/{warehouse.scope_verdict or ''}"
 
 
 def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:

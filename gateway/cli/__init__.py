@@ -25,6 +25,7 @@ from gateway.cli.login import logout, token
 from gateway.cli.models import model
 from gateway.cli.policies import policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.verification import verify_scope
 
 _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
@@ -46,6 +47,7 @@ for _command in (
     reopen_bootstrap,
     secrets,
     token,
+    verify_scope,
     wait_for_db,
 ):
     main.add_command(_command)

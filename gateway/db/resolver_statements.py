@@ -36,6 +36,8 @@ _WAREHOUSE = (
     warehouses.c.secret_id.label("w_secret_id"),
     warehouses.c.allowed_format_versions.label("w_allowed"),
     warehouses.c.default_format_version.label("w_default"),
+    warehouses.c.scope_verdict.label("w_scope_verdict"),
+    warehouses.c.scope_version.label("w_scope_version"),
 )
 
 _NAMESPACE = (

@@ -29,6 +29,8 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
         credential_id=row.w_secret_id,
         allowed_format_versions=tuple(row.w_allowed),
         default_format_version=row.w_default,
+        # A verdict for another profile says nothing about this one.
+        scope_verdict=row.w_scope_verdict if row.w_scope_version == row.w_profile_version else None,
     )
 
 

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validate the storage of a warehouse, in particular that vended credentials are confined to one table.
 
-A store that ignores session policies gives every vended credential the rights of the whole role, without any error. So
-each restriction is tested on the store itself, with downscoped credentials for a temporary table:
-
-Access inside the table must work. In the parent folder and in a sibling whose name has the same prefix, writes and
-reads must be denied. Deletes there must leave the object in place, and listings must be denied or empty. A read-only
-credential must not write or delete. A vended credential must not drop its policy by assuming the role again. An unclear
-response fails the check.
+The canary (`gateway/vending/canary.py`) makes the attempts with vended credentials; each of its stages is a check here.
+An unclear response fails the check.
 
 Until an endpoint has proved to be a store, every failed check takes the same time and returns the same error. Otherwise
 authors of storage profiles could scan the operator's network for open hosts and ports.
@@ -16,18 +11,16 @@ Check names are those of the reference system where it has the check.
 """
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Final
-from uuid import uuid4
 
 import msgspec
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.credential import Credential, TemporaryCredential
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import Credential
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
@@ -41,8 +34,8 @@ from gateway.storage.errors import (
 )
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
+from gateway.vending.canary import Canary, check_folder
+from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict
 
 __all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
 
@@ -51,7 +44,7 @@ TOTAL_SECONDS: Final = 16.0
 PATIENCE_SECONDS: Final = 6.0
 """Time limit of the first contact with an endpoint, and the exact duration of its failures."""
 _PROBE: Final = b"lakegate storage check"
-_MAX_PROBES: Final = 100
+_SHOWN: Final = 3
 
 
 class CheckStatus(StrEnum):
@@ -79,10 +72,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defa
 
 
 class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """All checks of a run. `valid` is True if none failed."""
+    """All checks of a run. `valid` is True if none failed. `scope` is the canary's result if all its stages ran."""
 
     valid: bool
     checks: tuple[Check, ...]
+    scope: ScopeReport | None = None
 
 
 async def validate_warehouse_storage(
@@ -110,7 +104,8 @@ async def validate_warehouse_storage(
         # Remove the probe's objects after cancellation or timeout as well.
         await asyncio.shield(probe.clean_up(total_seconds / 2))
     checks = tuple(probe.checks)
-    return ValidationReport(valid=all(check.status is not CheckStatus.FAILED for check in checks), checks=checks)
+    valid = all(check.status is not CheckStatus.FAILED for check in checks)
+    return ValidationReport(valid=valid, checks=checks, scope=probe.proof() if valid else None)
 
 
 class _Probe:
@@ -133,12 +128,8 @@ class _Probe:
         self._rules = rules
         self._wrote = False
         self._running: str | None = None
-        self._folder = profile.base_location().child(f"lakegate-check-{uuid4().hex}")
-        self._table = self._folder.child("table")
-        # The name begins with the table's name: only the final slash in the policy's pattern excludes it.
-        self._sibling = self._folder.child("table2")
-        self._read_write: TemporaryCredential | None = None
-        self._read_only: TemporaryCredential | None = None
+        self._folder = check_folder(profile)
+        self._canary = Canary(profile, credential, clients, self._folder)
 
     async def run(self) -> None:
         """Run all checks in order."""
@@ -152,13 +143,22 @@ class _Probe:
             return self._skip_rest(reason="the gateway itself cannot read and write")
         if isinstance(self._profile.downscoping, NoVending):
             return self._skip_rest(reason=self._profile.downscoping.skipped)
-        if not await self._first_contact("vended-credentials-issued", self._issue):
+        if not await self._first_contact("vended-credentials-issued", self._canary.issue):
             return self._skip_rest(*_AFTER_ISSUED, reason="no credentials were issued", all_vended=False)
-        await self._check("vended-credentials-read-write", self._inside)
-        await self._check("vended-credentials-scope-enforced", self._outside)
-        await self._check("vended-credentials-policy-enforced", self._read_only_fence)
-        await self._check("vended-credentials-no-role-assumption", self._no_second_role)
+        await self._check("vended-credentials-read-write", self._canary.inside)
+        for name, stage in (
+            ("vended-credentials-scope-enforced", self._canary.outside),
+            ("vended-credentials-policy-enforced", self._canary.above_level),
+            ("vended-credentials-no-role-assumption", self._canary.role_again),
+            ("vended-credentials-control-plane", self._canary.control_plane),
+        ):
+            await self._check(name, partial(self._refused, stage))
         return None
+
+    def proof(self) -> ScopeReport | None:
+        """Return the canary's result after a run without a failed check; None if the warehouse vends no credentials."""
+        attempts = self._canary.attempts
+        return ScopeReport(verdict=Verdict.PROVEN, attempts=attempts) if attempts else None
 
     async def clean_up(self, seconds: float) -> None:
         """Remove every object of the probe with the gateway's own credential, within `seconds`."""
@@ -167,7 +167,7 @@ class _Probe:
             return
         try:
             async with asyncio.timeout(seconds):
-                await self._check("cleanup", self._remove)
+                await self._check("cleanup", self._canary.clean_up)
         except TimeoutError:
             self.checks.append(
                 Check(name="cleanup", status=CheckStatus.FAILED, error="the storage did not answer in time")
@@ -192,51 +192,21 @@ class _Probe:
     async def _own_read_write(self) -> None:
         self._wrote = True
         await self._round_trip(self._own(), self._folder.child("own.txt"))
-        # Create objects that the vended credentials must not reach. Without them, a denial looks like an empty result.
-        for key in (
-            self._folder.child("parent.txt"),
-            self._sibling.child("other.txt"),
-            self._table.child("kept.txt"),
-        ):
-            await self._files.write(self._profile, self._own(), key.text, _PROBE)
+        if not isinstance(self._profile.downscoping, NoVending):
+            await self._canary.prepare()
 
-    async def _issue(self) -> None:
-        self._read_write = await self._vend(AccessLevel.READ_WRITE_DELETE)
-        self._read_only = await self._vend(AccessLevel.READ)
-
-    async def _inside(self) -> None:
-        vended = _issued(self._read_write)
-        await self._round_trip(vended, self._table.child("data", "inside.txt"))
-        if not await self._files.list_keys(self._profile, vended, self._table, 1):
-            raise StorageCheckFailed("A vended credential cannot list the objects of its own table")
-
-    async def _outside(self) -> None:
-        vended, profile, files = _issued(self._read_write), self._profile, self._files
-        for key, where in (
-            (self._folder, "the parent folder"),
-            (self._sibling, "a sibling folder whose name begins the same"),
-        ):
-            name = "other.txt" if key is self._sibling else "parent.txt"
-            known, new = key.child(name).text, key.child("written.txt").text
-            await _refused(files.write(profile, vended, new, _PROBE), f"write in {where}")
-            await _refused(files.read(profile, vended, known, max_bytes=1024), f"read in {where}")
-            await self._not_deleted(vended, known, f"delete in {where}")
-            await _refused(files.list_keys(profile, vended, key, 1), f"list {where}", empty_is_accepted=True)
-
-    async def _read_only_fence(self) -> None:
-        """Check that a read-only credential cannot write. It can if the store ignores session policies."""
-        vended, profile, files = _issued(self._read_only), self._profile, self._files
-        known = self._table.child("kept.txt").text
-        await files.read(profile, vended, known, max_bytes=1024)
-        await _refused(
-            files.write(profile, vended, self._table.child("no.txt").text, _PROBE), "write although it is read-only"
-        )
-        await self._not_deleted(vended, known, "delete although it is read-only")
-
-    async def _no_second_role(self) -> None:
-        sessions = self._clients.of(self._profile).sessions
-        if sessions is not None:
-            await sessions.require_confined(self._profile, _issued(self._read_write))
+    async def _refused(self, stage: Callable[[], Awaitable[list[Finding]]]) -> None:
+        """Run a stage of the canary. Raise StorageCheckFailed unless the store refused every attempt."""
+        before = len(self._canary.unclear)
+        reached = await stage()
+        if reached:
+            raise StorageCheckFailed(_not_enforced(reached))
+        unclear = self._canary.unclear[before:]
+        if unclear:
+            raise StorageCheckFailed(
+                "The storage answered neither with success nor with a denial when a vended credential tried to "
+                f"{_listed(unclear)}; run the validation again"
+            )
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
@@ -299,38 +269,6 @@ class _Probe:
             raise StorageCheckFailed("The storage returned other bytes than were written")
         await self._files.delete(self._profile, credential, [key.text])
 
-    async def _not_deleted(self, vended: TemporaryCredential, text: str, attempt_text: str) -> None:
-        """Check that the object still exists. Stores can report a denied deletion inside a success response."""
-        with contextlib.suppress(CatalogError):
-            await self._files.delete(self._profile, vended, [text])
-        try:
-            await self._files.read(self._profile, self._own(), text, max_bytes=1024)
-        except FileMissing:
-            raise StorageCheckFailed(_NOT_ENFORCED.format(attempt_text)) from None
-
-    async def _vend(self, level: AccessLevel) -> TemporaryCredential:
-        # Use the vendor that serves tables, so that the check covers the credentials that clients receive.
-        vended = await Vendor(self._clients).vend(
-            profile=self._profile,
-            profile_version="check",
-            credential=self._credential,
-            location=self._table,
-            level=level,
-            seconds=FLOOR_SECONDS,
-            session=SessionIdentity(principal="system~storage-check"),
-        )
-        if isinstance(vended, NoCredentials):
-            raise StorageCheckFailed(vended.reason)
-        return vended.temporary
-
-    async def _remove(self) -> None:
-        keys = await self._files.list_keys(self._profile, self._own(), self._folder, _MAX_PROBES)
-        await self._files.delete_below(self._profile, self._own(), self._folder, keys)
-        if not await self._files.is_empty(self._profile, self._own(), self._folder):
-            raise StorageCheckFailed(
-                f"Test objects below {self._folder.prefix_text!r} could not be removed; remove them by hand"
-            )
-
     def _own(self) -> Credential:
         if self._credential is None:
             raise StorageCheckFailed("The warehouse has no storage credential; set one")
@@ -342,6 +280,7 @@ _AFTER_ISSUED: Final = (
     "vended-credentials-scope-enforced",
     "vended-credentials-policy-enforced",
     "vended-credentials-no-role-assumption",
+    "vended-credentials-control-plane",
 )
 
 
@@ -356,9 +295,20 @@ STORAGE_CHECKS: Final = (
 )
 
 
-_NOT_ENFORCED: Final = (
-    "A vended credential can {}, which its session policy forbids: the storage does not enforce session policies"
-)
+def _not_enforced(reached: Sequence[Finding]) -> str:
+    if reached[0].attempt == "assume-role":
+        return reached[0].text
+    return (
+        f"A vended credential can {_listed(reached)}, which its session policy forbids: the storage does not enforce "
+        "session policies"
+    )
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """Return the first few different texts of findings."""
+    texts = list(dict.fromkeys(finding.text for finding in findings))
+    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more
 
 
 def _is_stores_own(error: CatalogError) -> bool:
@@ -372,24 +322,3 @@ def _is_stores_own(error: CatalogError) -> bool:
 
 
 _REASONS_OF_CONNECTIONS: Final = frozenset({"unreachable", "malformed", "incomplete", "endpoint", "failed"})
-
-
-def _issued(credential: TemporaryCredential | None) -> TemporaryCredential:
-    if credential is None:
-        raise StorageCheckFailed("The storage issued no credential")
-    return credential
-
-
-async def _refused(attempt: Awaitable[object], attempt_text: str, *, empty_is_accepted: bool = False) -> None:
-    try:
-        answer = await attempt
-    except StorageDenied:
-        return
-    except CatalogError:
-        raise StorageCheckFailed(
-            "The storage answered neither with success nor with a denial when a vended credential tried to "
-            f"{attempt_text}; run the validation again"
-        ) from None
-    if empty_is_accepted and not answer:
-        return
-    raise StorageCheckFailed(_NOT_ENFORCED.format(attempt_text))

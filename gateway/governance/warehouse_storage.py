@@ -29,6 +29,7 @@ from gateway.db import secrets, warehouses
 from gateway.db.credentials import StorageCredentials, WrittenCredential
 from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
+from gateway.governance.credential_scope import record_scope
 from gateway.governance.errors import StorageProfileImmutable
 from gateway.governance.storage_reports import ONLY_CREATION, Rule, StorageValidator, require_valid
 from gateway.governance.warehouse_answers import require_manager, warehouse_answer
@@ -60,7 +61,8 @@ class WarehouseStorage:
         profile = self._trials.profile(request.storage_profile)
         credential = self._trials.credential(bytes(request.storage_credential), profile)
         _require_compatible(stored_profile(permit.warehouse(ref).profile), profile)
-        require_valid(await self._trials.tried(profile, credential))
+        tried = await self._trials.tried(profile, credential)
+        require_valid(tried)
         async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             before = stored_profile(row.profile)
@@ -69,6 +71,7 @@ class WarehouseStorage:
             )
             # Another update may have replaced the profile since it was read. The location is the same.
             changed = await self._replace(connection, row, profile, written)
+            await record_scope(connection, changed.id, tried, profile_version=changed.profile_version)
         return warehouse_answer(changed)
 
     async def update_credential(self, permit: Permit[UpdateWarehouseStorageCredential]) -> Warehouse:
@@ -81,11 +84,14 @@ class WarehouseStorage:
         resolved = permit.warehouse(ref)
         profile = stored_profile(resolved.profile)
         credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential), profile)
-        require_valid(await self._trials.tried(profile, credential))
+        tried = await self._trials.tried(profile, credential)
+        require_valid(tried)
         async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             permit.pending_audit.add_details(**_endpoints(stored_profile(row.profile)), credential="replaced")
             changed = await self._replace(connection, row, None, written)
+            if row.profile_version == resolved.profile_version:
+                await record_scope(connection, changed.id, tried, profile_version=changed.profile_version)
         return warehouse_answer(changed)
 
     async def validate_profile(self, permit: Permit[ValidateWarehouseStorageProfile]) -> ValidationAnswer:

@@ -27,6 +27,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import TRAVERSE
 from gateway.db.engine import Database
 from gateway.db.ownership import owner_of_new
+from gateway.governance.credential_scope import FIRST_VERSION, record_scope
 from gateway.governance.errors import (
     CreateWarehouseStorageProfileOverlap,
     InstanceAdminRequired,
@@ -74,7 +75,8 @@ class Warehouses:
         credential = self._trials.credential(bytes(request.storage_credential), profile)
         # Check for overlaps first: the probe must not write into the location of another warehouse.
         await self._require_free_base(profile)
-        require_valid(await self._trials.tried(profile, credential))
+        tried = await self._trials.tried(profile, credential)
+        require_valid(tried)
         id = uuid7()
         warehouse = ObjectKey(ObjectType.WAREHOUSE, str(id))
         owner = owner_of_new(permit.actor)
@@ -100,6 +102,7 @@ class Warehouses:
                 raise not_found(permit.operation.project) from gone
             if not created:
                 raise _taken(request.warehouse_name)
+            await record_scope(connection, id, tried, profile_version=FIRST_VERSION)
             await grants.grant(
                 connection, privilege=Privilege.OWNERSHIP, principal=owner, on=warehouse, by=permit.actor.id
             )

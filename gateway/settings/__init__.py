@@ -23,6 +23,7 @@ from msgspec import Meta
 
 from gateway.scope.endpoint import parse_networks
 from gateway.scope.rules import StorageRules, parse_directories
+from gateway.settings.canary import Canary
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -248,6 +249,7 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
     drift: Drift = Drift()
+    canary: Canary = Canary()
     limits: Limits = Limits()
     embedded: Embedded = Embedded()
     kv2: Kv2 = Kv2()

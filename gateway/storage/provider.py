@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 from gateway.scope.signing import ReadRequest, UnsignedRequest
+
+if TYPE_CHECKING:
+    from gateway.storage.trials import Trials
 
 __all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "Signer", "StorageClient", "StorageClients"]
 
@@ -97,12 +101,16 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClient:
-    """An opened provider. `sessions` is None if the provider vends no credentials, `signer` if it signs no requests."""
+    """An opened provider. `sessions` is None if the provider vends no credentials, `signer` if it signs no requests.
+
+    Without `trials`, the canary tries vended credentials with `files` only.
+    """
 
     files: FileClient
     sessions: Sessions | None
     close: Callable[[], None]
     signer: Signer | None = None
+    trials: Trials | None = None
 
 
 class StorageClients:
@@ -148,6 +156,12 @@ class ClientOptions:
     own_keys_sign_anywhere: bool = False
 
 
+Prove = Callable[[StorageProfile, Location, AccessLevel, Sequence[str]], list[str]]
+"""Function that returns a text for each difference, empty for a proof. The last argument is keys of other tables.
+Raises PolicyTooLarge and InvalidLocation if the location has no policy.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider. All except `open` is pure.
@@ -155,7 +169,8 @@ class Provider:
     `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
-    without credentials.
+    without credentials. `prove` compares the policy for a location and level with what they require, by an evaluator
+    that shares no code with the builder; it is None for a provider without policies.
     """
 
     profile: type[StorageProfile]
@@ -164,6 +179,7 @@ class Provider:
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+    prove: Prove | None = None
 
     @property
     def tag(self) -> str:

@@ -24,7 +24,7 @@ from gateway.scope.location import Location, alternatives, shown
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STORED, StorageRules
 from gateway.storage.local.profile import LOCAL
-from gateway.storage.provider import ClientOptions, Provider, StorageClients
+from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
 from gateway.storage.s3.profile import S3
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "encode_credential",
     "open_clients",
     "parse_location",
+    "prover_of",
     "require_same_provider",
     "stored_profile",
 ]
@@ -124,6 +125,11 @@ def parse_location(text: str) -> Location:
 def open_clients(options: ClientOptions) -> StorageClients:
     """Open a client of every provider. This imports their libraries."""
     return StorageClients({provider.tag: provider.open(options) for provider in PROVIDERS})
+
+
+def prover_of(profile: StorageProfile) -> Prove | None:
+    """Return the function that proves the policies of this profile's provider, None if it has no policies."""
+    return _BY_TYPE[profile.provider].prove
 
 
 def _quoted(types: Iterable[str]) -> str:

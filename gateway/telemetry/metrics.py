@@ -54,6 +54,7 @@ class Metrics:
         self._define_audit_and_tuples()
         self._define_drift()
         self._define_tasks()
+        self._define_scope()
         self._define_shares()
 
     def _define_requests(self) -> None:
@@ -199,6 +200,27 @@ class Metrics:
         )
         self._credentials_counted: set[tuple[str, str]] = set()
 
+    def _define_scope(self) -> None:
+        self._scope_warehouses = Gauge(
+            "lakegate_scope_warehouses",
+            "Number of active warehouses by the canary's verdict on their store; 'none': no verdict for the profile.",
+            ("verdict",),
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+        self._scope_oldest = Gauge(
+            "lakegate_scope_oldest_verdict_timestamp_seconds",
+            "Unix time of the oldest verdict of the canary on the store of an active warehouse; 0 without one.",
+            multiprocess_mode="mostrecent",
+            registry=self._registry,
+        )
+        self._scope_attempts = Counter(
+            "lakegate_scope_attempts",
+            "Number of the canary's attempts to leave a credential's scope, by result: refused, reached or unclear.",
+            ("result",),
+            registry=self._registry,
+        )
+
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
 
@@ -288,6 +310,17 @@ class Metrics:
         self._credentials_counted.update(counts)
         for key in self._credentials_counted:
             self._child(self._live_credentials, *key).set(counts.get(key, 0))
+
+    def scope_counted(self, by_verdict: Mapping[str, int], oldest: float) -> None:
+        """Set the number of active warehouses by verdict, and the time of the oldest verdict in seconds since 1970."""
+        for verdict in ("proven", "escaped", "inconclusive", "not-vended", "none"):
+            self._child(self._scope_warehouses, verdict).set(by_verdict.get(verdict, 0))
+        self._scope_oldest.set(oldest)
+
+    def scope_tried(self, *, refused: int, reached: int, unclear: int) -> None:
+        """Count the attempts of one run of the canary."""
+        for result, number in (("refused", refused), ("reached", reached), ("unclear", unclear)):
+            self._child(self._scope_attempts, result).inc(number)
 
     def share_used(self, share: str, lane: str, amount: int) -> None:
         """Set the amount of a share that is in use in this process."""

@@ -442,6 +442,8 @@ def _warehouses() -> list[Example]:
         Example("validate storage", warehouses.ValidateWarehouseStorageProfile(on, profile), path, body=storage),
         Example("validate credential", warehouses.ValidateWarehouseStorageCredential(on, credential), path, body=key),
         Example("validate access", warehouses.ValidateWarehouseStorageAccess(on), path),
+        Example("read the canary's verdict", warehouses.GetScopeReport(on), path),
+        Example("run the canary", warehouses.RunScopeCanary(on), path),
     ]
 
 

@@ -44,6 +44,7 @@ _UNROUTED: Sequence[Operation] = (
     tasks.ExpireDeleted(world.WAREHOUSE, world.TABLE_ID),
     tasks.CleanTaskLog(world.PROJECT),
     tasks.SweepMetadataFiles(world.WAREHOUSE, ("s3://lake/orders/metadata/00001.metadata.json",)),
+    tasks.VerifyCredentialScope(world.WAREHOUSE),
     tasks.CompareTuples(repairs=True),
     tasks.RepairDrift(tuples=("user:x select table:y",), kinds=("unwanted",)),
     tasks.ChangeEncryptionKey(secrets=(str(_ID),)),

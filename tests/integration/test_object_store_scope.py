@@ -691,7 +691,7 @@ async def test_without_sts_the_session_policy_checks_are_skipped_with_a_reason(s
     report = await _validate(store, sts, store.profile(sts_enabled=False))
     assert report.valid
     skipped = [check for check in report.checks if check.status is CheckStatus.SKIPPED]
-    assert len(skipped) == 5 and all("sts-enabled" in str(check.reason) for check in skipped)
+    assert len(skipped) == 6 and all("sts-enabled" in str(check.reason) for check in skipped)
 
 
 async def test_publicly_assumable_role_is_refused(store: Store, sts: Sts) -> None:

@@ -85,6 +85,13 @@ class SweepMetadataFiles(_InWarehouse, SystemTask):
 
 
 @dataclass(frozen=True)
+class VerifyCredentialScope(_InWarehouse, SystemTask):
+    """Try on the live store whether vended credentials stay within their scope, and store the verdict."""
+
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"verify_credential_scope"})
+
+
+@dataclass(frozen=True)
 class CompareTuples(SystemTask):
     """Compare every relationship in OpenFGA with the rows of PostgreSQL. `RepairDrift` repairs differences."""
 

@@ -267,6 +267,20 @@ class ValidateWarehouseStorageAccess(_OfStorage, QuestionOperation):
     # Changes nothing: it tests the storage, and removes its test file again.
 
 
+@dataclass(frozen=True)
+class GetScopeReport(_OfStorage, ReadOperation):
+    """Return the canary's verdict: does the store confine vended credentials?"""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/scope-report"
+
+
+@dataclass(frozen=True)
+class RunScopeCanary(_OfStorage, ChangeOperation):
+    """Run the canary on the store now, and store its verdict."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/scope-report"
+
+
 ChangeWarehouse = (
     RenameWarehouse
     | ActivateWarehouse

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from gateway.access.operations.warehouses import (
+    GetScopeReport,
     GetWarehouse,
+    RunScopeCanary,
     UpdateWarehouseStorage,
     UpdateWarehouseStorageCredential,
     ValidateWarehouseStorageAccess,
@@ -12,6 +14,7 @@ from gateway.access.operations.warehouses import (
     ValidateWarehouseStorageProfile,
 )
 from gateway.api.serves import replay_by, serve
+from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 
@@ -21,3 +24,5 @@ serve(UpdateWarehouseStorageCredential, WarehouseStorage.update_credential, repl
 serve(ValidateWarehouseStorageProfile, WarehouseStorage.validate_profile)
 serve(ValidateWarehouseStorageCredential, WarehouseStorage.validate_credential)
 serve(ValidateWarehouseStorageAccess, WarehouseStorage.validate_access)
+serve(GetScopeReport, CredentialScope.report)
+serve(RunScopeCanary, CredentialScope.run, replay=replay_by(GetScopeReport, CredentialScope.report))

@@ -29,6 +29,11 @@ warehouses = Table(
     Column("revision", UUID(as_uuid=True), nullable=False),
     Column("keys_until", DateTime(timezone=True)),
     Column("key_seconds", Integer, nullable=False, server_default="0"),
+    Column("scope_verdict", Text),
+    Column("scope_version", Integer),
+    Column("scope_verdict_at", DateTime(timezone=True)),
+    Column("scope_tried_at", DateTime(timezone=True)),
+    Column("scope_report", LargeBinary),
     now("created_at"),
     now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
@@ -38,4 +43,8 @@ warehouses = Table(
 `revision` changes when an allow in the warehouse may end. `key_seconds` is the lifetime of credentials of the current
 profile. `keys_until` is the expiry of the last credential of an earlier profile. Triggers (`first_schema.sql`) maintain
 it; no location in the warehouse becomes free before it.
+
+`scope_verdict` is the canary's verdict for profile version `scope_version`, and `scope_verdict_at` its time. The
+verdict of another version is void. `scope_tried_at` is the start of the last run, and `scope_report` its result as
+JSON.
 """

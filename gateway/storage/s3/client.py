@@ -24,9 +24,11 @@ from gateway.storage.s3.profile import s3_profile
 from gateway.storage.s3.r2_sessions import R2Sessions
 from gateway.storage.s3.remote_signing import S3Signer
 from gateway.storage.s3.session_requests import SessionRequests
+from gateway.storage.s3.signed_calls import SignedCalls
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.sts import Sts
+from gateway.storage.s3.trials import S3Trials
 
 __all__ = ["S3Sessions", "open_client"]
 
@@ -118,9 +120,15 @@ def open_client(options: ClientOptions) -> StorageClient:
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
     signer = S3Signer(own_keys_anywhere=options.own_keys_sign_anywhere)
+    calls = SignedCalls(
+        route=options.route,
+        ca_bundle=options.ca_bundle,
+        connect_seconds=options.connect_seconds,
+        seconds=options.request_seconds,
+    )
 
     def close() -> None:
         sts.close()
         identity.close()
 
-    return StorageClient(files=files, sessions=sessions, close=close, signer=signer)
+    return StorageClient(files=files, sessions=sessions, close=close, signer=signer, trials=S3Trials(calls))

@@ -36,7 +36,7 @@ from gateway.storage.s3.profile import S3Profile, s3_profile
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
 
-__all__ = ["OwnRole", "S3Stores"]
+__all__ = ["OwnRole", "S3Stores", "address"]
 
 # Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
 OwnRole = Callable[[S3Profile, StsCredential], Awaitable[S3TemporaryCredential]]
@@ -91,7 +91,7 @@ class S3Stores:
         found = s3_profile(profile)
         if found.endpoint is None or self._route is None:
             return None
-        return self._route(_address(found)[0])
+        return self._route(address(found)[0])
 
     def store(self, profile: StorageProfile, credential: Credential) -> S3Store:
         """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here, and the
@@ -107,7 +107,7 @@ class S3Stores:
         return found
 
     def _make(self, profile: S3Profile, credential: AnyS3Credential) -> S3Store:
-        endpoint, virtual_host = _address(profile)
+        endpoint, virtual_host = address(profile)
         options: dict[str, Any] = {
             "region": profile.region,
             "endpoint": endpoint,
@@ -198,7 +198,7 @@ def _library_credential(temporary: S3TemporaryCredential) -> dict[str, Any]:
     }
 
 
-def _address(profile: S3Profile) -> tuple[str, bool]:
+def address(profile: S3Profile) -> tuple[str, bool]:
     """Return (endpoint, True if its host contains the bucket). Buckets with dots use path style: TLS has no valid name
     for them.
     """

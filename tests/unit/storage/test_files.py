@@ -14,7 +14,7 @@ from gateway.storage.files import Files
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.stores import MAX_STORES, S3Stores, _address
+from gateway.storage.s3.stores import MAX_STORES, S3Stores, address
 from tests.storage_routes import clients
 
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base")
@@ -101,4 +101,4 @@ def test_an_identity_or_role_that_is_not_enabled_is_never_replaced_by_another() 
     ],
 )
 def test_bucket_addresses_follow_the_configured_style(changes: dict[str, Any], expected: tuple[str, bool]) -> None:
-    assert _address(msgspec.structs.replace(PROFILE, **changes)) == expected
+    assert address(msgspec.structs.replace(PROFILE, **changes)) == expected

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate verify-scope``: proof that the store of a warehouse confines vended credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.common import DIFFERS, settings_for, start_failures
+
+if TYPE_CHECKING:
+    from gateway.vending.scope_proof import ProofReport
+    from gateway.vending.scope_verdict import ScopeReport
+
+UNDECIDED = 4
+"""The exit code of a run that could not show whether the store confines credentials."""
+
+_LOCATIONS = 50
+
+
+@click.command("verify-scope")
+@click.option("--warehouse", required=True, help="Id or name of the warehouse.")
+@click.option(
+    "--locations",
+    type=click.IntRange(1, 10_000),
+    default=_LOCATIONS,
+    show_default=True,
+    help="Number of random locations for which the policies are proven.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random locations.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> None:
+    """Prove on the live store that vended credentials of a warehouse cannot leave their scope.
+
+    The canary vends credentials for a temporary folder and tries to leave it. An evaluator checks the policies for
+    random locations. Gateways may serve at the same time; the verdict is stored as that of a periodic run.
+
+    Exit code 0: proven, or the warehouse vends no credentials. Exit code 3: a credential can leave its scope. Exit code
+    4: neither could be shown, for example because the store did not answer. Exit code 1: the run failed.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.tasks.scope_canary import NoSuchWarehouse
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="CRITICAL" if as_json else "ERROR", stream=sys.stderr.buffer)
+    failures: tuple[type[Exception], ...] = (NoSuchWarehouse, *start_failures())
+    try:
+        name, report, proof = asyncio.run(
+            app.verify_scope(
+                settings_for(Settings.require_encryption_key), warehouse=warehouse, locations=locations, seed=seed
+            )
+        )
+    except failures as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(_json(name, report, proof) if as_json else _text(name, report, proof))
+    sys.exit(exit_code(report, proof))
+
+
+def exit_code(report: ScopeReport, proof: ProofReport | None) -> int:
+    """Return the exit code for the results of the canary and the proof."""
+    from gateway.vending.scope_verdict import Verdict
+
+    if report.verdict is Verdict.ESCAPED or (proof is not None and proof.violations):
+        return DIFFERS
+    if report.verdict is Verdict.INCONCLUSIVE or (proof is not None and not proof.proven):
+        return UNDECIDED
+    return 0
+
+
+def _json(name: str, report: ScopeReport, proof: ProofReport | None) -> str:
+    import msgspec
+
+    shown = {"warehouse": name, "canary": msgspec.to_builtins(report), "proof": msgspec.to_builtins(proof)}
+    return json.dumps(shown, indent=2)
+
+
+def _text(name: str, report: ScopeReport, proof: ProofReport | None) -> str:
+    lines = [f"warehouse: {name}", f"canary: {report.verdict} ({report.attempts} attempts)"]
+    if report.reason:
+        lines.append(f"  reason: {report.reason}")
+    lines += [f"  escaped: a {found.level} credential can {found.text}" for found in report.findings]
+    lines += [f"  unclear: a {found.level} credential tried to {found.text}" for found in report.unclear]
+    if proof is None:
+        lines.append("proof: none; this warehouse has no policies of credentials")
+    else:
+        result = "proven" if proof.proven else "not proven"
+        lines.append(f"proof: {result} ({proof.policies} policies, {proof.without_policy} locations without one)")
+        lines += [f"  violation: {text}" for text in proof.violations]
+    return "\n".join(lines)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attempts of the canary on an S3 store, as single requests whose answers are read here.
+
+AWS answers 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
+(S3 API reference, GetObject, "Permissions"). So 404 for an object that never existed shows a right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+from base64 import b64encode
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import quote
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.profile import StorageProfile
+from gateway.storage.s3.control_plane import control_calls
+from gateway.storage.s3.credential import S3TemporaryCredential, s3_credential
+from gateway.storage.s3.profile import S3Profile, s3_profile
+from gateway.storage.s3.signed_calls import Reply, SignedCalls, Unanswered
+from gateway.storage.trials import PROBE, Act, Attempt, ControlCall, Outcome, reached_by_listing
+
+__all__ = ["S3Trials"]
+
+_NAMES: Final = re.compile(r"<Key>([^<]*)</Key>|<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
+_CODE: Final = re.compile(r"<Error>.*?<Code>([A-Za-z0-9.]*)</Code>", re.DOTALL)
+_UPLOAD: Final = re.compile(r"<UploadId>([^<]+)</UploadId>")
+_DENIALS: Final = frozenset({"AccessDenied", "AllAccessDisabled", "Forbidden", "Unauthorized"})
+
+
+class S3Trials:
+    """`Trials` by signed requests."""
+
+    def __init__(self, calls: SignedCalls) -> None:
+        self._calls = calls
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[S3Trials]:
+        """Yield the object for a number of attempts, which share connections."""
+        async with self._calls.connected() as calls:
+            yield S3Trials(calls)
+
+    async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
+        """Send the attempt and return its result."""
+        store, keys = s3_profile(profile), _session(temporary)
+        try:
+            match attempt.act:
+                case Act.LIST | Act.LIST_FOLDERS:
+                    return await self._list(store, keys, attempt)
+                case Act.MULTIPART:
+                    return await self._multipart(store, keys, attempt)
+                case Act.COPY_PART:
+                    return await self._copy_part(store, keys, attempt)
+                case _:
+                    return _outcome(await self._simple(store, keys, attempt), attempt)
+        except Unanswered:
+            return Outcome.UNCLEAR
+
+    def control_plane(
+        self, profile: StorageProfile, temporary: TemporaryCredential, *, sentinel: str, inside: str, unique: str
+    ) -> Sequence[ControlCall]:
+        """Return the requests of `control_plane.py`."""
+        return control_calls(
+            self._calls, s3_profile(profile), _session(temporary), sentinel=sentinel, inside=inside, unique=unique
+        )
+
+    async def _simple(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Reply:
+        match attempt.act:
+            case Act.READ:
+                return await self._calls.object(store, keys, "GET", attempt.key)
+            case Act.HEAD:
+                return await self._calls.object(store, keys, "HEAD", attempt.key)
+            case Act.WRITE | Act.OVERWRITE:
+                return await self._calls.object(store, keys, "PUT", attempt.key, body=PROBE)
+            case Act.COPY:
+                headers = {"x-amz-copy-source": _source(store, attempt.source)}
+                return await self._calls.object(store, keys, "PUT", attempt.key, headers=headers)
+            case Act.DELETE:
+                return await self._calls.object(store, keys, "DELETE", attempt.key)
+            case Act.DELETE_BATCH:
+                body = f"<Delete><Object><Key>{html.escape(attempt.key)}</Key></Object></Delete>".encode()
+                digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+                headers = {"content-md5": digest, "content-type": "application/xml"}
+                return await self._calls.object(
+                    store, keys, "POST", "", query={"delete": ""}, headers=headers, body=body
+                )
+        raise ValueError(f"{attempt.act} needs several requests")
+
+    async def _list(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Outcome:
+        query = {"list-type": "2"}
+        if attempt.key:
+            query["prefix"] = attempt.key
+        if attempt.act is Act.LIST_FOLDERS:
+            query["delimiter"] = "/"
+        reply = await self._calls.object(store, keys, "GET", "", query=query)
+        if reply.succeeded:
+            return reached_by_listing(names_in(reply.text), attempt.inside)
+        return _outcome(reply, attempt)
+
+    async def _multipart(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Outcome:
+        reply = await self._calls.object(store, keys, "POST", attempt.key, query={"uploads": ""})
+        upload = _UPLOAD.search(reply.text)
+        if reply.succeeded and upload is not None:
+            await self._abort(store, keys, attempt.key, html.unescape(upload[1]))
+        return _outcome(reply, attempt)
+
+    async def _copy_part(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Outcome:
+        """Start an upload inside the scope, and copy the source as its first part."""
+        started = await self._calls.object(store, keys, "POST", attempt.key, query={"uploads": ""})
+        upload = _UPLOAD.search(started.text)
+        if not started.succeeded or upload is None:
+            # A credential without the right to write has no upload to copy into.
+            return Outcome.UNTESTED if started.status == 403 else _outcome(started, attempt)
+        id = html.unescape(upload[1])
+        headers = {"x-amz-copy-source": _source(store, attempt.source)}
+        query = {"partNumber": "1", "uploadId": id}
+        try:
+            reply = await self._calls.object(store, keys, "PUT", attempt.key, query=query, headers=headers)
+        finally:
+            await self._abort(store, keys, attempt.key, id)
+        return _outcome(reply, attempt)
+
+    async def _abort(self, store: S3Profile, keys: S3TemporaryCredential, key: str, upload: str) -> None:
+        await self._calls.object(store, keys, "DELETE", key, query={"uploadId": upload})
+
+
+def names_in(text: str) -> list[str]:
+    """Return the keys and common prefixes of a listing."""
+    return [html.unescape(found[1] or found[2] or "") for found in _NAMES.finditer(text)]
+
+
+def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
+    """Return the result that an answer about an object shows."""
+    code = _CODE.search(reply.text)
+    if reply.succeeded:
+        # Copies and batch deletions report errors in the body of a success.
+        if code is not None:
+            return Outcome.REFUSED if code[1] in _DENIALS else Outcome.UNCLEAR
+        return Outcome.REACHED
+    if reply.status in (401, 403):
+        return Outcome.REFUSED
+    if reply.status == 404 and (code is None or code[1] != "NoSuchBucket"):
+        return Outcome.UNCLEAR if attempt.exists else Outcome.REACHED
+    if reply.status in (405, 501):
+        return Outcome.UNTESTED
+    return Outcome.UNCLEAR
+
+
+def _source(store: S3Profile, key: str) -> str:
+    return "/" + quote(f"{store.bucket}/{key}", safe="/-_.~")
+
+
+def _session(temporary: TemporaryCredential) -> S3TemporaryCredential:
+    keys = s3_credential(temporary)
+    if not isinstance(keys, S3TemporaryCredential):
+        raise TypeError("attempts to leave a scope are made with temporary credentials only")
+    return keys

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of the canary on a warehouse's store, and the rule by which vending consults it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+import structlog
+
+__all__ = ["Enforcement", "Finding", "ScopeReport", "ScopeRule", "Verdict", "announce"]
+
+_log = structlog.get_logger("vending.canary")
+
+
+class Verdict(StrEnum):
+    """`proven`: every attempt was refused. `escaped`: one was not. `inconclusive`: neither could be shown.
+    `not-vended`: the warehouse vends no credentials.
+    """
+
+    PROVEN = "proven"
+    ESCAPED = "escaped"
+    INCONCLUSIVE = "inconclusive"
+    NOT_VENDED = "not-vended"
+
+    @property
+    def conclusive(self) -> bool:
+        """Return True if the verdict shows what the store does."""
+        return self is not Verdict.INCONCLUSIVE
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """One attempt whose result was not a refusal.
+
+    `level` is the access level of the credential, `attempt` the kind of the request, `place` where it acted. `text`
+    describes all of them for a reader.
+    """
+
+    level: str
+    attempt: str
+    place: str
+    text: str
+
+
+class ScopeReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The result of a run of the canary.
+
+    `findings` are attempts that the store carried out. `unclear` are attempts whose answer was neither a success nor a
+    refusal. `attempts` is the number of requests whose result counts. `reason` explains a verdict that no list
+    explains.
+    """
+
+    verdict: Verdict
+    attempts: int = 0
+    findings: tuple[Finding, ...] = ()
+    unclear: tuple[Finding, ...] = ()
+    reason: str = ""
+
+
+class Enforcement(StrEnum):
+    """The warehouses that get no credentials. `off`: none is refused. `escaped`: those whose store let a credential
+    leave its scope. `unproven`: all without a proof for their current storage profile.
+    """
+
+    OFF = "off"
+    ESCAPED = "escaped"
+    UNPROVEN = "unproven"
+
+
+_ESCAPED: Final = (
+    "the store let a vended credential leave its scope (GET /management/v1/warehouse/{id}/scope-report names the "
+    "attempts), so the operator's setting forbids credentials for this warehouse"
+)
+_UNPROVEN: Final = (
+    "it is not proven that the store confines vended credentials (POST /management/v1/warehouse/{id}/scope-report runs "
+    "the proof), and the operator's setting forbids credentials for this warehouse until then"
+)
+
+
+class ScopeRule:
+    """Decides by the stored verdict whether a warehouse may vend credentials."""
+
+    def __init__(self, enforcement: Enforcement) -> None:
+        self._enforcement = enforcement
+
+    def refusal(self, verdict: str | None) -> str | None:
+        """Return the reason why no credential may be vended; None if one may.
+
+        `verdict` is the one for the current storage profile, None if there is none.
+        """
+        match self._enforcement:
+            case Enforcement.OFF:
+                return None
+            case Enforcement.ESCAPED:
+                return _ESCAPED if verdict == Verdict.ESCAPED else None
+            case Enforcement.UNPROVEN:
+                if verdict == Verdict.PROVEN:
+                    return None
+                return _ESCAPED if verdict == Verdict.ESCAPED else _UNPROVEN
+
+
+def announce(warehouse_id: str, report: ScopeReport) -> None:
+    """Log the result of a run: an escape as an error with the attempts, an inconclusive run as a warning."""
+    match report.verdict:
+        case Verdict.ESCAPED:
+            attempts = sorted({f"{found.level}: {found.text}" for found in report.findings})
+            _log.error("canary.escaped", warehouse=warehouse_id, findings=attempts)
+        case Verdict.INCONCLUSIVE:
+            unclear = sorted({f"{found.level}: {found.text}" for found in report.unclear})
+            _log.warning("canary.inconclusive", warehouse=warehouse_id, reason=report.reason, unclear=unclear)
+        case Verdict.PROVEN | Verdict.NOT_VENDED:
+            _log.info("canary.finished", warehouse=warehouse_id, verdict=report.verdict.value)
