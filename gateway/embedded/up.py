@@ -27,12 +27,15 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
     Raises:
         StackError: the stack could not be started, or a signal arrived before it was ready.
     """
-    directories = ",".join(settings.storage_local_directories)
+    allowed = {
+        "STORAGE_LOCAL_DIRECTORIES": ",".join(settings.storage_local_directories),
+        "STORAGE_HDFS_ROOTS": ",".join(settings.storage_hdfs_roots),
+    }
     plan = Plan(
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
-        gateway_settings={"STORAGE_LOCAL_DIRECTORIES": directories} if directories else {},
+        gateway_settings={name: listed for name, listed in allowed.items() if listed},
     )
     up = asyncio.Event()
     try:

@@ -1,15 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator's rules for storage profiles and storage credentials."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.scope.endpoint import ANY_NETWORK, DEFAULT_RULES, EndpointRules
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.location import check_segment
+from gateway.scope.location import check_segment, shown
 
-__all__ = ["STORED", "STRICTEST", "AwsIdentityRules", "StorageRules", "parse_directories"]
+__all__ = [
+    "STORED",
+    "STRICTEST",
+    "AwsIdentityRules",
+    "StorageRules",
+    "check_authority",
+    "parse_directories",
+    "parse_roots",
+]
+
+_AUTHORITY: Final = re.compile(
+    r"(?!.*\.\.)(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII
+)
+_DEFAULT_PORT: Final = "8020"  # of a name node: hdfs-default.xml, dfs.namenode.rpc-address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +48,15 @@ class StorageRules:
     """Rules for storage profiles and credentials that clients send.
 
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
-    gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `system_identities`:
-    True if a credential may be the gateway's own identity in its cloud. `aws` are the rules for that in AWS.
+    gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `roots`: the same for
+    locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
+    `system_identities`: True if a credential may be the gateway's own identity in its cloud. `aws` are the rules for
+    that in AWS.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
     directories: tuple[str, ...] | None = ()
+    roots: tuple[str, ...] | None = ()
     system_identities: bool = False
     aws: AwsIdentityRules = AwsIdentityRules()
 
@@ -47,7 +64,7 @@ class StorageRules:
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
 STORED: Final = StorageRules(
-    endpoints=ANY_NETWORK, directories=None, system_identities=True, aws=AwsIdentityRules(enabled=True)
+    endpoints=ANY_NETWORK, directories=None, roots=None, system_identities=True, aws=AwsIdentityRules(enabled=True)
 )
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
@@ -66,4 +83,36 @@ def parse_directories(texts: Sequence[str]) -> tuple[str, ...]:
                 check_segment(segment)
         except InvalidLocation as wrong:
             raise ValueError(f"{text!r} is not a canonical path, such as /srv/lake: {wrong.message}") from None
+    return tuple(texts)
+
+
+def check_authority(text: str) -> None:
+    """Raise InvalidLocation unless the text is `host` or `host:port`, without a user and without IPv6 addresses."""
+    found = _AUTHORITY.fullmatch(text)
+    if found is None or int(found["port"] or 1) > 65535:
+        raise InvalidLocation(f"Location must name a host, or a host and a port, and not {shown(text)}")
+
+
+def parse_roots(texts: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """Return the locations after a check that each has the form `scheme://host[:port]/path` and is canonical.
+
+    Raises ValueError that names an invalid one, or two spellings of one host.
+    """
+    spellings: dict[str, str] = {}
+    for text in texts:
+        authority, *segments = text.removeprefix(f"{scheme}://").split("/")
+        try:
+            if not text.startswith(f"{scheme}://") or not segments:
+                raise InvalidLocation(f"it must start with {scheme}:// and have a path")
+            check_authority(authority)
+            for segment in segments:
+                check_segment(segment)
+        except InvalidLocation as wrong:
+            raise ValueError(
+                f"{text!r} is not a canonical location, such as {scheme}://host:{_DEFAULT_PORT}/path: {wrong.message}"
+            ) from None
+        # Warehouses overlap only if their authorities are equal, so each host needs one spelling.
+        other = spellings.setdefault(authority.lower().removesuffix(f":{_DEFAULT_PORT}"), authority)
+        if other != authority:
+            raise ValueError(f"{text!r} names a host that is also written as {other!r}. Use one spelling")
     return tuple(texts)

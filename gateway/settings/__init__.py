@@ -22,7 +22,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from gateway.scope.endpoint import parse_networks
-from gateway.scope.rules import StorageRules, parse_directories
+from gateway.scope.rules import StorageRules, parse_directories, parse_roots
 from gateway.settings.canary import Canary
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
@@ -175,6 +175,13 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
             "development: clients open the files directly, without credentials. Empty: no such warehouses."
         ),
     ] = ()
+    storage_hdfs_roots: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Directories `hdfs://host[:port]/path` that may contain warehouses of type `hdfs`. The gateway "
+            "opens their files with its own identity, and clients with theirs. Empty: no such warehouses."
+        ),
+    ] = ()
     metadata_cleanup_window: Annotated[
         float,
         Meta(
@@ -269,7 +276,7 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
         """Return the rules for the networks and directories that storage profiles may name.
 
         Raises:
-            SettingsError: an entry is no network in CIDR form, or no absolute and canonical path.
+            SettingsError: an entry is no network in CIDR form, or no absolute and canonical path or location.
         """
         try:
             networks = parse_networks(self.storage_endpoint_networks)
@@ -279,7 +286,11 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
             directories = parse_directories(self.storage_local_directories)
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
-        return StorageRules(endpoints=networks, directories=directories, aws=self.aws_identity_rules())
+        try:
+            roots = parse_roots(self.storage_hdfs_roots, "hdfs")
+        except ValueError as wrong:
+            raise SettingsError(f"{PREFIX}STORAGE_HDFS_ROOTS: {wrong}") from None
+        return StorageRules(endpoints=networks, directories=directories, roots=roots, aws=self.aws_identity_rules())
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""

@@ -23,6 +23,7 @@ from gateway.scope.errors import (
 from gateway.scope.location import Location, alternatives, shown
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STORED, StorageRules
+from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
 from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
 from gateway.storage.s3.profile import S3
@@ -39,7 +40,7 @@ __all__ = [
     "stored_profile",
 ]
 
-PROVIDERS: Final[tuple[Provider, ...]] = (S3, LOCAL)
+PROVIDERS: Final[tuple[Provider, ...]] = (S3, LOCAL, HDFS)
 
 # Types that clients of Lakekeeper use, for a better message than "wrong type".
 _OTHER_PROFILES: Final = ("adls", "azdls", "onelake", "gcs", "stackit")

@@ -25,6 +25,7 @@ STORAGE = GATEWAY / "storage"
 WORDS = {
     "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[sS]ts|STS|[bB]oto(?:core|3)?|[bB]uckets?|[mM]inio|arn|ARN)(?![a-z0-9])",
     "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
+    "hdfs": r"(?<![A-Za-z])(?:[hH]dfs|HDFS|KRB5)",
 }
 
 #: Modules that use a term, and why. An unnecessary line fails.

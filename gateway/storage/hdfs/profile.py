@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HDFS storage profiles: a directory below one that the operator lists."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from gateway.scope.credential import TemporaryCredential
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
+from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.location import Location
+from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.hdfs.location import SCHEME, root_location
+from gateway.storage.provider import ClientOptions, Provider, StorageClient
+
+__all__ = ["HDFS", "HdfsAccess", "HdfsProfile", "decode_hdfs_profile"]
+
+_SETTING: Final = "LAKEGATE__STORAGE_HDFS_ROOTS"
+_OWN_IDENTITY: Final = "a warehouse of type hdfs issues no credentials; clients open its files with their own identity"
+
+
+class HdfsAccess(msgspec.Struct, frozen=True):
+    """The gateway's own identity in HDFS: a Kerberos principal or a user name of its process. It has no secret here."""
+
+    provider: ClassVar[str] = "hdfs"
+
+    @property
+    def digest(self) -> str:
+        """A constant: there is only one such identity for all warehouses."""
+        return "hdfs"
+
+
+class HdfsProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="hdfs"
+):
+    """A warehouse in a directory of HDFS. `location` is `hdfs://host[:port]/path` without a trailing slash.
+
+    Construction raises `InvalidLocation` for a location that is not canonical. `check` applies the operator's rules,
+    and every access repeats it (`client.py`).
+    """
+
+    provider: ClassVar[str] = "hdfs"
+    credential_kind: ClassVar[str | None] = None
+    no_contact: ClassVar[str] = (
+        f"The directory cannot be used: the directory in the setting {_SETTING} does not exist, or HDFS does not "
+        "answer in time"
+    )
+
+    location: str
+    storage_layout: StorageLayout = DefaultLayout()
+
+    def __post_init__(self) -> None:
+        if self.location != SCHEME.parse(self.location).text:
+            raise InvalidStorageProfile(
+                "Storage profile field 'location' must start with hdfs:// in lower case and must not end with a slash"
+            )
+
+    @property
+    def escapes_known(self) -> bool:
+        """False: Hadoop's shell and Ranger's policies read pattern characters in a path as wildcards."""
+        return False
+
+    @property
+    def downscoping(self) -> NoVending:
+        """`NoVending`: the name node restricts its users; the gateway cannot confine clients."""
+        return NoVending(reason=_OWN_IDENTITY, skipped=_OWN_IDENTITY)
+
+    @property
+    def own_access(self) -> HdfsAccess:
+        """The identity of the gateway's process."""
+        return HdfsAccess()
+
+    def base_location(self) -> Location:
+        """Return the directory."""
+        return SCHEME.parse(self.location)
+
+    def parse_location(self, text: str) -> Location:
+        """Parse `hdfs://host[:port]/path`, strictly below the directory. Raises InvalidLocation."""
+        location = SCHEME.parse(text)
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
+        return location
+
+    def check(self, rules: StorageRules) -> None:
+        """Raise InvalidStorageProfile unless the directory is below a listed one. Raises StorageTypeNotSupported if
+        none is listed.
+
+        The operator chose the name nodes, so the rules for networks do not apply to them.
+        """
+        if rules.roots is None:
+            return
+        _require_allowed(rules)
+        base = self.base_location()
+        if not any(root_location(each).contains(base, strict=True) for each in rules.roots):
+            raise InvalidStorageProfile(
+                "Storage profile field 'location' must be below a directory that the operator lists in the setting "
+                f"{_SETTING}, with the host and port written as there"
+            )
+
+    def root(self, rules: StorageRules) -> Location:
+        """Return the operator's directory that contains the warehouse: the innermost if several do."""
+        base = self.base_location()
+        containing = [each for each in map(root_location, rules.roots or ()) if each.contains(base)]
+        return max(containing, key=lambda each: len(each.segments), default=base)
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return `location` if it differs in `new`."""
+        if not isinstance(new, HdfsProfile):
+            return ["type"]
+        return [] if self.location == new.location else ["location"]
+
+    def endpoints(self) -> dict[str, str]:
+        """Return the name node, or the name of several name nodes."""
+        return {"name-node": self.base_location().authority}
+
+    def client_properties(
+        self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
+    ) -> dict[str, str]:
+        """Return nothing: clients connect with a Hadoop configuration of their own."""
+        return {}
+
+
+def _require_allowed(rules: StorageRules) -> None:
+    if rules.roots is not None and not rules.roots:
+        raise StorageTypeNotSupported(
+            "Storage profiles of type 'hdfs' are not allowed on this server. The operator can list directories for "
+            f"them in {_SETTING}"
+        )
+
+
+def decode_hdfs_profile(fields: dict[str, Any], rules: StorageRules) -> HdfsProfile:
+    """Decode `{"type":"hdfs",…}`. One trailing slash of the location is dropped.
+
+    Raises `StorageTypeNotSupported` if the operator allows no such warehouses, `InvalidStorageProfile` and
+    `InvalidLocation`.
+    """
+    if isinstance(fields.get("location"), str):
+        fields["location"] = fields["location"].removesuffix("/")
+    if fields.get("storage-layout", ...) is None:
+        del fields["storage-layout"]
+    _require_allowed(rules)
+    try:
+        profile = msgspec.convert(fields, type=HdfsProfile)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+    profile.check(rules)
+    return profile
+
+
+def _open(options: ClientOptions) -> StorageClient:
+    from gateway.storage.hdfs.client import open_client
+
+    return open_client(options)
+
+
+HDFS: Final = Provider(
+    profile=HdfsProfile,
+    scheme=SCHEME,
+    allowed=lambda rules: rules.roots is None or bool(rules.roots),
+    decode_profile=decode_hdfs_profile,
+    decode_credential=None,
+    open=_open,
+)
