@@ -209,6 +209,7 @@ def open_stores(
             route=connector.route,
             certificates=trust.pem,
             ca_bundle=trust.bundle,
+            addresses=settings.storage.addresses(),
             on_session=lambda seconds, outcome: metrics.session_took(outcome, seconds),
         )
     )

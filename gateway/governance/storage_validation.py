@@ -310,13 +310,15 @@ class _Probe:
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
         # Use the vendor that serves tables, so that the check covers the credentials that clients receive.
+        downscoping = self._profile.downscoping
+        shortest = 0 if isinstance(downscoping, NoVending) else downscoping.shortest_seconds
         vended = await Vendor(self._clients).vend(
             profile=self._profile,
             profile_version="check",
             credential=self._credential,
             location=self._table,
             level=level,
-            seconds=FLOOR_SECONDS,
+            seconds=max(FLOOR_SECONDS, shortest),
             session=SessionIdentity(principal="system~storage-check"),
         )
         if isinstance(vended, NoCredentials):

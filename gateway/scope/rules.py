@@ -18,17 +18,19 @@ class StorageRules:
 
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `system_identities`:
-    True if a credential may be the gateway's own identity in its cloud.
+    True if a credential may be the gateway's own identity in its cloud. `hosts`: hosts of stores that profiles may name
+    in addition to those of the provider; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
     directories: tuple[str, ...] | None = ()
     system_identities: bool = False
+    hosts: tuple[str, ...] | None = ()
 
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
-STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, system_identities=True)
+STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, system_identities=True, hosts=None)
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
 

@@ -43,6 +43,7 @@ from gateway.settings.sections import (
     Port,
     Shares,
 )
+from gateway.settings.storage import Storage
 
 
 class Settings(PostgresSettings, frozen=True, kw_only=True):
@@ -225,6 +226,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
     memory: Memory = Memory()
     drift: Drift = Drift()
     limits: Limits = Limits()
+    storage: Storage = Storage()
     embedded: Embedded = Embedded()
 
     def storage_rules(self) -> StorageRules:
@@ -241,7 +243,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
             directories = parse_directories(self.storage_local_directories)
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
-        return StorageRules(endpoints=networks, directories=directories)
+        return StorageRules(endpoints=networks, directories=directories, hosts=self.storage.adls_hosts)
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""
@@ -277,6 +279,7 @@ class Settings(PostgresSettings, frozen=True, kw_only=True):
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
         self.storage_rules()
+        self.storage.addresses()
         self.write_url()
         self.read_url()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from gateway.storage.errors import (
 __all__ = ["ObjectFiles", "ObjectStores"]
 
 DELETE_BATCH: Final = 1000
+DELETE_AT_ONCE: Final = 16
 
 
 class ObjectStores(Protocol):
@@ -79,10 +81,25 @@ class ObjectFiles:
         return b"".join(parts)
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the objects. Missing ones count as deleted."""
+        """Delete the objects. Missing ones count as deleted.
+
+        For some stores the library ends a deletion at the first missing object. Then the objects are deleted one by
+        one.
+        """
         for start in range(0, len(keys), DELETE_BATCH):
+            batch = keys[start : start + DELETE_BATCH]
+            try:
+                async with self._calling(profile, credential) as store:
+                    await obstore.delete_async(store, batch)
+            except FileMissing:
+                for first in range(0, len(batch) if len(batch) > 1 else 0, DELETE_AT_ONCE):
+                    some = batch[first : first + DELETE_AT_ONCE]
+                    await asyncio.gather(*(self._delete_one(profile, credential, key) for key in some))
+
+    async def _delete_one(self, profile: StorageProfile, credential: Credential, key: str) -> None:
+        with contextlib.suppress(FileMissing):
             async with self._calling(profile, credential) as store:
-                await obstore.delete_async(store, keys[start : start + DELETE_BATCH])
+                await obstore.delete_async(store, [key])
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
         """Return at most `limit` object keys that start with `prefix`, in the store's order."""

@@ -9,7 +9,7 @@ Common to all providers are the bounds of a warehouse (`files.py`), the minimum 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
@@ -17,6 +17,7 @@ from gateway.scope.endpoint import RouteTo
 from gateway.scope.location import Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.scope.store_addresses import NO_ADDRESSES, StoreAddresses
 
 __all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "StorageClient", "StorageClients"]
 
@@ -107,19 +108,25 @@ class ClientOptions:
 
     `rules` are the operator's; stored profiles are checked against them with every use. `route` returns routes to the
     endpoints of profiles; without it, only public addresses are allowed. `certificates` (PEM) and `ca_bundle` (a file)
-    are trusted in addition to the system's. `on_session` receives the duration of each session request in seconds and
-    its outcome: `ok` or the reason of the error. The three limits in seconds apply to a connection, a request, and a
-    call with its retries.
+    are trusted in addition to the system's. `addresses` are the operator's addresses of stores by the `type` of
+    profiles; a provider uses its own for a missing one. `on_session` receives the duration of each session request in
+    seconds and its outcome: `ok` or the reason of the error. The three limits in seconds apply to a connection, a
+    request, and a call with its retries.
     """
 
     rules: StorageRules = STRICTEST
     route: RouteTo | None = None
     certificates: str | None = None
     ca_bundle: str | None = None
+    addresses: Mapping[str, StoreAddresses] = field(default_factory=dict)
     on_session: Callable[[float, str], None] = _no_metrics
     connect_seconds: float = CONNECT_SECONDS
     request_seconds: float = REQUEST_SECONDS
     total_seconds: float = TOTAL_SECONDS
+
+    def addresses_of(self, provider: str) -> StoreAddresses:
+        """Return the operator's addresses for this `type` of profiles."""
+        return self.addresses.get(provider, NO_ADDRESSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +136,8 @@ class Provider:
     `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
-    without credentials.
+    without credentials. `credential_type` is the `type` of its credentials if it differs from that of its profiles.
+    `aliases` are further values of a profile's `type`.
     """
 
     profile: type[StorageProfile]
@@ -138,8 +146,15 @@ class Provider:
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+    credential_type: str | None = None
+    aliases: tuple[str, ...] = ()
 
     @property
     def tag(self) -> str:
-        """The `type` of the provider's profiles and credentials."""
+        """The `type` of the provider's profiles."""
         return self.profile.provider
+
+    @property
+    def credential_tag(self) -> str:
+        """The `type` of the provider's credentials."""
+        return self.credential_type or self.tag

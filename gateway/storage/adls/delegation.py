@@ -141,9 +141,10 @@ class Delegation:
                 "profile",
             )
         # Only identities of machines: a developer's own login must not become that of the gateway.
-        if "AZURE_FEDERATED_TOKEN_FILE" in _environment():
+        try:
             return azure.identity.WorkloadIdentityCredential(**limits)
-        return azure.identity.ManagedIdentityCredential(**limits)
+        except ValueError:  # this machine is no pod with a workload identity
+            return azure.identity.ManagedIdentityCredential(**limits)
 
     def _key(
         self, profile: AdlsProfile, credential: AdlsCredential, start: datetime, expiry: datetime
@@ -151,7 +152,10 @@ class Delegation:
         token = self._token(profile, credential)
         blob = self._blob_endpoint or f"https://{profile.account_name}.{profile.host.replace('dfs.', 'blob.', 1)}"
         times = [moment.strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (start, expiry)]
-        body = f"<?xml version='1.0' encoding='utf-8'?><KeyInfo><Start>{times[0]}</Start><Expiry>{times[1]}</Expiry></KeyInfo>"
+        body = (
+            "<?xml version='1.0' encoding='utf-8'?>"
+            f"<KeyInfo><Start>{times[0]}</Start><Expiry>{times[1]}</Expiry></KeyInfo>"
+        )
         with requests.post(
             f"{blob}/?restype=service&comp=userdelegationkey",
             data=body.encode(),
@@ -177,12 +181,6 @@ class Delegation:
         if answer.status_code != 200:
             raise _malformed()
         return _read_key(text)
-
-
-def _environment() -> Any:
-    import os
-
-    return os.environ
 
 
 def _read_key(text: bytes) -> DelegationKey:

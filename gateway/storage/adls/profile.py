@@ -38,8 +38,8 @@ class AdlsProfile(
     """A warehouse in a file system of an account with hierarchical namespace. `key_prefix` has no leading or trailing
     slash. Durations are whole seconds.
 
-    Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. The hosts that a profile may
-    name are Azure's own: with the gateway's own identity, its author could otherwise have a token sent to any server.
+    Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. `check` allows Azure's own
+    hosts and those of the operator: with another one, the author of a profile could have a token sent to any server.
     """
 
     provider: ClassVar[str] = "adls"

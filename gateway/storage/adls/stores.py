@@ -32,7 +32,8 @@ GetToken = Callable[[AdlsProfile, AdlsCredential], Awaitable[BearerToken]]
 MAX_STORES: Final = 256
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(
-    r"\AGeneric MicrosoftAzure error: Error performing (?:list|delete|put|get) request: [^\n]*? non-2xx status code: 40[13]\b"
+    r"\AGeneric MicrosoftAzure error: Error performing (?:list|bulk delete) request: [^\n]*?"
+    r" non-2xx status code: 40[13]\b"
 )
 
 

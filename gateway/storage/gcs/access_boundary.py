@@ -2,7 +2,8 @@
 """The credential access boundary of a downscoped token: the smallest document that allows one prefix and nothing else.
 
 It has one rule for the bucket (IAM documentation, "Credential Access Boundaries"). The condition is true for objects
-below the prefix, and for lists whose prefix is below it. A request that is no list has no list prefix.
+and folders below the prefix, and for lists whose prefix is below it. A request that is no list has no list prefix. Only
+buckets with a hierarchical namespace have folders; writing a file creates those that are missing.
 """
 
 import json
@@ -33,9 +34,10 @@ def build_access_boundary(location: Location, level: AccessLevel) -> str:
     exceeds the limit. The boundary is never widened, shortened or omitted instead.
     """
     prefix = _literal(location.key_prefix)
-    name = f"projects/_/buckets/{location.authority}/objects/"
+    name = f"projects/_/buckets/{location.authority}"
     expression = (
-        f"resource.name.startsWith('{name}{prefix}') || "
+        f"resource.name.startsWith('{name}/objects/{prefix}') || "
+        f"resource.name.startsWith('{name}/folders/{prefix}') || "
         f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{prefix}')"
     )
     if len(expression) > MAX_EXPRESSION_CHARACTERS:

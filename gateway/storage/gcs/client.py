@@ -5,8 +5,9 @@ from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageCheckFailed
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
-from gateway.storage.gcs.stores import GcsStores
-from gateway.storage.gcs.tokens import GcsTokens
+from gateway.storage.gcs.profile import GcsProfile
+from gateway.storage.gcs.stores import ENDPOINT, GcsStores
+from gateway.storage.gcs.tokens import GcsTokens, token_services
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 
@@ -14,7 +15,10 @@ __all__ = ["GcsSessions", "open_client"]
 
 
 class GcsSessions:
-    """`Sessions` by downscoped tokens. They have no name in the store's logs: only the audit log tells whose they are."""
+    """`Sessions` by downscoped tokens.
+
+    A token has no name, so the store's logs contain only the service account. The audit log contains the principal.
+    """
 
     def __init__(self, tokens: GcsTokens) -> None:
         self._tokens = tokens
@@ -38,18 +42,23 @@ class GcsSessions:
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It connects to Google's servers, and to the operator's endpoint for the files."""
+    """Open the client. It connects to Google's servers, or to the addresses that the operator set."""
+    addresses = options.addresses_of(GcsProfile.provider)
     tokens = GcsTokens(
         system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
+        **({} if addresses.tokens is None else token_services(addresses.tokens)),
     )
+    # A token must not be sent unencrypted, and an emulator does not check it.
+    authenticated = not addresses.unencrypted or addresses.tokens is not None
     stores = GcsStores(
-        own_token=tokens.own,
+        own_token=tokens.own if authenticated else None,
         system_identities=options.rules.system_identities,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
+        endpoint=addresses.files or ENDPOINT,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
     return StorageClient(files=files, sessions=GcsSessions(tokens), close=tokens.close)
