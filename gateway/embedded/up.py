@@ -32,7 +32,8 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
-        gateway_settings={"STORAGE_LOCAL_DIRECTORIES": directories} if directories else {},
+        gateway_settings=({"STORAGE_LOCAL_DIRECTORIES": directories} if directories else {})
+        | settings.storage.variables(),
     )
     up = asyncio.Event()
     try:

@@ -47,6 +47,12 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ()
 
+    def variables(self) -> dict[str, str]:
+        """Return the settings that are not the defaults, as variables without the prefix."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {f"STORAGE__{name.upper()}": text for name, text in texts.items() if text}
+
     def addresses(self) -> dict[str, StoreAddresses]:
         """Return the addresses by the `type` of storage profiles.
 

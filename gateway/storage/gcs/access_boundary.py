@@ -14,7 +14,7 @@ from gateway.scope.errors import InvalidLocation, PolicyTooLarge
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
-__all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary"]
+__all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary", "whole_bucket"]
 
 MAX_EXPRESSION_CHARACTERS: Final = 2048  # IAM documentation, "Quotas and limits", conditions
 
@@ -52,6 +52,15 @@ def build_access_boundary(location: Location, level: AccessLevel) -> str:
     }
     document = {"accessBoundary": {"accessBoundaryRules": [rule]}}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def whole_bucket(bucket: str) -> str:
+    """Build the boundary for all objects of a bucket. Tokens with it are made to test others, and are never vended."""
+    rule = {
+        "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
+        "availablePermissions": ["inRole:roles/storage.objectViewer"],
+    }
+    return json.dumps({"accessBoundary": {"accessBoundaryRules": [rule]}}, separators=(",", ":"))
 
 
 def _literal(text: str) -> str:

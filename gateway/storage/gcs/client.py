@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of Google Cloud Storage: files with the object store library, tokens with google-auth."""
 
+import contextlib
+
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
-from gateway.storage.errors import StorageCheckFailed
+from gateway.storage.errors import StorageCheckFailed, StorageDenied
+from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
-from gateway.storage.gcs.profile import GcsProfile
+from gateway.storage.gcs.profile import GcsProfile, gcs_profile
 from gateway.storage.gcs.stores import ENDPOINT, GcsStores
 from gateway.storage.gcs.tokens import GcsTokens, token_services
 from gateway.storage.object_files import ObjectFiles
-from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.provider import ClientOptions, FileClient, StorageClient
 
 __all__ = ["GcsSessions", "open_client"]
 
@@ -20,8 +23,9 @@ class GcsSessions:
     A token has no name, so the store's logs contain only the service account. The audit log contains the principal.
     """
 
-    def __init__(self, tokens: GcsTokens) -> None:
+    def __init__(self, tokens: GcsTokens, files: FileClient) -> None:
         self._tokens = tokens
+        self._files = files
 
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
@@ -33,11 +37,15 @@ class GcsSessions:
         return await self._tokens.downscoped(own, policy, seconds=seconds)
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed if the token can be exchanged for one without its boundary."""
+        """Raise StorageCheckFailed if the token can be exchanged for one that lists the whole bucket."""
         token = gcs_credential(temporary)
         if not isinstance(token, GcsToken):
             raise TypeError("only a temporary credential has a boundary to get rid of")
-        if await self._tokens.exchanges(token):
+        other = await self._tokens.exchanged(token, whole_bucket(gcs_profile(profile).bucket))
+        if other is None:
+            return
+        with contextlib.suppress(StorageDenied):
+            await self._files.list(profile, other, "", 1)
             raise StorageCheckFailed("A vended token can be exchanged for a token without its access boundary")
 
 
@@ -61,4 +69,4 @@ def open_client(options: ClientOptions) -> StorageClient:
         endpoint=addresses.files or ENDPOINT,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=GcsSessions(tokens), close=tokens.close)
+    return StorageClient(files=files, sessions=GcsSessions(tokens, files), close=tokens.close)

@@ -103,16 +103,14 @@ class GcsTokens:
         finally:
             self._on_latency(time.monotonic() - started, outcome)
 
-    async def exchanges(self, token: GcsToken) -> bool:
-        """Return True if a downscoped token can be exchanged for one without its boundary, and so leave its prefix."""
-        document = '{"accessBoundary":{"accessBoundaryRules":[]}}'
+    async def exchanged(self, token: GcsToken, boundary: str) -> GcsToken | None:
+        """Return what the exchange of a downscoped token for one with another boundary gives; None if it is refused."""
         try:
-            await self._in_thread(self._exchange, token, document)
+            return await self._in_thread(self._exchange, token, boundary)
         except ShortTermCredentialError as error:
             if error.reason == "refused":
-                return False
+                return None
             raise
-        return True
 
     def close(self) -> None:
         """Shut down the threads. Running calls end by their own timeouts."""
