@@ -62,7 +62,9 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
     """Return a row of `warehouses` in wire form, without secrets."""
     kind = None
     if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
-        kind = CredentialType(type=credential_type(profile), credential_type=profile.credential_kind)
+        kind = CredentialType(
+            type=credential_type(profile), credential_type=row.credential_kind or profile.credential_kind
+        )
     return Warehouse(
         warehouse_id=row.id,
         id=row.id,

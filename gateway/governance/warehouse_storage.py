@@ -36,7 +36,7 @@ from gateway.protocol.warehouse_storage import ValidationAnswer
 from gateway.protocol.warehouses import Warehouse
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
-from gateway.storage.registry import stored_profile
+from gateway.storage.registry import credential_kind, stored_profile
 
 _AS_IT_IS = "The storage is tested with the stored profile and credential."
 
@@ -170,6 +170,7 @@ class WarehouseStorage:
         """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
             "secret_id": await self._storage.store(connection, credential),
+            "credential_kind": credential_kind(credential),
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:

@@ -32,6 +32,8 @@ __all__ = ["ObjectFiles", "ObjectStores"]
 
 DELETE_BATCH: Final = 1000
 DELETE_AT_ONCE: Final = 16
+# An error of the function that gets tokens has no exception type, only this text.
+_TOKEN_OUTAGE: Final = re.compile(r" for path External [A-Za-z]+ credential provider: StorageSessionUnavailable: ")
 
 
 class ObjectStores(Protocol):
@@ -129,7 +131,11 @@ class ObjectFiles:
             raise FileMissing("The file does not exist in the storage") from None
         except (failures.AlreadyExistsError, failures.PreconditionError):
             raise FileExists("A file already exists at this path of the storage. Choose another path") from None
-        except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
+        except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError) as error:
+            if _TOKEN_OUTAGE.search(str(error)):
+                raise StorageUnavailable(
+                    "The authorization server of the storage did not answer in time. Try again"
+                ) from None
             raise StorageDenied(
                 "The storage denied this request with the credential of the warehouse. Check the credential and its "
                 "rights on the location"

@@ -31,6 +31,7 @@ from gateway.storage.s3.profile import S3
 
 __all__ = [
     "PROVIDERS",
+    "credential_kind",
     "credential_type",
     "decode_credential",
     "decode_profile",
@@ -100,6 +101,14 @@ def encode_credential(credential: Credential) -> bytes:
     """Return the JSON that `decode_credential` reads. It contains the secret."""
     fields: dict[str, Any] = msgspec.to_builtins(credential)
     return msgspec.json.encode({"type": _CREDENTIAL_TYPES[credential.provider], **fields})
+
+
+def credential_kind(credential: Credential | None) -> str | None:
+    """Return the `credential-type` of a stored credential, which is no secret; None without a credential."""
+    if credential is None:
+        return None
+    kind: str = msgspec.to_builtins(credential)["credential-type"]
+    return kind
 
 
 def credential_type(profile: StorageProfile) -> str:

@@ -31,11 +31,13 @@ warehouses = Table(
     Column("key_seconds", Integer, nullable=False, server_default="0"),
     now("created_at"),
     now("updated_at", nullable=True),
+    Column("credential_kind", Text),
     UniqueConstraint("project_id", "name_key"),
 )
 """`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
 
 `revision` changes when an allow in the warehouse may end. `key_seconds` is the lifetime of credentials of the current
 profile. `keys_until` is the expiry of the last credential of an earlier profile. Triggers (`first_schema.sql`) maintain
-it; no location in the warehouse becomes free before it.
+it; no location in the warehouse becomes free before it. `credential_kind` is the `credential-type` of the credential;
+null for one that was stored before the column existed, and without a credential.
 """
