@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-azurite test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -92,6 +92,9 @@ test-trino: setup ## Run statements of several users on a real Trino: downloads 
 
 test-keycloak: setup ## Test logins, groups and key rotation on a real Keycloak: downloads 180 MB once, needs Maven and Java 17 or 21
 	LAKEGATE_TEST_KEYCLOAK=1 $(BIN)/python -m pytest tests/e2e/test_keycloak.py
+
+test-azurite: setup ## Test warehouses in Azure storage on an emulator: downloads 365 MB once, needs npm and Node 20 or newer
+	LAKEGATE_TEST_AZURITE=1 $(BIN)/python -m pytest --timeout 1200 tests/integration/test_adls_warehouses.py
 
 test-wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
 	LAKEGATE_TEST_WHEEL=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_wheel.py

@@ -218,6 +218,7 @@ def open_stores(
             certificates=trust.pem,
             ca_bundle=trust.bundle,
             own_keys_sign_anywhere=settings.sign_with_warehouse_keys,
+            addresses=settings.storage.addresses(),
             on_session=lambda seconds, outcome: metrics.session_took(outcome, seconds),
         )
     )

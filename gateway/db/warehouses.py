@@ -49,6 +49,7 @@ async def create(
     key_seconds: int,
     base_key: str,
     secret_id: UUID | None,
+    credential_kind: str | None,
     stated: Mapping[str, object],
 ) -> bool:
     """Insert the warehouse. Return False if its name is taken in the project. Raises ProjectGone.
@@ -67,6 +68,7 @@ async def create(
             key_seconds=key_seconds,
             base_key=base_key,
             secret_id=secret_id,
+            credential_kind=credential_kind,
             revision=uuid7(),
             **stated,
         )

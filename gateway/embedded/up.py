@@ -35,7 +35,7 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
-        gateway_settings={name: listed for name, listed in allowed.items() if listed},
+        gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
     )
     up = asyncio.Event()
     try:

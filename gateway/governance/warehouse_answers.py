@@ -13,7 +13,7 @@ from gateway.db import warehouses
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import DefaultFormatVersionNotAllowed, WarehouseManaged
 from gateway.protocol.warehouses import CreateWarehouseRequest, CredentialType, Warehouse
-from gateway.storage.registry import stored_profile
+from gateway.storage.registry import credential_type, stored_profile
 
 #: `managed-by` of a warehouse that only instance admins may change.
 INSTANCE_ADMIN = "instance-admin"
@@ -62,7 +62,9 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
     """Return a row of `warehouses` in wire form, without secrets."""
     kind = None
     if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
-        kind = CredentialType(type=profile.provider, credential_type=profile.credential_kind)
+        kind = CredentialType(
+            type=credential_type(profile), credential_type=row.credential_kind or profile.credential_kind
+        )
     return Warehouse(
         warehouse_id=row.id,
         id=row.id,

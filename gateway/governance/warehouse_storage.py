@@ -37,7 +37,7 @@ from gateway.protocol.warehouse_storage import ValidationAnswer
 from gateway.protocol.warehouses import Warehouse
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
-from gateway.storage.registry import stored_profile
+from gateway.storage.registry import credential_kind, stored_profile
 
 _AS_IT_IS = "The storage is tested with the stored profile and credential."
 
@@ -70,7 +70,7 @@ class WarehouseStorage:
                 **_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced"
             )
             # Another update may have replaced the profile since it was read. The location is the same.
-            changed = await self._replace(connection, row, profile, written)
+            changed = await self._replace(connection, row, profile, credential, written)
             await record_scope(connection, changed.id, tried, profile_version=changed.profile_version)
         return warehouse_answer(changed)
 
@@ -89,7 +89,7 @@ class WarehouseStorage:
         async with self._storage.written(credential) as written, self._database.change(permit) as connection:
             row = await self._locked(connection, permit.actor, ref)
             permit.pending_audit.add_details(**_endpoints(stored_profile(row.profile)), credential="replaced")
-            changed = await self._replace(connection, row, None, written)
+            changed = await self._replace(connection, row, None, credential, written)
             if row.profile_version == resolved.profile_version:
                 await record_scope(connection, changed.id, tried, profile_version=changed.profile_version)
         return warehouse_answer(changed)
@@ -171,11 +171,17 @@ class WarehouseStorage:
         return row
 
     async def _replace(
-        self, connection: Connection, row: AnyRow, profile: StorageProfile | None, written: WrittenCredential
+        self,
+        connection: Connection,
+        row: AnyRow,
+        profile: StorageProfile | None,
+        credential: Credential | None,
+        written: WrittenCredential,
     ) -> AnyRow:
         """Update the row. The old credential stays available to requests in flight and is removed later."""
         values: dict[str, object] = {
             "secret_id": await written.use(connection),
+            "credential_kind": credential_kind(credential),
             "profile_version": row.profile_version + 1,
         }
         if profile is not None:

@@ -39,6 +39,7 @@ from gateway.protocol.warehouse_storage import ValidationAnswer
 from gateway.protocol.warehouses import Warehouse, WarehouseList
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
+from gateway.storage.registry import credential_kind
 
 
 class Warehouses:
@@ -96,6 +97,7 @@ class Warehouses:
                     key_seconds=key_seconds(profile),
                     base_key=base_key,
                     secret_id=secret_id,
+                    credential_kind=credential_kind(credential),
                     stated=fields,
                 )
             except warehouses.ProjectGone as gone:

@@ -51,7 +51,7 @@ class StorageRules:
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `roots`: the same for
     locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
     `system_identities`: True if a credential may be the gateway's own identity in its cloud. `aws` are the rules for
-    that in AWS.
+    that in AWS. `hosts`: hosts of stores that profiles may name in addition to those of the provider; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
@@ -59,12 +59,18 @@ class StorageRules:
     roots: tuple[str, ...] | None = ()
     system_identities: bool = False
     aws: AwsIdentityRules = AwsIdentityRules()
+    hosts: tuple[str, ...] | None = ()
 
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
 STORED: Final = StorageRules(
-    endpoints=ANY_NETWORK, directories=None, roots=None, system_identities=True, aws=AwsIdentityRules(enabled=True)
+    endpoints=ANY_NETWORK,
+    directories=None,
+    roots=None,
+    system_identities=True,
+    aws=AwsIdentityRules(enabled=True),
+    hosts=None,
 )
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 

@@ -43,6 +43,7 @@ from gateway.settings.sections import (
     Port,
     Shares,
 )
+from gateway.settings.storage import Storage
 from gateway.settings.system_identities import SystemIdentities
 from gateway.settings.vault import Kv2
 
@@ -258,6 +259,7 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
     drift: Drift = Drift()
     canary: Canary = Canary()
     limits: Limits = Limits()
+    storage: Storage = Storage()
     embedded: Embedded = Embedded()
     kv2: Kv2 = Kv2()
 
@@ -290,7 +292,13 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
             roots = parse_roots(self.storage_hdfs_roots, "hdfs")
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_HDFS_ROOTS: {wrong}") from None
-        return StorageRules(endpoints=networks, directories=directories, roots=roots, aws=self.aws_identity_rules())
+        return StorageRules(
+            endpoints=networks,
+            directories=directories,
+            roots=roots,
+            aws=self.aws_identity_rules(),
+            hosts=self.storage.adls_hosts,
+        )
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""
@@ -328,6 +336,7 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
         self.storage_rules()
+        self.storage.addresses()
         self.write_url()
         self.read_url()
 

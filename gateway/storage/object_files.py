@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,9 @@ from gateway.storage.errors import (
 __all__ = ["ObjectFiles", "ObjectStores"]
 
 DELETE_BATCH: Final = 1000
+DELETE_AT_ONCE: Final = 16
+# An error of the function that gets tokens has no exception type, only this text.
+_TOKEN_OUTAGE: Final = re.compile(r" for path External [A-Za-z]+ credential provider: StorageSessionUnavailable: ")
 
 
 class ObjectStores(Protocol):
@@ -79,10 +83,25 @@ class ObjectFiles:
         return b"".join(parts)
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the objects. Missing ones count as deleted."""
+        """Delete the objects. Missing ones count as deleted.
+
+        For some stores the library ends a deletion at the first missing object. Then the objects are deleted one by
+        one.
+        """
         for start in range(0, len(keys), DELETE_BATCH):
+            batch = keys[start : start + DELETE_BATCH]
+            try:
+                async with self._calling(profile, credential) as store:
+                    await obstore.delete_async(store, batch)
+            except FileMissing:
+                for first in range(0, len(batch) if len(batch) > 1 else 0, DELETE_AT_ONCE):
+                    some = batch[first : first + DELETE_AT_ONCE]
+                    await asyncio.gather(*(self._delete_one(profile, credential, key) for key in some))
+
+    async def _delete_one(self, profile: StorageProfile, credential: Credential, key: str) -> None:
+        with contextlib.suppress(FileMissing):
             async with self._calling(profile, credential) as store:
-                await obstore.delete_async(store, keys[start : start + DELETE_BATCH])
+                await obstore.delete_async(store, [key])
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
         """Return at most `limit` object keys that start with `prefix`, in the store's order."""
@@ -112,7 +131,11 @@ class ObjectFiles:
             raise FileMissing("The file does not exist in the storage") from None
         except (failures.AlreadyExistsError, failures.PreconditionError):
             raise FileExists("A file already exists at this path of the storage. Choose another path") from None
-        except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError):
+        except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError) as error:
+            if _TOKEN_OUTAGE.search(str(error)):
+                raise StorageUnavailable(
+                    "The authorization server of the storage did not answer in time. Try again"
+                ) from None
             raise StorageDenied(
                 "The storage denied this request with the credential of the warehouse. Check the credential and its "
                 "rights on the location"

@@ -9,7 +9,7 @@ Common to all providers are the bounds of a warehouse (`files.py`), the minimum 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
@@ -19,6 +19,7 @@ from gateway.scope.location import Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 from gateway.scope.signing import ReadRequest, UnsignedRequest
+from gateway.scope.store_addresses import NO_ADDRESSES, StoreAddresses
 
 if TYPE_CHECKING:
     from gateway.storage.trials import Trials
@@ -139,8 +140,9 @@ class ClientOptions:
 
     `rules` are the operator's; stored profiles are checked against them with every use. `route` returns routes to the
     endpoints of profiles; without it, only public addresses are allowed. `certificates` (PEM) and `ca_bundle` (a file)
-    are trusted in addition to the system's. `on_session` receives the duration of each session request in seconds and
-    its outcome: `ok` or the reason of the error. With `own_keys_sign_anywhere`, the keys of warehouses may
+    are trusted in addition to the system's. `addresses` are the operator's addresses of stores by the `type` of
+    profiles; a provider uses its own for a missing one. `on_session` receives the duration of each session request in
+    seconds and its outcome: `ok` or the reason of the error. With `own_keys_sign_anywhere`, the keys of warehouses may
     sign requests of clients to every store. The three limits in seconds apply to a connection, a request, and a call
     with its retries.
     """
@@ -149,11 +151,16 @@ class ClientOptions:
     route: RouteTo | None = None
     certificates: str | None = None
     ca_bundle: str | None = None
+    addresses: Mapping[str, StoreAddresses] = field(default_factory=dict)
     on_session: Callable[[float, str], None] = _no_metrics
     connect_seconds: float = CONNECT_SECONDS
     request_seconds: float = REQUEST_SECONDS
     total_seconds: float = TOTAL_SECONDS
     own_keys_sign_anywhere: bool = False
+
+    def addresses_of(self, provider: str) -> StoreAddresses:
+        """Return the operator's addresses for this `type` of profiles."""
+        return self.addresses.get(provider, NO_ADDRESSES)
 
 
 Prove = Callable[[StorageProfile, Location, AccessLevel, Sequence[str]], list[str]]
@@ -170,7 +177,8 @@ class Provider:
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
     without credentials. `prove` compares the policy for a location and level with what they require, by an evaluator
-    that shares no code with the builder; it is None for a provider without policies.
+    that shares no code with the builder; it is None for a provider without policies. `credential_type` is the `type` of
+    its credentials if it differs from that of its profiles. `aliases` are further values of a profile's `type`.
     """
 
     profile: type[StorageProfile]
@@ -180,8 +188,15 @@ class Provider:
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
     prove: Prove | None = None
+    credential_type: str | None = None
+    aliases: tuple[str, ...] = ()
 
     @property
     def tag(self) -> str:
-        """The `type` of the provider's profiles and credentials."""
+        """The `type` of the provider's profiles."""
         return self.profile.provider
+
+    @property
+    def credential_tag(self) -> str:
+        """The `type` of the provider's credentials."""
+        return self.credential_type or self.tag

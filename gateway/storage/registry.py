@@ -23,6 +23,8 @@ from gateway.scope.errors import (
 from gateway.scope.location import Location, alternatives, shown
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STORED, StorageRules
+from gateway.storage.adls.profile import ADLS
+from gateway.storage.gcs.profile import GCS
 from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
 from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
@@ -30,6 +32,8 @@ from gateway.storage.s3.profile import S3
 
 __all__ = [
     "PROVIDERS",
+    "credential_kind",
+    "credential_type",
     "decode_credential",
     "decode_profile",
     "encode_credential",
@@ -40,13 +44,13 @@ __all__ = [
     "stored_profile",
 ]
 
-PROVIDERS: Final[tuple[Provider, ...]] = (S3, LOCAL, HDFS)
+PROVIDERS: Final[tuple[Provider, ...]] = (S3, GCS, ADLS, LOCAL, HDFS)
 
 # Types that clients of Lakekeeper use, for a better message than "wrong type".
-_OTHER_PROFILES: Final = ("adls", "azdls", "onelake", "gcs", "stackit")
-_OTHER_CREDENTIALS: Final = ("az", "gcs")
+_OTHER_PROFILES: Final = ("onelake", "stackit")
 
-_BY_TYPE: Final = {provider.tag: provider for provider in PROVIDERS}
+_BY_TYPE: Final = {kind: provider for provider in PROVIDERS for kind in (provider.tag, *provider.aliases)}
+_CREDENTIAL_TYPES: Final = {provider.tag: provider.credential_tag for provider in PROVIDERS}
 
 
 def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> StorageProfile:
@@ -66,7 +70,8 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
         )
     if not isinstance(kind, str) or kind not in _BY_TYPE:
         raise InvalidStorageProfile(f"Storage profile field 'type' must be {_quoted(types)}")
-    return _BY_TYPE[kind].decode_profile(fields, rules)
+    provider = _BY_TYPE[kind]
+    return provider.decode_profile(fields | {"type": provider.tag}, rules)
 
 
 @lru_cache(maxsize=512)
@@ -88,11 +93,7 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
     except msgspec.MsgspecError:
         raise InvalidStorageCredential("The storage credential must be a JSON object") from None
     kind = fields.pop("type", None)
-    readers = {each.tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
-    if kind in _OTHER_CREDENTIALS:
-        raise StorageTypeNotSupported(
-            f"Storage credential type {kind!r} is not supported. Supported types: {', '.join(readers)}"
-        )
+    readers = {each.credential_tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
     if not isinstance(kind, str) or kind not in readers:
         raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
     return readers[kind](fields, rules)
@@ -101,15 +102,28 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
 def encode_credential(credential: Credential) -> bytes:
     """Return the JSON that `decode_credential` reads. It contains the secret."""
     fields: dict[str, Any] = msgspec.to_builtins(credential)
-    return msgspec.json.encode({"type": credential.provider, **fields})
+    return msgspec.json.encode({"type": _CREDENTIAL_TYPES[credential.provider], **fields})
+
+
+def credential_kind(credential: Credential | None) -> str | None:
+    """Return the `credential-type` of a stored credential, which is no secret; None without a credential."""
+    if credential is None:
+        return None
+    kind: str = msgspec.to_builtins(credential)["credential-type"]
+    return kind
+
+
+def credential_type(profile: StorageProfile) -> str:
+    """Return the `type` of credentials for this profile."""
+    return _CREDENTIAL_TYPES[profile.provider]
 
 
 def require_same_provider(profile: StorageProfile, credential: Credential | None) -> None:
     """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(
-            f"Storage credential type {credential.provider!r} cannot be used with the storage profile type "
-            f"{profile.provider!r}; both must be of the same provider"
+            f"Storage credential type {_CREDENTIAL_TYPES[credential.provider]!r} cannot be used with the storage "
+            f"profile type {profile.provider!r}; both must be of the same provider"
         )
 
 

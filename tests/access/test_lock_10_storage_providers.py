@@ -23,10 +23,15 @@ STORAGE = GATEWAY / "storage"
 
 #: Terms that only the provider may use. Common words, such as "local", count only as JSON values.
 WORDS = {
-    "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[sS]ts|STS|[bB]oto(?:core|3)?|[bB]uckets?|[mM]inio|arn|ARN)(?![a-z0-9])",
+    "s3": r"(?<![A-Za-z])(?:[sS]3|[aA]ws|AWS|[bB]oto(?:core|3)?|[mM]inio|arn|ARN)(?![a-z0-9])",
+    "gcs": r"(?<![A-Za-z])(?:[gG]cs|GCS|Google|gs://|CEL)(?![a-z0-9])",
+    "adls": r"(?<![A-Za-z])(?:[aA]dls|ADLS|Azure|azure_identity|abfss?|wasbs?|SAS)(?![a-z0-9])",
     "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
     "hdfs": r"(?<![A-Za-z])(?:[hH]dfs|HDFS|KRB5)",
 }
+
+#: Terms of several providers.
+SHARED = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|STS|[bB]uckets?)(?![a-z0-9])"}
 
 #: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
@@ -40,6 +45,7 @@ ALLOWED = {
     "iceberg/types.py": "the partition transform of the specification",
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
     "settings/__init__.py": "a setting tells which fields and profiles it is about",
+    "settings/storage.py": "as above",
     "storage/registry.py": "the registry",
     "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
     "vending/signing_offers.py": "the paths that clients know",
@@ -69,8 +75,8 @@ def test_each_folder_is_a_registered_provider_with_listed_terms() -> None:
 def test_no_module_outside_a_provider_names_it() -> None:
     named: dict[str, set[str]] = {}
     for name, path in _modules():
-        for provider, words in WORDS.items():
-            if name.startswith((f"storage/{provider}/", *ROOMS)):
+        for providers, words in {**{(provider,): words for provider, words in WORDS.items()}, **SHARED}.items():
+            if name.startswith((*(f"storage/{provider}/" for provider in providers), *ROOMS)):
                 continue
             found = {each.group() for each in re.finditer(words, path.read_text())}
             if found:

@@ -36,6 +36,7 @@ warehouses = Table(
     Column("scope_report", LargeBinary),
     now("created_at"),
     now("updated_at", nullable=True),
+    Column("credential_kind", Text),
     UniqueConstraint("project_id", "name_key"),
 )
 """`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
@@ -46,5 +47,6 @@ it; no location in the warehouse becomes free before it.
 
 `scope_verdict` is the canary's verdict for profile version `scope_version`, and `scope_verdict_at` its time. The
 verdict of another version is void. `scope_tried_at` is the start of the last run, and `scope_report` its result as
-JSON.
+JSON. `credential_kind` is the `credential-type` of the credential;
+null for one that was stored before the column existed, and without a credential.
 """

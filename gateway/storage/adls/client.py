@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from gateway.scope.credential import Credential, TemporaryCredential
+from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
 from gateway.storage.adls.delegation import Delegation
-from gateway.storage.adls.profile import adls_profile
+from gateway.storage.adls.directories import AdlsFiles
+from gateway.storage.adls.profile import AdlsProfile, adls_profile
 from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
 from gateway.storage.adls.stores import AdlsStores
+from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 
@@ -25,23 +29,32 @@ _CLOCK = timedelta(minutes=1)
 class AdlsSessions:
     """`Sessions` by shared access signatures: of a delegation key, or of the account's key if the warehouse has it."""
 
-    def __init__(self, delegation: Delegation) -> None:
+    def __init__(self, delegation: Delegation, rules: StorageRules) -> None:
         self._delegation = delegation
+        self._rules = rules
 
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
     ) -> TemporaryCredential:
-        """Return a signature for the directory that `policy` describes, valid for `seconds`."""
+        """Return a signature for the directory that `policy` describes, valid for `seconds`.
+
+        A signature by a delegation key ends with the key at the latest.
+        """
         own = adls_credential(credential)
         if isinstance(own, AdlsSas):
             raise TypeError("a temporary credential makes no sessions")
+        try:
+            profile.check(self._rules)
+        except InvalidStorageProfile as refused:
+            raise ShortTermCredentialError(refused.message, "endpoint") from None
         directory = read_directory(policy)
         now = datetime.now(UTC)
         start, expiry = now - _CLOCK, now + timedelta(seconds=seconds)
         if isinstance(own, AdlsSharedKey):
             token = sign_with_account(directory, base64.b64decode(own.key), start=start, expiry=expiry)
         else:
-            key = await self._delegation.key(adls_profile(profile), own, until=expiry)
+            key = await self._delegation.key(adls_profile(profile), own)
+            expiry = min(expiry, key.expires_at)
             token = sign_with_delegation(
                 directory, key, start=start, expiry=expiry, correlation_id=correlation_id(session_name)
             )
@@ -57,13 +70,36 @@ def correlation_id(session_name: str) -> str:
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It connects to Azure's servers only."""
-    delegation = Delegation(system_identities=options.rules.system_identities, ca_bundle=options.ca_bundle)
+    """Open the client. It connects to Azure's servers, to hosts that the operator lists, and to the operator's
+    addresses.
+    """
+    addresses = options.addresses_of(AdlsProfile.provider)
+    delegation = Delegation(
+        system_identities=options.rules.system_identities,
+        on_latency=options.on_session,
+        ca_bundle=options.ca_bundle,
+        blob_endpoint=addresses.files,
+        authority=addresses.tokens,
+    )
     stores = AdlsStores(
         token=delegation.token,
+        rules=options.rules,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
+        endpoint=addresses.files,
     )
-    files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=AdlsSessions(delegation), close=delegation.close)
+    files = AdlsFiles(
+        ObjectFiles(stores, total_seconds=options.total_seconds),
+        endpoint=addresses.files,
+        connect_seconds=options.connect_seconds,
+        request_seconds=options.request_seconds,
+        total_seconds=options.total_seconds,
+        ca_bundle=options.ca_bundle,
+    )
+
+    def close() -> None:
+        files.close()
+        delegation.close()
+
+    return StorageClient(files=files, sessions=AdlsSessions(delegation, options.rules), close=close)

@@ -21,6 +21,7 @@ __all__ = [
     "AdlsSharedKey",
     "AdlsSystemIdentity",
     "AnyAdlsCredential",
+    "BearerToken",
     "adls_credential",
     "decode_adls_credential",
 ]
@@ -133,6 +134,17 @@ class AdlsSas(_OfAdls, msgspec.Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         """A cache key for this credential, without its secret."""
         return digest_of("sas", self.token)
+
+
+class BearerToken(Redacted):
+    """An access token of Entra ID and its expiry."""
+
+    __slots__ = ("expires_at", "token")
+    _shown: ClassVar[tuple[str, ...]] = ("expires_at",)
+
+    def __init__(self, token: str, expires_at: datetime) -> None:
+        self.token = token
+        self.expires_at = expires_at
 
 
 AnyAdlsCredential = AdlsCredential | AdlsSas

@@ -2,7 +2,8 @@
 """Tokens of Entra ID for the gateway's own access, and user delegation keys, with which signatures are made.
 
 azure-identity makes the tokens, because it knows every kind of identity in Azure and is maintained by Microsoft. It
-blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work.
+blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work. It
+is imported there with the first token, because most gateways have no warehouse of this store.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import base64
 import binascii
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,81 +20,91 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 from xml.etree import ElementTree
 
-import azure.core.exceptions
-import azure.identity
-import requests
-
-from gateway.storage.adls.credential import AdlsClientCredentials, AdlsCredential
-from gateway.storage.adls.profile import AdlsProfile
+from gateway.storage.adls.credential import AdlsClientCredentials, AdlsCredential, BearerToken
+from gateway.storage.adls.location import HOSTS
+from gateway.storage.adls.profile import MAX_SECONDS_ELSEWHERE, AdlsProfile
 from gateway.storage.adls.sas import VERSION, DelegationKey
+from gateway.storage.adls.stores import blob_address
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 
-__all__ = ["BearerToken", "Delegation"]
+__all__ = ["Delegation"]
 
 SCOPE: Final = "https://storage.azure.com/.default"
 REQUEST_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 10.0
 KEY_LIFE: Final = timedelta(days=7)
-# Signatures end with their key at the latest. A key is replaced while it still outlives the longest signature.
-_REPLACED: Final = timedelta(days=1)
+# A key is used for this time only: an administrator may have revoked all keys of the account.
+_REUSED_SECONDS: Final = 900.0
+_CLOCK: Final = timedelta(minutes=5)
 MAX_THREADS: Final = 8
 MAX_CACHED: Final = 128
 MAX_ANSWER: Final = 65536
 
 _T = TypeVar("_T")
+
+LatencyCallback = Callable[[float, str], None]
+
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 
 
-class BearerToken:
-    """An access token and its expiry. `repr` shows no token."""
-
-    __slots__ = ("expires_at", "token")
-
-    def __init__(self, token: str, expires_at: datetime) -> None:
-        self.token = token
-        self.expires_at = expires_at
+def _no_metrics(_seconds: float, _outcome: str) -> None:
+    return None
 
 
 class Delegation:
     """Makes tokens and delegation keys. Close it with `close`.
 
-    `system_identities` is True if warehouses may use the gateway's own cloud identity. `blob_endpoint` replaces the
-    address of the account's blob service, for tests.
+    `system_identities` is True if warehouses may use the gateway's own cloud identity. `on_latency` is called on the
+    event loop with the seconds of each request for a delegation key and its outcome. `blob_endpoint` and `authority`
+    are the operator's addresses of the blob service and of Entra ID.
     """
 
     def __init__(
         self,
         *,
         system_identities: bool = False,
+        on_latency: LatencyCallback = _no_metrics,
         total_seconds: float = TOTAL_SECONDS,
         ca_bundle: str | None = None,
         blob_endpoint: str | None = None,
         authority: str | None = None,
     ) -> None:
         self._system_identities = system_identities
+        self._on_latency = on_latency
         self._total_seconds = total_seconds
         self._ca_bundle = ca_bundle
         self._blob_endpoint = blob_endpoint
         self._authority = authority
         self._identities: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._keys: OrderedDict[tuple[str, str], tuple[DelegationKey, datetime]] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, str], tuple[DelegationKey, float]] = OrderedDict()
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="adls-tokens")
 
     async def token(self, profile: AdlsProfile, credential: AdlsCredential) -> BearerToken:
         """Return a token of the credential's identity for Azure storage. Raises ShortTermCredentialError."""
         return await self._in_thread(self._token, profile, credential)
 
-    async def key(self, profile: AdlsProfile, credential: AdlsCredential, *, until: datetime) -> DelegationKey:
-        """Return a delegation key of the account that is valid until `until`. Raises ShortTermCredentialError."""
+    async def key(self, profile: AdlsProfile, credential: AdlsCredential) -> DelegationKey:
+        """Return a delegation key of the account, valid for about as long as the store allows.
+
+        Raises ShortTermCredentialError.
+        """
         place = (profile.server, credential.digest)
         known = self._keys.get(place)
-        now = datetime.now(UTC)
-        if known is not None and known[1] >= max(until, now + _REPLACED):
+        if known is not None and time.monotonic() - known[1] < _REUSED_SECONDS:
             self._keys.move_to_end(place)
             return known[0]
-        ends = now + KEY_LIFE - timedelta(minutes=5)
-        made = await self._in_thread(self._key, profile, credential, now - timedelta(minutes=5), ends)
-        self._keys[place] = (made, ends)
+        start = datetime.now(UTC) - _CLOCK
+        life = KEY_LIFE if profile.host in HOSTS else timedelta(seconds=MAX_SECONDS_ELSEWHERE)
+        started, outcome = time.monotonic(), "failed"
+        try:
+            made = await self._in_thread(self._key, profile, credential, start, start + life)
+            outcome = "ok"
+        except ShortTermCredentialError as error:
+            outcome = error.reason
+            raise
+        finally:
+            self._on_latency(time.monotonic() - started, outcome)
+        self._keys[place] = (made, started)
         while len(self._keys) > MAX_CACHED:
             self._keys.popitem(last=False)
         return made
@@ -122,6 +134,8 @@ class Delegation:
         return known
 
     def _new_identity(self, profile: AdlsProfile, credential: AdlsCredential) -> Any:
+        import azure.identity
+
         limits: dict[str, Any] = {"connection_timeout": REQUEST_SECONDS, "read_timeout": REQUEST_SECONDS}
         if self._ca_bundle is not None:
             limits["connection_verify"] = self._ca_bundle
@@ -141,17 +155,23 @@ class Delegation:
                 "profile",
             )
         # Only identities of machines: a developer's own login must not become that of the gateway.
-        if "AZURE_FEDERATED_TOKEN_FILE" in _environment():
+        try:
             return azure.identity.WorkloadIdentityCredential(**limits)
-        return azure.identity.ManagedIdentityCredential(**limits)
+        except ValueError:  # this machine is no pod with a workload identity
+            return azure.identity.ManagedIdentityCredential(**limits)
 
     def _key(
         self, profile: AdlsProfile, credential: AdlsCredential, start: datetime, expiry: datetime
     ) -> DelegationKey:
         token = self._token(profile, credential)
-        blob = self._blob_endpoint or f"https://{profile.account_name}.{profile.host.replace('dfs.', 'blob.', 1)}"
+        import requests
+
+        blob = blob_address(profile, self._blob_endpoint)
         times = [moment.strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (start, expiry)]
-        body = f"<?xml version='1.0' encoding='utf-8'?><KeyInfo><Start>{times[0]}</Start><Expiry>{times[1]}</Expiry></KeyInfo>"
+        body = (
+            "<?xml version='1.0' encoding='utf-8'?>"
+            f"<KeyInfo><Start>{times[0]}</Start><Expiry>{times[1]}</Expiry></KeyInfo>"
+        )
         with requests.post(
             f"{blob}/?restype=service&comp=userdelegationkey",
             data=body.encode(),
@@ -177,12 +197,6 @@ class Delegation:
         if answer.status_code != 200:
             raise _malformed()
         return _read_key(text)
-
-
-def _environment() -> Any:
-    import os
-
-    return os.environ
 
 
 def _read_key(text: bytes) -> DelegationKey:
@@ -213,8 +227,14 @@ def _read_key(text: bytes) -> DelegationKey:
 
 def _guarded(call: Callable[..., _T], *arguments: Any) -> _T:
     """Translate the libraries' errors, whose texts contain the servers' answers."""
+    import azure.core.exceptions
+    import azure.identity
+    import requests
+
     try:
         return call(*arguments)
+    except ShortTermCredentialError:
+        raise
     except azure.core.exceptions.ClientAuthenticationError:
         raise ShortTermCredentialError(
             "Entra ID refused the credential of the warehouse; set a valid one", "credential"

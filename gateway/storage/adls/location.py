@@ -7,7 +7,7 @@ from typing import Final
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Scheme, shown
 
-__all__ = ["HOSTS", "SCHEME", "check_account", "check_filesystem"]
+__all__ = ["HOST", "HOSTS", "SCHEME", "blob_host", "check_account", "check_filesystem"]
 
 MAX_PATH_BYTES: Final = 1024  # "Naming and referencing containers, blobs, and metadata", blob names
 HOSTS: Final = ("dfs.core.windows.net", "dfs.core.usgovcloudapi.net", "dfs.core.chinacloudapi.cn")
@@ -15,7 +15,7 @@ HOSTS: Final = ("dfs.core.windows.net", "dfs.core.usgovcloudapi.net", "dfs.core.
 
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
 _FILESYSTEM: Final = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}", re.ASCII)
-_HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
+HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
 
 
 def check_account(name: str) -> None:
@@ -36,10 +36,15 @@ def check_filesystem(name: str) -> None:
         )
 
 
+def blob_host(host: str) -> str:
+    """Return the host of the blob service that belongs to a host of the file service: `blob.core.windows.net`."""
+    return host.replace("dfs.", "blob.", 1)
+
+
 def _check_authority(authority: str) -> None:
     filesystem, at, server = authority.partition("@")
     account, _, host = server.partition(".")
-    if not at or not _HOST.fullmatch(host):
+    if not at or not HOST.fullmatch(host):
         raise InvalidLocation(f"Location must have the form abfss://filesystem@account.{HOSTS[0]}/path")
     check_filesystem(filesystem)
     check_account(account)
@@ -49,6 +54,11 @@ def _check_segment(segment: str) -> None:
     if segment.endswith("."):
         raise InvalidLocation(
             f"Path segment {shown(segment)} must not end with a dot: Azure drops it, so two names are one directory"
+        )
+    if "%" in segment:
+        raise InvalidLocation(
+            f"Path segment {shown(segment)} must not contain a percent sign: some of Azure's clients decode names, so "
+            "one name is two directories"
         )
 
 

@@ -15,7 +15,7 @@ from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, decode_adls_credential
-from gateway.storage.adls.location import HOSTS, SCHEME, check_account, check_filesystem
+from gateway.storage.adls.location import HOST, HOSTS, SCHEME, blob_host, check_account, check_filesystem
 from gateway.storage.adls.sas import build_directory
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
@@ -24,6 +24,8 @@ __all__ = ["ADLS", "AUTHORITIES", "AdlsProfile", "adls_profile", "decode_adls_pr
 MAX_KEY_PREFIX: Final = 512
 MIN_SAS_SECONDS: Final = 60
 MAX_SAS_SECONDS: Final = 604800  # "Create a user delegation SAS": a delegation key lives for at most seven days
+MAX_SECONDS_ELSEWHERE: Final = 3600
+"""OneLake accepts signatures for at most one hour ("OneLake shared access signature overview")."""
 AUTHORITIES: Final = (
     "https://login.microsoftonline.com",
     "https://login.microsoftonline.us",
@@ -38,8 +40,8 @@ class AdlsProfile(
     """A warehouse in a file system of an account with hierarchical namespace. `key_prefix` has no leading or trailing
     slash. Durations are whole seconds.
 
-    Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. The hosts that a profile may
-    name are Azure's own: with the gateway's own identity, its author could otherwise have a token sent to any server.
+    Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. `check` allows Azure's own
+    hosts and those of the operator: with another one, the author of a profile could have a token sent to any server.
     """
 
     provider: ClassVar[str] = "adls"
@@ -62,8 +64,8 @@ class AdlsProfile(
     def __post_init__(self) -> None:
         check_account(self.account_name)
         check_filesystem(self.filesystem)
-        if self.host not in HOSTS:
-            raise InvalidStorageProfile(f"Storage profile field 'host' must be one of {', '.join(HOSTS)}")
+        if not HOST.fullmatch(self.host):
+            raise InvalidStorageProfile(f"Storage profile field 'host' must be a host name such as {HOSTS[0]}")
         if self.authority_host not in AUTHORITIES:
             raise InvalidStorageProfile(
                 f"Storage profile field 'authority-host' must be one of {', '.join(AUTHORITIES)}"
@@ -102,7 +104,10 @@ class AdlsProfile(
                 reason="sas-enabled is false in the storage profile",
                 skipped="sas-enabled is false, so this warehouse issues no credentials",
             )
-        return Downscoping(self.sas_token_validity_seconds, None, build_directory, shortest_seconds=MIN_SAS_SECONDS)
+        seconds = self.sas_token_validity_seconds
+        if self.host not in HOSTS:
+            seconds = min(seconds, MAX_SECONDS_ELSEWHERE)
+        return Downscoping(seconds, None, build_directory, shortest_seconds=MIN_SAS_SECONDS)
 
     @property
     def own_access(self) -> None:
@@ -125,10 +130,10 @@ class AdlsProfile(
                 f"Location scheme {ascii(name[:20])} is not allowed in this warehouse. Allowed schemes: "
                 f"{', '.join(allowed)}"
             )
-        blob_host = f"@{self.account_name}.{self.host.replace('dfs.', 'blob.', 1)}"
+        of_blobs = f"@{self.account_name}.{blob_host(self.host)}"
         authority, slash, path = rest.partition("/")
-        if name.lower() in ("wasb", "wasbs") and authority.endswith(blob_host):
-            authority = f"{authority.removesuffix(blob_host)}@{self.server}"
+        if name.lower() in ("wasb", "wasbs") and authority.endswith(of_blobs):
+            authority = f"{authority.removesuffix(of_blobs)}@{self.server}"
         location = SCHEME.parse(f"{SCHEME.name}://{authority}{slash}{path}", escapes_known=True)
         base = self.base_location()
         if not base.contains(location, strict=True):
@@ -136,7 +141,12 @@ class AdlsProfile(
         return location
 
     def check(self, rules: StorageRules) -> None:
-        """Do nothing: construction allows Azure's own servers only."""
+        """Check the host: it receives tokens of the warehouse's identity."""
+        if self.host not in HOSTS and rules.hosts is not None and self.host not in rules.hosts:
+            raise InvalidStorageProfile(
+                f"Storage profile field 'host' must be one of {', '.join((*HOSTS, *rules.hosts))}. The operator can "
+                "list further hosts in LAKEGATE__STORAGE__ADLS_HOSTS"
+            )
 
     def moved(self, new: StorageProfile) -> list[str]:
         """Return those of account, file system, key prefix and host that differ in `new`."""
@@ -158,11 +168,18 @@ class AdlsProfile(
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """Return signature, expiry (milliseconds since 1970) and refresh, with `temporary` only.
+        """Return the account and its hosts. With `temporary` also signature, expiry (milliseconds since 1970) and
+        refresh.
 
-        Java reads the names with the account's host, and older PyIceberg those with the account alone.
+        Java reads the names with the host of the account, PyIceberg those without, and older clients those with the
+        account alone.
         """
-        properties = {"adls.account-name": self.account_name, "adls.account-host": self.server}
+        properties = {"adls.account-name": self.account_name}
+        if self.host != HOSTS[0]:
+            # PyIceberg's names. Both of its clients know the public cloud only.
+            properties["adls.account-host"] = f"{self.account_name}.{blob_host(self.host)}"
+            properties["adls.blob-storage-authority"] = f".{blob_host(self.host)}"
+            properties["adls.dfs-storage-authority"] = f".{self.host}"
         if temporary is None:
             return properties
         if not isinstance(temporary, AdlsSas):
@@ -205,9 +222,11 @@ def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProf
         if fields.get(name, ...) is None:
             del fields[name]
     try:
-        return msgspec.convert(fields, type=AdlsProfile)
+        profile = msgspec.convert(fields, type=AdlsProfile)
     except msgspec.ValidationError as error:
         raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+    profile.check(rules)
+    return profile
 
 
 def _open(options: ClientOptions) -> StorageClient:
@@ -224,4 +243,6 @@ ADLS: Final = Provider(
     decode_profile=decode_adls_profile,
     decode_credential=decode_adls_credential,
     open=_open,
+    credential_type="az",
+    aliases=("azdls",),
 )

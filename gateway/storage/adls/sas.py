@@ -69,6 +69,11 @@ class DelegationKey:
     version: str
     value: bytes
 
+    @property
+    def expires_at(self) -> datetime:
+        """Return the expiry as an aware datetime in UTC."""
+        return datetime.strptime(self.expiry, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
     def __repr__(self) -> str:
         return f"DelegationKey(expiry={self.expiry!r})"
 

@@ -18,29 +18,47 @@ from obstore.store import AzureStore
 from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute
 from gateway.scope.profile import StorageProfile
-from gateway.storage.adls.credential import AdlsCredential, AdlsSas, AdlsSharedKey, adls_credential
-from gateway.storage.adls.delegation import BearerToken
+from gateway.scope.rules import StorageRules
+from gateway.scope.store_addresses import ACCOUNT
+from gateway.storage.adls.credential import (
+    AdlsCredential,
+    AdlsSas,
+    AdlsSharedKey,
+    AdlsSystemIdentity,
+    BearerToken,
+    adls_credential,
+)
+from gateway.storage.adls.location import blob_host
 from gateway.storage.adls.profile import AdlsProfile, adls_profile
+from gateway.storage.errors import StorageDenied
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
 
-__all__ = ["AdlsStores"]
+__all__ = ["AdlsStores", "blob_address"]
 
 GetToken = Callable[[AdlsProfile, AdlsCredential], Awaitable[BearerToken]]
 
 MAX_STORES: Final = 256
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(
-    r"\AGeneric MicrosoftAzure error: Error performing (?:list|delete|put|get) request: [^\n]*? non-2xx status code: 40[13]\b"
+    r"\AGeneric MicrosoftAzure error: Error performing (?:list|bulk delete) request: [^\n]*?"
+    r" non-2xx status code: 40[13]\b"
 )
+
+
+def blob_address(profile: AdlsProfile, endpoint: str | None) -> str:
+    """Return the address of the account's blob service. `endpoint` is that of the operator, if any."""
+    if endpoint is not None:
+        return endpoint.replace(ACCOUNT, profile.account_name)
+    return f"https://{profile.account_name}.{blob_host(profile.host)}"
 
 
 class AdlsStores:
     """An LRU cache of clients by account, file system and credential.
 
-    `token` makes tokens of a warehouse's credential. `endpoint` replaces the address of the account's blob service, for
-    an emulator.
+    `token` makes tokens of a warehouse's credential. Profiles are checked against `rules` with every use. `endpoint` is
+    the operator's address of the blob service, with `{account}` in place of the account.
     """
 
     refused = _REFUSED
@@ -49,12 +67,14 @@ class AdlsStores:
         self,
         *,
         token: GetToken,
+        rules: StorageRules,
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,
         endpoint: str | None = None,
     ) -> None:
         self._token = token
+        self._rules = rules
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
         self._certificates = certificates
@@ -66,8 +86,12 @@ class AdlsStores:
         return None
 
     def store(self, profile: StorageProfile, credential: Credential) -> AzureStore:
-        """Return the client for both."""
+        """Return the client for both.
+
+        Raises InvalidStorageProfile for a host that is not allowed here, and StorageDenied for such a credential.
+        """
         found = adls_profile(profile)
+        found.check(self._rules)
         key = (found.server, found.filesystem, credential.digest)
         known = self._cached.get(key)
         if known is None:
@@ -79,7 +103,12 @@ class AdlsStores:
 
     def _make(self, profile: AdlsProfile, credential: Credential) -> AzureStore:
         given = adls_credential(credential)
-        endpoint = self._endpoint or f"https://{profile.account_name}.{profile.host.replace('dfs.', 'blob.', 1)}"
+        if isinstance(given, AdlsSystemIdentity) and not self._rules.system_identities:
+            raise StorageDenied(
+                "Credentials of type azure-system-identity are not enabled on this server. Use the type "
+                "client-credentials"
+            )
+        endpoint = blob_address(profile, self._endpoint)
 
         async def current() -> Any:
             if isinstance(given, AdlsSas):

@@ -2,7 +2,8 @@
 """The credential access boundary of a downscoped token: the smallest document that allows one prefix and nothing else.
 
 It has one rule for the bucket (IAM documentation, "Credential Access Boundaries"). The condition is true for objects
-below the prefix, and for lists whose prefix is below it. A request that is no list has no list prefix.
+and folders below the prefix, and for lists whose prefix is below it. A request that is no list has no list prefix. Only
+buckets with a hierarchical namespace have folders; writing a file creates those that are missing.
 """
 
 import json
@@ -13,7 +14,7 @@ from gateway.scope.errors import InvalidLocation, PolicyTooLarge
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
-__all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary"]
+__all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary", "whole_bucket"]
 
 MAX_EXPRESSION_CHARACTERS: Final = 2048  # IAM documentation, "Quotas and limits", conditions
 
@@ -33,9 +34,10 @@ def build_access_boundary(location: Location, level: AccessLevel) -> str:
     exceeds the limit. The boundary is never widened, shortened or omitted instead.
     """
     prefix = _literal(location.key_prefix)
-    name = f"projects/_/buckets/{location.authority}/objects/"
+    name = f"projects/_/buckets/{location.authority}"
     expression = (
-        f"resource.name.startsWith('{name}{prefix}') || "
+        f"resource.name.startsWith('{name}/objects/{prefix}') || "
+        f"resource.name.startsWith('{name}/folders/{prefix}') || "
         f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{prefix}')"
     )
     if len(expression) > MAX_EXPRESSION_CHARACTERS:
@@ -50,6 +52,15 @@ def build_access_boundary(location: Location, level: AccessLevel) -> str:
     }
     document = {"accessBoundary": {"accessBoundaryRules": [rule]}}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def whole_bucket(bucket: str) -> str:
+    """Build the boundary for all objects of a bucket. Tokens with it are made to test others, and are never vended."""
+    rule = {
+        "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
+        "availablePermissions": ["inRole:roles/storage.objectViewer"],
+    }
+    return json.dumps({"accessBoundary": {"accessBoundaryRules": [rule]}}, separators=(",", ":"))
 
 
 def _literal(text: str) -> str:

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of Google Cloud Storage: files with the object store library, tokens with google-auth."""
 
+import contextlib
+
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
-from gateway.storage.errors import StorageCheckFailed
+from gateway.storage.errors import StorageCheckFailed, StorageDenied
+from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
-from gateway.storage.gcs.stores import GcsStores
-from gateway.storage.gcs.tokens import GcsTokens
+from gateway.storage.gcs.profile import GcsProfile, gcs_profile
+from gateway.storage.gcs.stores import ENDPOINT, GcsStores
+from gateway.storage.gcs.tokens import GcsTokens, token_services
 from gateway.storage.object_files import ObjectFiles
-from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.provider import ClientOptions, FileClient, StorageClient
 
 __all__ = ["GcsSessions", "open_client"]
 
 
 class GcsSessions:
-    """`Sessions` by downscoped tokens. They have no name in the store's logs: only the audit log tells whose they are."""
+    """`Sessions` by downscoped tokens.
 
-    def __init__(self, tokens: GcsTokens) -> None:
+    A token has no name, so the store's logs contain only the service account. The audit log contains the principal.
+    """
+
+    def __init__(self, tokens: GcsTokens, files: FileClient) -> None:
         self._tokens = tokens
+        self._files = files
 
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
@@ -29,27 +37,36 @@ class GcsSessions:
         return await self._tokens.downscoped(own, policy, seconds=seconds)
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed if the token can be exchanged for one without its boundary."""
+        """Raise StorageCheckFailed if the token can be exchanged for one that lists the whole bucket."""
         token = gcs_credential(temporary)
         if not isinstance(token, GcsToken):
             raise TypeError("only a temporary credential has a boundary to get rid of")
-        if await self._tokens.exchanges(token):
+        other = await self._tokens.exchanged(token, whole_bucket(gcs_profile(profile).bucket))
+        if other is None:
+            return
+        with contextlib.suppress(StorageDenied):
+            await self._files.list(profile, other, "", 1)
             raise StorageCheckFailed("A vended token can be exchanged for a token without its access boundary")
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It connects to Google's servers, and to the operator's endpoint for the files."""
+    """Open the client. It connects to Google's servers, or to the addresses that the operator set."""
+    addresses = options.addresses_of(GcsProfile.provider)
     tokens = GcsTokens(
         system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
+        **({} if addresses.tokens is None else token_services(addresses.tokens)),
     )
+    # A token must not be sent unencrypted, and an emulator does not check it.
+    authenticated = not addresses.unencrypted or addresses.tokens is not None
     stores = GcsStores(
-        own_token=tokens.own,
+        own_token=tokens.own if authenticated else None,
         system_identities=options.rules.system_identities,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
+        endpoint=addresses.files or ENDPOINT,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=GcsSessions(tokens), close=tokens.close)
+    return StorageClient(files=files, sessions=GcsSessions(tokens, files), close=tokens.close)

@@ -31,10 +31,16 @@ def check_bucket(name: str) -> None:
         raise InvalidLocation(f"Bucket {shown(name)} has a name that Google reserves")
 
 
+def _check_segment(segment: str) -> None:
+    if segment == ".well-known":
+        raise InvalidLocation("Path segment '.well-known' is reserved by Google Cloud Storage")
+
+
 SCHEME: Final = Scheme(
     names=("gs",),
     check_authority=check_bucket,
     max_path_bytes=MAX_NAME_BYTES,
     path_noun="an object name",
     root_noun="the root of a bucket",
+    check_segment=_check_segment,
 )

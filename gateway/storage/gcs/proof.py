@@ -20,13 +20,21 @@ __all__ = ["UnsupportedBoundary", "Violation", "evaluate", "prove_scope"]
 
 # IAM documentation, "Cloud Storage roles".
 _PERMISSIONS: Final = {
-    "roles/storage.objectViewer": {"storage.objects.get", "storage.objects.list"},
+    "roles/storage.objectViewer": {
+        "storage.objects.get",
+        "storage.objects.list",
+        "storage.folders.get",
+        "storage.folders.list",
+        "storage.managedFolders.get",
+        "storage.managedFolders.list",
+    },
     "roles/storage.objectCreator": {
         "storage.objects.create",
         "storage.multipartUploads.create",
         "storage.multipartUploads.abort",
         "storage.multipartUploads.listParts",
         "storage.folders.create",
+        "storage.managedFolders.create",
     },
     "roles/storage.objectUser": {
         "storage.objects.get",
@@ -66,6 +74,25 @@ _OBJECT_PERMISSIONS: Final = (
     "storage.objects.getIamPolicy",
     "storage.objects.overrideUnlockedRetention",
 )
+_READ_FOLDERS: Final = frozenset({"storage.folders.get"})
+_WRITE_FOLDERS: Final = _READ_FOLDERS | {"storage.folders.create"}
+_WANTED_OF_FOLDERS: Final = {
+    AccessLevel.READ: _READ_FOLDERS,
+    AccessLevel.READ_WRITE: _WRITE_FOLDERS,
+    AccessLevel.READ_WRITE_DELETE: _WRITE_FOLDERS | {"storage.folders.delete", "storage.folders.rename"},
+}
+_FOLDER_PERMISSIONS: Final = (
+    "storage.folders.get",
+    "storage.folders.create",
+    "storage.folders.delete",
+    "storage.folders.rename",
+)
+_MANAGED_FOLDER_PERMISSIONS: Final = (
+    "storage.managedFolders.get",
+    "storage.managedFolders.create",
+    "storage.managedFolders.delete",
+    "storage.managedFolders.setIamPolicy",
+)
 _BUCKET_PERMISSIONS: Final = (
     "storage.buckets.get",
     "storage.buckets.update",
@@ -93,21 +120,29 @@ class Violation:
     name: str | None
     list_prefix: str | None
     expected: bool
+    kind: str = "objects"
 
     def __str__(self) -> str:
         verb = "refused" if self.expected else "allowed"
-        where = f"object {self.name!r}" if self.name is not None else f"list of {self.list_prefix!r}"
+        where = f"{self.kind} {self.name!r}" if self.name is not None else f"list of {self.list_prefix!r}"
         return f"{self.permission} on {self.bucket!r}, {where}, is {verb}"
 
 
 def evaluate(
-    boundary: str, permission: str, *, bucket: str, name: str | None = None, list_prefix: str | None = None
+    boundary: str,
+    permission: str,
+    *,
+    bucket: str,
+    name: str | None = None,
+    list_prefix: str | None = None,
+    kind: str = "objects",
 ) -> bool:
     """Return True if the boundary allows `permission` on the object `name`, or on the bucket if `name` is None.
 
-    `list_prefix` is the prefix of a list request, None for another one. Raises `UnsupportedBoundary`.
+    `kind` is `folders` or `managedFolders` for the name of a folder. `list_prefix` is the prefix of a list request,
+    None for another one. Raises `UnsupportedBoundary`.
     """
-    return _evaluate(_rules(boundary), permission, bucket, name, list_prefix)
+    return _evaluate(_rules(boundary), permission, bucket, name, list_prefix, kind)
 
 
 def prove_scope(boundary: str, location: Location, level: AccessLevel, other_names: Iterable[str]) -> list[Violation]:
@@ -120,15 +155,22 @@ def prove_scope(boundary: str, location: Location, level: AccessLevel, other_nam
     rules = _rules(boundary)
     violations: list[Violation] = []
 
-    def check(permission: str, where: str, name: str | None, prefix: str | None, *, expected: bool) -> None:
-        if _evaluate(rules, permission, where, name, prefix) is not expected:
-            violations.append(Violation(permission, where, name, prefix, expected))
+    def check(
+        permission: str, where: str, name: str | None, prefix: str | None, *, expected: bool, kind: str = "objects"
+    ) -> None:
+        if _evaluate(rules, permission, where, name, prefix, kind) is not expected:
+            violations.append(Violation(permission, where, name, prefix, expected, kind))
 
     for name in (inside + "data/f", inside, inside + "'||true||'", *_neighbours(path), *other_names):
         belongs = name.startswith(inside)
         for permission in _OBJECT_PERMISSIONS:
             check(permission, bucket, name, None, expected=belongs and permission in _WANTED[level])
             check(permission, bucket + "-other", name, None, expected=False)
+        for permission in _FOLDER_PERMISSIONS:
+            wanted = belongs and permission in _WANTED_OF_FOLDERS[level]
+            check(permission, bucket, name, None, expected=wanted, kind="folders")
+        for permission in _MANAGED_FOLDER_PERMISSIONS:
+            check(permission, bucket, name, None, expected=False, kind="managedFolders")
         for prefix in (name, name[:-1], name.rpartition("/")[0], name.rpartition("/")[0] + "/"):
             check("storage.objects.list", bucket, None, prefix, expected=prefix.startswith(inside))
     for prefix in (None, "", path, "/"):
@@ -166,9 +208,9 @@ class _Term:
 
 
 def _evaluate(
-    rules: tuple[_Rule, ...], permission: str, bucket: str, name: str | None, list_prefix: str | None
+    rules: tuple[_Rule, ...], permission: str, bucket: str, name: str | None, list_prefix: str | None, kind: str
 ) -> bool:
-    resource = f"projects/_/buckets/{bucket}" + ("" if name is None else f"/objects/{name}")
+    resource = f"projects/_/buckets/{bucket}" + ("" if name is None else f"/{kind}/{name}")
     return any(
         rule.bucket == bucket
         and permission in rule.permissions

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from obstore.store import GCSStore
 
 from gateway.scope.credential import Credential
-from gateway.scope.endpoint import EndpointRoute, RouteTo
+from gateway.scope.endpoint import EndpointRoute
 from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.gcs.credential import GcsCredential, GcsSystemIdentity, GcsToken, gcs_credential
@@ -31,17 +31,19 @@ OwnToken = Callable[[GcsCredential], Awaitable[GcsToken]]
 
 ENDPOINT: Final = "https://storage.googleapis.com"
 MAX_STORES: Final = 256
+#: The library needs a token for its requests, and would otherwise ask the metadata service of the machine for one.
+NO_TOKEN: Final = "none"  # noqa: S105 - no password
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(
-    r"\AGeneric GCS error: Error performing (?:list|delete|put|get) request: [^\n]*? non-2xx status code: 40[13]\b"
+    r"\AGeneric GCS error: Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
 )
 
 
 class GcsStores:
     """An LRU cache of clients by bucket and credential.
 
-    `own_token` makes tokens of a warehouse's credential. `endpoint` is the address of the store, and `route` returns
-    the route to another one than Google's.
+    `own_token` makes tokens of a warehouse's credential; None if the store is an emulator without authentication.
+    `endpoint` is the address of the store.
     """
 
     refused = _REFUSED
@@ -49,13 +51,12 @@ class GcsStores:
     def __init__(
         self,
         *,
-        own_token: OwnToken,
+        own_token: OwnToken | None,
         system_identities: bool,
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,
         endpoint: str = ENDPOINT,
-        route: RouteTo | None = None,
     ) -> None:
         self._own_token = own_token
         self._system_identities = system_identities
@@ -63,12 +64,11 @@ class GcsStores:
         self._request = timedelta(seconds=request_seconds)
         self._certificates = certificates
         self._endpoint = endpoint
-        self._route = route
         self._cached: OrderedDict[tuple[str, str], GCSStore] = OrderedDict()
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return the route to the operator's endpoint, None for Google's own."""
-        return None if self._route is None or self._endpoint == ENDPOINT else self._route(self._endpoint)
+        """Return None: a profile names no server. The environment's proxy settings apply, as for Google's clients."""
+        return None
 
     def store(self, profile: StorageProfile, credential: Credential) -> GCSStore:
         """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here."""
@@ -90,14 +90,19 @@ class GcsStores:
             )
 
         async def current() -> Any:
-            token = given if isinstance(given, GcsToken) else await self._own_token(given)
+            if isinstance(given, GcsToken):
+                token = given
+            elif self._own_token is not None:
+                token = await self._own_token(given)
+            else:
+                return {"token": NO_TOKEN, "expires_at": None}
             return {"token": token.token, "expires_at": token.expires_at}
 
         return GCSStore(
             gcs_profile(profile).bucket,
             credential_provider=current,
             base_url=self._endpoint,
-            client_options=self._client(profile),
+            client_options=self._client(),
             retry_config={
                 "max_retries": 2,
                 "retry_timeout": self._request,
@@ -109,7 +114,7 @@ class GcsStores:
             },
         )
 
-    def _client(self, profile: StorageProfile) -> ClientConfig:
+    def _client(self) -> ClientConfig:
         options: ClientConfig = {
             "allow_http": self._endpoint.startswith("http://"),
             "connect_timeout": self._connect,
@@ -118,7 +123,4 @@ class GcsStores:
         }
         if self._certificates is not None:
             options["root_certificate"] = self._certificates
-        route = self.route(profile)
-        if route is not None:
-            options["proxy_url"] = route.proxy_url
         return options

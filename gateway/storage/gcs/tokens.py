@@ -2,7 +2,8 @@
 """Access tokens of Google's authorization servers: the gateway's own, and downscoped ones.
 
 google-auth makes them, because it knows every kind of identity in Google's cloud and is maintained by Google. It
-blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work.
+blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work. It
+is imported there with the first token, because most gateways have no warehouse of this store.
 """
 
 from __future__ import annotations
@@ -15,18 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import google.auth
-import google.auth.exceptions
-import google.auth.transport.requests
-import google.oauth2.service_account
-import google.oauth2.sts
 import msgspec
-import requests
 
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 from gateway.storage.gcs.credential import TOKEN_URI, GcsCredential, GcsServiceAccountKey, GcsToken
 
-__all__ = ["EXCHANGE_URI", "GcsTokens"]
+__all__ = ["EXCHANGE_URI", "GcsTokens", "token_services"]
 
 EXCHANGE_URI: Final = "https://sts.googleapis.com/v1/token"
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
@@ -50,7 +45,8 @@ class GcsTokens:
     """Makes tokens. Close it with `close`.
 
     `system_identities` is True if warehouses may use the gateway's own cloud identity. `on_latency` is called on the
-    event loop with the seconds of each exchange and its outcome. `token_uri` and `exchange_uri` are for tests.
+    event loop with the seconds of each exchange and its outcome. `token_uri` is the address of the service that makes
+    tokens of service accounts, `exchange_uri` that of the service that exchanges them.
     """
 
     def __init__(
@@ -87,9 +83,10 @@ class GcsTokens:
         return made
 
     async def downscoped(self, credential: GcsCredential, boundary: str, *, seconds: int) -> GcsToken:
-        """Return a token with the rights of `boundary`, for at most `seconds` and as long as a new token of its identity.
+        """Return a token with the rights of `boundary`. It ends with the new token that it is made from.
 
-        Raises ShortTermCredentialError.
+        A token that lives longer than `seconds` is refused, with five minutes for differing clocks. Raises
+        ShortTermCredentialError.
         """
         if not boundary.strip():
             raise ValueError("an access boundary is required: without one the token has all rights of the identity")
@@ -106,16 +103,14 @@ class GcsTokens:
         finally:
             self._on_latency(time.monotonic() - started, outcome)
 
-    async def exchanges(self, token: GcsToken) -> bool:
-        """Return True if a downscoped token can be exchanged for one without its boundary, and so leave its prefix."""
-        document = '{"accessBoundary":{"accessBoundaryRules":[]}}'
+    async def exchanged(self, token: GcsToken, boundary: str) -> GcsToken | None:
+        """Return what the exchange of a downscoped token for one with another boundary gives; None if it is refused."""
         try:
-            await self._in_thread(self._exchange, token, document)
+            return await self._in_thread(self._exchange, token, boundary)
         except ShortTermCredentialError as error:
             if error.reason == "refused":
-                return False
+                return None
             raise
-        return True
 
     def close(self) -> None:
         """Shut down the threads. Running calls end by their own timeouts."""
@@ -129,6 +124,9 @@ class GcsTokens:
             raise _unreachable() from None
 
     def _fetch(self, credential: GcsCredential) -> GcsToken:
+        import google.auth
+        import google.oauth2.service_account
+
         identity: Any
         if isinstance(credential, GcsServiceAccountKey):
             fields = msgspec.to_builtins(credential.key) | {"token_uri": self._token_uri}
@@ -145,6 +143,8 @@ class GcsTokens:
         return _token(identity.token, identity.expiry)
 
     def _exchange(self, source: GcsToken, boundary: str) -> GcsToken:
+        import google.oauth2.sts
+
         client = google.oauth2.sts.Client(self._exchange_uri)
         answer = client.exchange_token(
             request=self._transport(),
@@ -162,6 +162,9 @@ class GcsTokens:
         return _token(answer.get("access_token"), ends)
 
     def _transport(self) -> Any:
+        import google.auth.transport.requests
+        import requests
+
         session = requests.Session()
         if self._ca_bundle is not None:
             session.verify = self._ca_bundle
@@ -173,8 +176,15 @@ class GcsTokens:
         return call
 
 
+def token_services(address: str) -> dict[str, str]:
+    """Return the arguments of `GcsTokens` for an operator's address of both services."""
+    return {"token_uri": f"{address}/token", "exchange_uri": f"{address}/v1/token"}
+
+
 def _guarded(call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:
     """Translate the library's errors, whose texts contain the servers' answers."""
+    import google.auth.exceptions
+
     try:
         return call(*arguments)
     except ShortTermCredentialError:

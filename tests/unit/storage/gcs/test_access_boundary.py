@@ -47,6 +47,8 @@ def test_quotes_cannot_end_the_string_of_the_condition() -> None:
     [
         ("wh/t1/'", "wh/t1'"),
         ("/objects/wh/t1/", "/objects/wh/"),
+        ("/folders/wh/t1/", "/folders/wh/"),
+        ("/folders/wh/t1/", "/managedFolders/wh/t1/"),
         ("objectListPrefix', '').startsWith('wh/t1/')", "objectListPrefix', '').startsWith('')"),
         ("roles/storage.objectViewer", "roles/storage.objectUser"),
     ],

@@ -97,7 +97,7 @@ def test_the_error_names_the_wrong_field(fields: dict[str, Any], word: str) -> N
     assert refused.value.code == 400 and word in str(refused.value).lower()
 
 
-@pytest.mark.parametrize("kind", ["adls", "gcs", "onelake"])
+@pytest.mark.parametrize("kind", ["stackit", "onelake"])
 def test_errors_for_unsupported_types_list_the_supported_ones(kind: str) -> None:
     with pytest.raises(StorageTypeNotSupported, match="Supported types: s3"):
         decode_profile(json.dumps({"type": kind}).encode())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of stores that storage profiles cannot name: private endpoints, emulators and further hosts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gateway.scope.store_addresses import StoreAddresses, parse_store_address
+from gateway.settings.env import PREFIX, SettingsError
+
+
+class Storage(msgspec.Struct, frozen=True, kw_only=True):
+    """Addresses of object stores and of their authorization servers."""
+
+    gcs_endpoint: Annotated[
+        str | None,
+        Meta(
+            description="Address of Google Cloud Storage for warehouses of type `gcs`, such as a private endpoint. An "
+            "emulator is reached by plain HTTP on a loopback address. It receives no token of the warehouse's identity."
+        ),
+    ] = None
+    gcs_token_endpoint: Annotated[
+        str | None,
+        Meta(
+            description="Address with Google's token services, `/token` of OAuth 2 and `/v1/token` of token "
+            "exchange, such as a private endpoint. Unset: Google's own."
+        ),
+    ] = None
+    adls_endpoint: Annotated[
+        str | None,
+        Meta(
+            description="Address of the blob service for warehouses of type `adls`, with `{account}` in place of the "
+            "name of the storage account. An emulator is reached by plain HTTP on a loopback address."
+        ),
+    ] = None
+    adls_token_endpoint: Annotated[
+        str | None, Meta(description="Address of Entra ID. Unset: the `authority-host` of the storage profile.")
+    ] = None
+    adls_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Hosts that profiles of type `adls` may name in addition to those of Azure's clouds, such as "
+            "`dfs.fabric.microsoft.com`. The gateway sends tokens of the warehouse's identity to them."
+        ),
+    ] = ()
+
+    def variables(self) -> dict[str, str]:
+        """Return the settings that are not the defaults, as variables without the prefix."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {f"STORAGE__{name.upper()}": text for name, text in texts.items() if text}
+
+    def addresses(self) -> dict[str, StoreAddresses]:
+        """Return the addresses by the `type` of storage profiles.
+
+        Raises:
+            SettingsError: an address has a wrong form.
+        """
+        return {
+            "gcs": StoreAddresses(
+                files=_address("GCS_ENDPOINT", self.gcs_endpoint),
+                tokens=_address("GCS_TOKEN_ENDPOINT", self.gcs_token_endpoint),
+            ),
+            "adls": StoreAddresses(
+                files=_address("ADLS_ENDPOINT", self.adls_endpoint, account=True),
+                tokens=_address("ADLS_TOKEN_ENDPOINT", self.adls_token_endpoint),
+            ),
+        }
+
+
+def _address(name: str, value: str | None, *, account: bool = False) -> str | None:
+    try:
+        return None if value is None else parse_store_address(value, account=account)
+    except ValueError as wrong:
+        raise SettingsError(f"{PREFIX}STORAGE__{name}: {wrong}") from None
