@@ -59,7 +59,7 @@ def test_a_profile_round_trips() -> None:
     assert profile("hdfs://Cluster/data/dev").endpoints() == {"name-node": "Cluster"}
 
 
-@pytest.mark.threat("LG-LOC-27")
+@pytest.mark.threat("LG-LOC-31")
 @pytest.mark.parametrize(
     "location",
     [
@@ -85,7 +85,7 @@ def test_an_unknown_field_is_refused() -> None:
         profile(more={"keytab": "/etc/gateway.keytab"})
 
 
-@pytest.mark.threat("LG-LOC-27")
+@pytest.mark.threat("LG-LOC-31")
 def test_a_stored_profile_is_read_regardless_of_allowed_directories_and_checked_again() -> None:
     stored = msgspec.json.encode(profile())
     assert decode_profile(stored) == profile()
@@ -128,7 +128,7 @@ def test_a_location_is_read_as_hadoop_reads_it_without_decoding() -> None:
         assert found.parse_location(f"hdfs://nn:8020/lake/dev/{name}").segments[-1] == name
 
 
-@pytest.mark.threat("LG-LOC-27")
+@pytest.mark.threat("LG-LOC-31")
 @pytest.mark.parametrize(
     "text",
     [
@@ -147,7 +147,7 @@ def test_a_location_outside_of_the_warehouse_is_refused(text: str) -> None:
         profile().parse_location(text)
 
 
-@pytest.mark.threat("LG-LOC-27")
+@pytest.mark.threat("LG-LOC-31")
 @given(st.lists(st.one_of(st.text(max_size=6), st.sampled_from(SPECIAL)), max_size=4))
 @example([".Snapshot", "t"])
 def test_no_location_text_escapes_the_warehouse(segments: list[str]) -> None:
