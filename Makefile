@@ -76,6 +76,7 @@ test-generated: setup ## Generated and enumerated requests on a running stack: f
 	$(BIN)/python -m tests.stages generated --processes $(PROCESSES)
 
 test-servers: setup ## Servers that start, restart, are restored or replaced: migrations, replicas, reconciliation
+	@$(BIN)/python -m tests.integration.hdfs_servers
 	$(BIN)/python -m tests.stages servers --processes $(PROCESSES)
 
 test-engines: setup ## Test Spark, PyIceberg and DuckDB on a running stack

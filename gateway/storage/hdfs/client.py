@@ -7,10 +7,10 @@ process's environment, as Hadoop's own clients do.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
 from gateway.iceberg.errors import CatalogError
@@ -26,17 +26,15 @@ from gateway.storage.errors import (
     StorageEndpointRefused,
     StorageUnavailable,
 )
-from gateway.storage.hdfs.loop_thread import LoopThread
+from gateway.storage.hdfs.name_node import Deadline, NameNode
 from gateway.storage.hdfs.profile import HdfsAccess, HdfsProfile
 from gateway.storage.provider import ClientOptions, StorageClient
 
 __all__ = ["HdfsFiles", "open_client"]
 
-DELETIONS: Final = 32
-"""The number of files of one call that are deleted concurrently."""
+DELETIONS: Final = 100
+"""The number of files that one call deletes."""
 
-_CLEANUP_SECONDS: Final = 5.0
-_SOCKET_SECONDS: Final = 15
 # The exception's class in the text of the library's errors. A path, which a client may have chosen, comes after it.
 _REMOTE: Final = re.compile(r'(?:Fatal)?RPCError\("([\w.$]+)"', re.ASCII)
 _IDENTITY: Final = re.compile(r"(?:SASLError|GSSAPIError|NoSASLMechanism)\b", re.ASCII)
@@ -54,30 +52,27 @@ _EXISTS: Final = frozenset(
         "org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException",
     }
 )
-_PANIC: Final = "PanicException"  # of the library, and no subclass of Exception
 _NOT_A_DIRECTORY: Final = "org.apache.hadoop.fs.ParentNotDirectoryException"
 _NOT_EMPTY: Final = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
 
 Result = TypeVar("Result")
-Call = Callable[[Any, int], Awaitable[Result]]
-"""A function that receives the library's client and the permissions of the operator's directory."""
+Call = Callable[[Any, int, Deadline], Result]
+"""A function that receives the library's client, the permissions of the operator's directory, and a time limit."""
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It has no sessions, and it connects and starts its thread with the first call."""
-    thread = LoopThread("storage-hdfs")
-    files = HdfsFiles(options.rules, thread, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=None, close=thread.close)
+    """Open the client. It has no sessions and nothing to close, and it connects with the first call."""
+    files = HdfsFiles(options.rules, total_seconds=options.total_seconds)
+    return StorageClient(files=files, sessions=None, close=lambda: None)
 
 
 class HdfsFiles:
-    """`FileClient` for HDFS. Each call returns within `total_seconds`. The library runs in `thread` alone."""
+    """`FileClient` for HDFS. Each request to the name node returns within `total_seconds`."""
 
-    def __init__(self, rules: StorageRules, thread: LoopThread, *, total_seconds: float) -> None:
+    def __init__(self, rules: StorageRules, *, total_seconds: float) -> None:
         self._rules = rules
-        self._thread = thread
         self._total_seconds = total_seconds
-        self._clients: dict[str, Any] = {}
+        self._name_nodes: dict[str, NameNode] = {}
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
         """Write a new file, and create missing directories above it. Raises FileExists.
@@ -86,51 +81,34 @@ class HdfsFiles:
         """
         path = _path(key)
 
-        async def put(client: Any, permission: int) -> None:
-            await client.mkdirs(path.rpartition("/")[0], permission, True)
-            await _write(client, path, data, permission & 0o666)
+        def put(client: Any, permission: int, deadline: Deadline) -> None:
+            client.mkdirs(_above(path), permission, True)
+            deadline.check()
+            _write(client, path, data, permission & 0o666)
 
         await self._calling(profile, credential, put)
 
     async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
         """Return the whole file. Raises `FileMissing`, and `FileTooLarge` if the name node reports a larger size."""
         path = _path(key)
-
-        async def get(client: Any, _: int) -> bytes:
-            reader = await client.read(path)
-            size = len(reader)
-            if size > max_bytes:
-                raise FileTooLarge(f"The file has {size} bytes; at most {max_bytes} are allowed")
-            data = bytes(await reader.read_range(0, size)) if size else b""
-            if len(data) != size:
-                raise StorageUnavailable("HDFS returned an incomplete file. Try again")
-            return data
-
-        return await self._calling(profile, credential, get)
+        return await self._calling(profile, credential, lambda client, *_: _get(client, path, max_bytes))
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
         """Delete the files, and the directories that become empty below the warehouse's own."""
         base = len(profile.base_location().segments)
         paths = [_path(key) for key in keys]
 
-        async def delete(client: Any, _: int) -> None:
-            for start in range(0, len(paths), DELETIONS):
-                deletions = (client.delete(path, False) for path in paths[start : start + DELETIONS])
-                for result in await asyncio.gather(*deletions, return_exceptions=True):
-                    if isinstance(result, BaseException):
-                        raise result
-            await _remove_empty(client, {path.rpartition("/")[0] for path in paths}, base)
-
-        await self._calling(profile, credential, delete)
+        for start in range(0, len(paths), DELETIONS):
+            some = paths[start : start + DELETIONS]
+            await self._calling(profile, credential, partial(_delete, paths=some, base=base))
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
         """Return at most `limit` keys below the directory `prefix`."""
         top = _path(prefix.removesuffix("/"))
-
-        return await self._calling(profile, credential, lambda client, _: _list(client, top, limit))
+        return await self._calling(profile, credential, lambda client, _, until: _list(client, top, limit, until))
 
     async def _calling(self, profile: StorageProfile, credential: Credential, call: Call[Result]) -> Result:
-        """Check the profile by the operator's current rules, run `call` in the thread, and translate its errors."""
+        """Check the profile by the operator's current rules, run `call`, and translate its errors."""
         if not isinstance(profile, HdfsProfile) or not isinstance(credential, HdfsAccess):
             raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no file in HDFS")
         try:
@@ -138,78 +116,70 @@ class HdfsFiles:
         except CatalogError as refused:
             raise StorageEndpointRefused(refused.message) from None
         root = profile.root(self._rules)
+        name_node = self._name_nodes.get(root.authority)
+        if name_node is None:
+            name_node = self._name_nodes[root.authority] = NameNode(root.authority)
 
-        def work() -> Coroutine[Any, Any, Result]:
-            return self._work(root, call)
+        def work(client: Any, deadline: Deadline) -> Result:
+            return call(client, _permission(client, root), deadline)
 
         try:
-            return await self._thread.run(work, seconds=self._total_seconds)
+            return await name_node.run(work, seconds=self._total_seconds)
         except CatalogError:
             raise
-        except OSError:
-            raise _unavailable() from None
-
-    async def _work(self, root: Location, call: Call[Result]) -> Result:
-        """Run `call` with the client of the name node. Runs in the thread."""
-        try:
-            client = self._clients.get(root.authority) or _connected(root.authority)
-            self._clients[root.authority] = client
-            return await call(client, await _permission(client, root))
-        except (CatalogError, FileNotFoundError, FileExistsError, PermissionError) as known:
-            _translate(known)
-        except BaseException as unknown:
-            # A call that was cancelled may have waited for a connection that never answers, so it is not used again.
-            self._clients.pop(root.authority, None)
-            if isinstance(unknown, (OSError, RuntimeError)) or type(unknown).__name__ == _PANIC:
-                _translate(unknown)
-            raise
+        except (OSError, RuntimeError) as error:
+            _translate(error)
 
 
-def _connected(authority: str) -> Any:
-    """Make the library's client. It connects with its first call. Raises OSError or RuntimeError for a configuration
-    that does not define the authority.
-    """
-    from hdfs_native import AsyncClient
-
-    config = {"dfs.client.socket-timeout": str(_SOCKET_SECONDS * 1000)}
-    if ":" in authority:
-        # A single name node has no other to try. The library's pause before a repetition fails outside of its runtime.
-        config["dfs.client.failover.max.attempts"] = "0"
-    return AsyncClient(f"hdfs://{authority}", config)
-
-
-async def _permission(client: Any, root: Location) -> int:
+def _permission(client: Any, root: Location) -> int:
     """Return the permissions of the operator's directory. Raises StorageUnavailable if it is missing: then the
     warehouse's files are unavailable, not deleted.
     """
     try:
-        return int((await client.get_file_info(_path("/".join(root.segments)))).permission) & 0o777
+        return int(client.get_file_info(_path("/".join(root.segments))).permission) & 0o777
     except FileNotFoundError:
         raise StorageUnavailable(
             "The directory in the setting LAKEGATE__STORAGE_HDFS_ROOTS does not exist. The operator can create it"
         ) from None
 
 
-async def _write(client: Any, path: str, data: bytes, permission: int) -> None:
+def _write(client: Any, path: str, data: bytes, permission: int) -> None:
     from hdfs_native import WriteOptions
 
-    options = WriteOptions(permission=permission, overwrite=False, create_parent=True)
-    writer = await client.create(path, options)
+    writer = client.create(path, WriteOptions(permission=permission, overwrite=False, create_parent=True))
     try:
-        await writer.write(data)
-        await writer.close()
+        writer.write(data)
+        writer.close()
     except BaseException:
         # The name node keeps an incomplete file. This call created it, so nothing else is deleted.
-        with suppress(Exception):
-            async with asyncio.timeout(_CLEANUP_SECONDS):
-                await client.delete(path, False)
+        with suppress(OSError, RuntimeError):
+            client.delete(path, False)
         raise
 
 
-async def _list(client: Any, top: str, limit: int) -> list[str]:
+def _get(client: Any, path: str, max_bytes: int) -> bytes:
+    reader = client.read(path)
+    size = len(reader)
+    if size > max_bytes:
+        raise FileTooLarge(f"The file has {size} bytes; at most {max_bytes} are allowed")
+    data = bytes(reader.read_range(0, size)) if size else b""
+    if len(data) != size:
+        raise StorageUnavailable("HDFS returned an incomplete file. Try again")
+    return data
+
+
+def _delete(client: Any, _: int, deadline: Deadline, *, paths: Sequence[str], base: int) -> None:
+    for path in paths:
+        deadline.check()
+        client.delete(path, False)
+    _remove_empty(client, {_above(path) for path in paths}, base, deadline)
+
+
+def _list(client: Any, top: str, limit: int, deadline: Deadline) -> list[str]:
     found: list[str] = []
     try:
-        async for entry in client.list_status(top, True):
+        for entry in client.list_status(top, True):
+            deadline.check()
             # A file in place of the directory is listed as itself.
             if not entry.isdir and entry.path.startswith(top + "/"):
                 found.append(entry.path.removeprefix("/"))
@@ -217,38 +187,40 @@ async def _list(client: Any, top: str, limit: int) -> list[str]:
                 return found
     except FileNotFoundError:
         # A directory below may have been deleted meanwhile. The remaining ones are unknown, so this is not empty.
-        if not found and await _exists(client, top):
+        if not found and _is_directory(client, top):
             raise StorageUnavailable("A directory was deleted while its parent was listed. Try again") from None
     return found
 
 
-async def _exists(client: Any, path: str) -> bool:
-    with suppress(FileNotFoundError):
-        await client.get_file_info(path)
-        return True
-    return False
-
-
-async def _remove_empty(client: Any, folders: set[str], base: int) -> None:
-    """Delete the directories that are empty, the deepest first, and those above them, to the depth `base` without it.
+def _remove_empty(client: Any, folders: set[str], base: int, deadline: Deadline) -> None:
+    """Delete the directories that are empty, the deepest first, and those above them that lie deeper than `base`.
 
     The name node deletes a directory only if it is empty.
     """
     while folders:
+        deadline.check()
         folder = max(folders, key=lambda each: each.count("/"))
         folders.remove(folder)
         if folder.count("/") <= base:
             continue
-        with suppress(FileNotFoundError):
-            if not (await client.get_file_info(folder)).isdir:
+        if _is_directory(client, folder):
+            try:
+                client.delete(folder, False)
+            except RuntimeError as error:
+                if _remote_class(error) != _NOT_EMPTY:
+                    raise
                 continue
-        try:
-            await client.delete(folder, False)
-        except RuntimeError as error:
-            if _remote_class(error) != _NOT_EMPTY:
-                raise
-            continue
-        folders.add(folder.rpartition("/")[0])
+        folders.add(_above(folder))
+
+
+def _is_directory(client: Any, path: str) -> bool:
+    with suppress(FileNotFoundError):
+        return bool(client.get_file_info(path).isdir)
+    return False
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _path(key: str) -> str:
@@ -266,10 +238,8 @@ def _remote_class(error: BaseException) -> str:
     return found[1] if found else ""
 
 
-def _translate(error: BaseException) -> NoReturn:
+def _translate(error: OSError | RuntimeError) -> NoReturn:
     """Raise the error of `FileClient` for one of the library. The cause is dropped, because it contains addresses."""
-    if isinstance(error, CatalogError):
-        raise error
     remote = _remote_class(error)
     if isinstance(error, FileNotFoundError):
         raise FileMissing("The file does not exist in the storage") from None
@@ -281,11 +251,7 @@ def _translate(error: BaseException) -> NoReturn:
         ) from None
     if remote == _NOT_A_DIRECTORY:
         raise StorageDenied("Every part of a path in HDFS above the file must be a directory") from None
-    raise _unavailable() from None
-
-
-def _unavailable() -> StorageUnavailable:
-    return StorageUnavailable(
+    raise StorageUnavailable(
         "The storage did not answer, or returned an unexpected error. Check the storage profile and the store, then "
         "try again"
-    )
+    ) from None

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocking calls of the library for one name node, in threads of their own.
+
+The library has a client with coroutines too. Its wake-ups wait for Python's lock while the end of a client holds it, so
+a cancelled call can stop the whole process. The blocking client releases the lock, but its calls cannot be cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+__all__ = ["CALLS", "GENERATIONS", "Deadline", "NameNode"]
+
+CALLS: Final = 16
+"""The maximum number of concurrent calls of one client."""
+GENERATIONS: Final = 4
+"""The maximum number of replaced clients with calls that have not ended."""
+
+_SOCKET_SECONDS: Final = 15
+_FAILOVERS: Final = 4
+
+Result = TypeVar("Result")
+
+
+class Deadline:
+    """The time until which the caller waits. A call that does several things checks it before each of them."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def check(self) -> None:
+        """Raise TimeoutError if nobody waits for the call any more."""
+        if time.monotonic() > self._at:
+            raise TimeoutError
+
+
+class NameNode:
+    """Runs calls on a name node, or on the name nodes of a name service. All methods belong to one event loop.
+
+    A call that exceeds its time keeps its thread until the library returns, for example when the connection breaks.
+    Later calls use a new client with a new connection. The threads are daemons: they do not delay the process's end.
+    """
+
+    def __init__(self, authority: str) -> None:
+        self._authority = authority
+        self._current = _Client(authority)
+        self._replaced: list[_Client] = []
+
+    async def run(self, call: Callable[[Any, Deadline], Result], *, seconds: float) -> Result:
+        """Return the result of `call`, which receives the library's client. Raises TimeoutError after `seconds`."""
+        client, deadline = self._current, Deadline(seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                return await client.run(call, deadline)
+        except TimeoutError:
+            self._replace(client)
+            raise
+
+    def _replace(self, client: _Client) -> None:
+        self._replaced = [each for each in self._replaced if each.running]
+        if client is self._current and len(self._replaced) < GENERATIONS:
+            self._replaced.append(client)
+            self._current = _Client(self._authority)
+
+
+class _Client:
+    """A client of the library, which is made by its first call, and its running calls."""
+
+    def __init__(self, authority: str) -> None:
+        self._authority = authority
+        self._lock = threading.Lock()
+        self._slots = asyncio.Semaphore(CALLS)
+        self._library: Any = None
+        self.running = 0
+
+    async def run(self, call: Callable[[Any, Deadline], Result], deadline: Deadline) -> Result:
+        loop = asyncio.get_running_loop()
+        await self._slots.acquire()
+        self.running += 1
+        answer: asyncio.Future[Result] = loop.create_future()
+
+        def end(result: Result | None, error: BaseException | None) -> None:
+            self.running -= 1
+            self._slots.release()
+            if answer.done():
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(result)  # type: ignore[arg-type]  # the result of `call` if there is no error
+
+        def work() -> None:
+            result, error = None, None
+            try:
+                deadline.check()
+                result = call(self._opened(), deadline)
+            except BaseException as failed:
+                error = failed
+            with suppress(RuntimeError):  # the event loop was closed
+                loop.call_soon_threadsafe(end, result, error)
+
+        threading.Thread(target=work, name="storage-hdfs", daemon=True).start()
+        return await answer
+
+    def _opened(self) -> Any:
+        """Return the library's client. Raises OSError or RuntimeError if the configuration defines no name node."""
+        from hdfs_native import Client
+
+        with self._lock:
+            if self._library is None:
+                # A single name node has no other to try. The library pauses between attempts, longer each time.
+                attempts = 0 if ":" in self._authority else _FAILOVERS
+                config = {
+                    "dfs.client.socket-timeout": str(_SOCKET_SECONDS * 1000),
+                    "dfs.client.failover.max.attempts": str(attempts),
+                }
+                self._library = Client(f"hdfs://{self._authority}", config)
+            return self._library
