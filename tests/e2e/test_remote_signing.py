@@ -105,7 +105,7 @@ def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
         ".header.X-Iceberg-Access-Delegation": "remote-signing",
     }
     for name, value in options.items():
-        session.sql(f"SET spark.sql.catalog.signing{name}={value}")
+        session.sql(f"SET `spark.sql.catalog.signing{name}`=`{value}`")
     return "signing"
 
 
