@@ -109,8 +109,15 @@ class Cases:
             self._case("table exists", "HEAD", table),
             self._case("list namespaces", "GET", self.namespaces),
             self._case("loadTable, vended", "GET", table),
+            self._case("sign", "POST", f"{table}/sign", body=self._read_to_sign()),
             self._case("create table", "POST", self.base, headers=plain, body=create),
         ]
+
+    def _read_to_sign(self) -> str:
+        """Return the request for the signature of a read of the table's files."""
+        location = self.client.get(f"{self.base}/table").raise_for_status().json()["metadata"]["location"]
+        uri = f"{self.stack.s3.endpoint}/{location.removeprefix('s3://')}/data/file.parquet"
+        return json.dumps({"region": self.stack.s3.region, "method": "GET", "uri": uri, "headers": {}})
 
     def _commits(self) -> list[Case]:
         """Return commits to one table, to many tables in turn, and to tables with a history."""

@@ -14,8 +14,6 @@ from tests.contract import warehouses
 from tests.contract.remote_signing import REMOTE_SIGNING, SignedTable
 from tests.contract.world import SCHEMA, Person, Table, World, error_triple, send_until_decided, unique
 
-pytestmark = pytest.mark.threat("LG-DIS-08")
-
 
 def _delete_body(*keys: str) -> str:
     objects = "".join(f"<Object><Key>{key}</Key></Object>" for key in keys)
@@ -173,6 +171,7 @@ def _outside(signed: SignedTable) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_requests_for_anything_else_are_refused(signed: SignedTable) -> None:
     for name, uri in _outside(signed):
         for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
@@ -181,6 +180,7 @@ def test_requests_for_anything_else_are_refused(signed: SignedTable) -> None:
             assert "authorization" not in answer.text.lower()
 
 
+@pytest.mark.threat("LG-DIS-08")
 @pytest.mark.parametrize(
     "header",
     ["x-amz-copy-source", "x-amz-acl", "x-amz-website-redirect-location", "x-amz-tagging", "x-forwarded-prefix"],
@@ -191,6 +191,7 @@ def test_headers_that_change_a_request_are_refused(signed: SignedTable, header: 
     assert error_triple(answer)[:2] == (400, "UnsupportedSignRequest")
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_a_deletion_with_one_foreign_key_is_refused(signed: SignedTable) -> None:
     foreign, own = _secret(signed, "other/kept"), _secret(signed, f"{signed.prefix}data/kept")
     for body in (_delete_body(own, foreign), _delete_body(foreign), None, _delete_body(own).replace("Key", "key")):
@@ -209,6 +210,7 @@ def test_another_region_or_provider_is_refused(signed: SignedTable) -> None:
 # ---- a signature is worth nothing for another request -------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_a_signature_fits_no_other_request(signed: SignedTable) -> None:
     secret = _secret(signed, "other/secret")
     admin, bucket = signed.world.admin, signed.world.bucket
@@ -226,6 +228,7 @@ def test_a_signature_fits_no_other_request(signed: SignedTable) -> None:
     assert listed.send(uri=signed.list_uri("other/")).status_code == 403
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_forwarded_headers_give_no_access_to_another_key(signed: SignedTable) -> None:
     """The store computes the signature over `X-Forwarded-Prefix` and the path. Part of a signed key is another key."""
     secret, bucket = _secret(signed, "other/secret"), signed.world.bucket
@@ -240,6 +243,7 @@ def test_forwarded_headers_give_no_access_to_another_key(signed: SignedTable) ->
     assert signed.world.s3.get_object(Bucket=bucket, Key=secret)["Body"].read() == b"SECRET"
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_a_signed_deletion_deletes_no_foreign_key_of_another_body(with_sessions: SignedTable) -> None:
     """The store does not compare the body with its signed hash. The session's policy refuses the foreign key."""
     signed = with_sessions
@@ -249,6 +253,7 @@ def test_a_signed_deletion_deletes_no_foreign_key_of_another_body(with_sessions:
     assert foreign in {key for key, _ in signed.world.objects()}
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_an_own_key_signs_no_deletion_of_several_objects(with_own_key: SignedTable) -> None:
     signed = with_own_key
     own = _secret(signed, f"{signed.prefix}data/own")
@@ -259,6 +264,7 @@ def test_an_own_key_signs_no_deletion_of_several_objects(with_own_key: SignedTab
 # ---- who gets signatures -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_a_reader_reads_and_cannot_sign_changes(with_sessions: SignedTable) -> None:
     signed, alice = with_sessions, with_sessions.world.alice
     for method, uri in (
@@ -276,6 +282,7 @@ def test_a_reader_reads_and_cannot_sign_changes(with_sessions: SignedTable) -> N
     assert signed.sign(alice, "GET", signed.uri(f"metadata/{metadata}")).send().status_code == 200
 
 
+@pytest.mark.threat("LG-DIS-05")
 def test_after_a_revocation_the_next_request_is_refused(with_sessions: SignedTable) -> None:
     signed, world = with_sessions, with_sessions.world
     person = world.stranger()
@@ -286,6 +293,7 @@ def test_after_a_revocation_the_next_request_is_refused(with_sessions: SignedTab
     assert error_triple(signed.ask(person, "GET", signed.uri("data/a")))[:2] == (400, "NoSuchTableLocationException")
 
 
+@pytest.mark.threat("LG-DIS-01")
 def test_an_invisible_table_is_answered_like_an_absent_one(with_sessions: SignedTable) -> None:
     signed, world = with_sessions, with_sessions.world
     person = world.stranger()
@@ -305,6 +313,7 @@ def test_an_invisible_table_is_answered_like_an_absent_one(with_sessions: Signed
     assert error_triple(signed.ask(world.admin, "GET", signed.uri("data/a"), path=paths[1])) == error_triple(answers[0])
 
 
+@pytest.mark.threat("LG-DIS-08")
 def test_the_files_of_another_table_are_refused_at_the_endpoint_of_this_one(with_sessions: SignedTable) -> None:
     signed, world = with_sessions, with_sessions.world
     other = SignedTable(world, world.warehouse, world.table(signed.table.namespace))

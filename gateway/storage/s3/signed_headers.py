@@ -66,6 +66,7 @@ _SIGNED: Final[Mapping[str, re.Pattern[str]]] = {
     "x-amz-sdk-checksum-algorithm": re.compile(r"[A-Z0-9]{1,16}", re.ASCII),
     "x-amz-server-side-encryption": re.compile(r"AES256|aws:kms", re.ASCII),
     "x-amz-server-side-encryption-bucket-key-enabled": re.compile(r"true|false", re.ASCII),
+    "x-amz-te": re.compile(r"append-md5", re.ASCII),  # the Java client asks for a checksum behind the body
     "x-amz-trailer": re.compile(r"x-amz-checksum-[a-z0-9]{1,16}", re.ASCII),
     # Classes that are read without a restore, so that a writer cannot take a file out of use for days.
     "x-amz-storage-class": re.compile(
