@@ -50,6 +50,7 @@ SMALL: Mapping[str, str] = {
     "gateway/embedded/pg_ready.py": "a program of its own, run by a child process",
     "gateway/governance/role_escalation_guard.py": "one rule of security, read alone",
     "gateway/identity/bearer.py": "the form of a header (RFC 6750)",
+    "gateway/protocol/scope_reports.py": "the bodies of two endpoints",
     "gateway/pipeline/quality/results.py": "results of rules, without Spark",
     "gateway/scope/level.py": "the levels of access, imported by all of storage",
     "gateway/scope/location_bounds.py": "the check that tables and views share",

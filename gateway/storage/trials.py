@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt on `key`; for a listing, `key` is the prefix, and empty for the whole bucket or container.
+    """One attempt on `key`; for a listing, `key` is the prefix, and empty for the whole store.
 
     `inside` is the prefix of the credential's own keys: a listing is reached if it names any other key. `source` is the
     key from which a copy is made. `exists` is True if the canary has written an object at `key`.

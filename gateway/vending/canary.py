@@ -161,7 +161,7 @@ class Canary:
 
     async def _listings(self, session: _Session) -> None:
         for prefix, name, text in (
-            ("", "whole-store", "in the whole bucket or container"),
+            ("", "whole-store", "in the whole store"),
             ("/".join(self._table.segments), "own-name-without-slash", "by its own prefix without the final slash"),
         ):
             for act in (Act.LIST, Act.LIST_FOLDERS):
@@ -266,7 +266,7 @@ class Canary:
     # -- the gateway's own access --------------------------------------------------------------------------------------
 
     def _places(self, level: AccessLevel) -> tuple[Place, ...]:
-        # A warehouse that is a whole bucket has no folder outside of it.
+        # A warehouse that is a whole store has no folder outside of it.
         top = self._unique if self._profile.base_location().segments else None
         return places(self._folder, level, top=top)
 

@@ -108,6 +108,6 @@ def announce(warehouse_id: str, report: ScopeReport) -> None:
             _log.error("canary.escaped", warehouse=warehouse_id, findings=attempts)
         case Verdict.INCONCLUSIVE:
             unclear = sorted({f"{found.level}: {found.text}" for found in report.unclear})
-            _log.warning("canary.inconclusive", warehouse=warehouse_id, reason=report.reason, unclear=unclear)
+            _log.warning("canary.undecided", warehouse=warehouse_id, reason=report.reason, unclear=unclear)
         case Verdict.PROVEN | Verdict.NOT_VENDED:
             _log.info("canary.finished", warehouse=warehouse_id, verdict=report.verdict.value)

@@ -17,13 +17,14 @@ from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.merging import Obligations
 from gateway.scope.errors import PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError
+from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.vendor import NoCredentials
 
 PROFILE = (
     b'{"type":"s3","bucket":"lake","region":"eu-west-1","key-prefix":"base","sts-enabled":true,'
     b'"sts-role-arn":"arn:aws:iam::123456789012:role/name"}'
 )
-WAREHOUSE = SimpleNamespace(id="w", profile=PROFILE, profile_version=1)
+WAREHOUSE = SimpleNamespace(scope_verdict=None, id="w", profile=PROFILE, profile_version=1)
 
 
 class _Part:
@@ -73,6 +74,7 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
         vendor=cast(Any, part),
         storage=cast(Any, part),
         signing=cast(Any, part),
+        scope=ScopeRule(Enforcement.OFF),
     )
     operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
     create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
