@@ -21,9 +21,6 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gateway.scope.endpoint import parse_networks
-from gateway.scope.rules import StorageRules, parse_directories, parse_roots
-from gateway.settings.canary import Canary
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -43,12 +40,10 @@ from gateway.settings.sections import (
     Port,
     Shares,
 )
-from gateway.settings.storage import Storage
-from gateway.settings.system_identities import SystemIdentities
-from gateway.settings.vault import Kv2
+from gateway.settings.stores import StoreSettings
 
 
-class Settings(SystemIdentities, frozen=True, kw_only=True):
+class Settings(StoreSettings, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
     base_uri: Annotated[
@@ -135,54 +130,6 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
     pagination_size_max: Annotated[
         Count, Meta(description="Maximum number of items on a page. Larger requested sizes are reduced to it.")
     ] = 1000
-    secret_backend: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z0-9][a-z0-9_-]*$",
-            description="Store of the storage credentials of warehouses: `postgres` (encrypted), `kv2` (HashiCorp "
-            "Vault), or the name of a store that an installed package provides.",
-        ),
-    ] = "postgres"  # noqa: S105 - the name of a store, not a secret
-    secret_backends_also_read: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Further stores that hold credentials, until `lakegate secrets move` has moved them. "
-            "`postgres` is always read."
-        ),
-    ] = ()
-    skip_storage_validation: Annotated[
-        bool, Meta(description="Accept a warehouse without a test of its storage. Not for production.")
-    ] = False
-    storage_endpoint_networks: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Networks (CIDR) that storage profiles may name as `endpoint` and `sts-endpoint`, in addition "
-            "to public addresses. Loopback and private networks are refused unless listed. Link-local, site-local and "
-            "metadata addresses are always refused."
-        ),
-    ] = ()
-    sign_with_warehouse_keys: Annotated[
-        bool,
-        Meta(
-            description="Sign requests of clients with the access keys of warehouses without `sts-enabled` also for "
-            "stores other than AWS. A key signs for its whole bucket, so a store that reads a signed request in "
-            "another way than the gateway gives access to other tables. Tried only with SeaweedFS 4.48."
-        ),
-    ] = False
-    storage_local_directories: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Absolute paths on the gateway's machine that may contain warehouses of type `local`. Only for "
-            "development: clients open the files directly, without credentials. Empty: no such warehouses."
-        ),
-    ] = ()
-    storage_hdfs_roots: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Directories `hdfs://host[:port]/path` that may contain warehouses of type `hdfs`. The gateway "
-            "opens their files with its own identity, and clients with theirs. Empty: no such warehouses."
-        ),
-    ] = ()
     metadata_cleanup_window: Annotated[
         float,
         Meta(
@@ -257,48 +204,8 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
     drift: Drift = Drift()
-    canary: Canary = Canary()
     limits: Limits = Limits()
-    storage: Storage = Storage()
     embedded: Embedded = Embedded()
-    kv2: Kv2 = Kv2()
-
-    def secret_store_names(self) -> tuple[str, ...]:
-        """Return the names of the secret stores to open besides PostgreSQL, first the one of new secrets."""
-        names = dict.fromkeys((self.secret_backend, *self.secret_backends_also_read))
-        return tuple(name for name in names if name != "postgres")
-
-    def require_secret_stores(self) -> None:
-        """Require what `lakegate secrets move` needs. Raise SettingsError with a line for each problem."""
-        self.require_encryption_key()
-        if "kv2" in self.secret_store_names() and (problems := self.kv2.problems()):
-            raise SettingsError("\n".join(problems))
-
-    def storage_rules(self) -> StorageRules:
-        """Return the rules for the networks and directories that storage profiles may name.
-
-        Raises:
-            SettingsError: an entry is no network in CIDR form, or no absolute and canonical path or location.
-        """
-        try:
-            networks = parse_networks(self.storage_endpoint_networks)
-        except ValueError as wrong:
-            raise SettingsError(f"{PREFIX}STORAGE_ENDPOINT_NETWORKS: {wrong}") from None
-        try:
-            directories = parse_directories(self.storage_local_directories)
-        except ValueError as wrong:
-            raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
-        try:
-            roots = parse_roots(self.storage_hdfs_roots, "hdfs")
-        except ValueError as wrong:
-            raise SettingsError(f"{PREFIX}STORAGE_HDFS_ROOTS: {wrong}") from None
-        return StorageRules(
-            endpoints=networks,
-            directories=directories,
-            roots=roots,
-            aws=self.aws_identity_rules(),
-            hosts=self.storage.adls_hosts,
-        )
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""

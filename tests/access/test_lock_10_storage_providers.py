@@ -44,7 +44,7 @@ ALLOWED = {
     "governance/servers.py": "a field of GET /info that clients know",
     "iceberg/types.py": "the partition transform of the specification",
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
-    "settings/__init__.py": "a setting tells which fields and profiles it is about",
+    "settings/stores.py": "a setting tells which fields and profiles it is about",
     "settings/storage.py": "as above",
     "storage/registry.py": "the registry",
     "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
