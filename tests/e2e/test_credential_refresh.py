@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Spark job and a PyIceberg reader outlive their first credential, on a store that refuses expired ones.
 
-The shortest credential of an S3 store lives 900 seconds, so this takes 17 minutes and belongs to `make test-long`.
+The shortest credential of an S3 store lives 900 seconds, so this takes 21 minutes and belongs to `make test-long`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.long, pytest.mark.t
 _LIFE_SECONDS = 900
 # Spark opens one file per task, one task after the other. The last file is opened after three sleeps.
 _FILES = 4
-_SLEEP_SECONDS = 320
+_SLEEP_SECONDS = 305
 
 
 def test_a_spark_job_and_a_pyiceberg_reader_outlive_their_first_credential(world: World, spark: Spark) -> None:
@@ -50,7 +50,7 @@ def test_a_spark_job_and_a_pyiceberg_reader_outlive_their_first_credential(world
     assert sorted(number for number, _ in rows) == list(range(_FILES))
 
     assert time.time() > expires_at
-    with pytest.raises(OSError, match="(?i)access ?denied|invalid|expired|403"):
+    with pytest.raises(OSError, match="ACCESS_DENIED"):
         reader.scan().to_arrow()  # the store refuses the first credential now, so the job had another one
     assert sorted(reader.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(_FILES))
     assert _expiry(reader) > expires_at
