@@ -11,15 +11,9 @@ from tests.contract.world import Person, World
 
 
 def catalog_of(world: World, person: Person, **properties: str) -> Any:
-    """Return the PyIceberg catalog as this user."""
-    return load_catalog(
-        "lake",
-        type="rest",
-        uri=world.ready.catalog_uri,
-        warehouse=world.ready.warehouse,
-        token=person.token,
-        **properties,
-    )
+    """Return the PyIceberg catalog as this user; `properties` are further ones and replace the usual ones."""
+    own = {"uri": world.ready.catalog_uri, "warehouse": world.ready.warehouse, "token": person.token}
+    return load_catalog("lake", type="rest", **{**own, **properties})
 
 
 def below(world: World, location: str) -> set[str]:

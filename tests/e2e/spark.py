@@ -51,12 +51,13 @@ class Spark:
 
 
 class Session:
-    """One user's Spark session, with the warehouse as the catalog `lake`."""
+    """One user's Spark session, with a warehouse as the catalog `lake`: the demo's, unless another is named."""
 
-    def __init__(self, spark: Spark, person: Person, label: str = "") -> None:
+    def __init__(self, spark: Spark, person: Person, label: str = "", *, warehouse: str | None = None) -> None:
         self._spark = spark
         self._person = person
-        self._label = f"{person.name} {label}"
+        self._label = f"{person.name} {label} {warehouse}"
+        self._catalog = {} if warehouse is None else {"warehouse": warehouse}
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; raises `SparkRefused`."""
@@ -67,7 +68,7 @@ class Session:
         return {location for (location,) in self._send({"orphans": table})}
 
     def _send(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
-        whole = {"session": self._label, "token": self._person.token, **question}
+        whole = {"session": self._label, "token": self._person.token, **self._catalog, **question}
         return [tuple(row) for row in self._spark.send_message(whole)]
 
     def value(self, statement: str) -> Any:

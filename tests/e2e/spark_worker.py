@@ -65,7 +65,8 @@ def main() -> None:
             question = json.loads(line)
             who = question["session"]
             if who not in sessions:
-                catalog = RestCatalog(uri=setup["uri"], warehouse=setup["warehouse"], token=question["token"])
+                warehouse = question.get("warehouse", setup["warehouse"])
+                catalog = RestCatalog(uri=setup["uri"], warehouse=warehouse, token=question["token"])
                 sessions[who] = as_principal(root, catalog)
             print(json.dumps(answer(sessions[who], question)), flush=True)
     finally:

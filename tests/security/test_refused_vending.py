@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refused requests for credentials change nothing: no row, object, tuple or session of the store, and one audit record.
+
+Each entry point from which a credential can come is tried by each kind of principal, on each kind of store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract import warehouses
+from tests.contract.world import SCHEMA, Person, World, error_of, unique
+
+_VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+# Names of properties that contain keys, for all stores.
+_SECRET_NAMES = ("secret", "session-token", "oauth2.token", "sas-token", "access-key")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A warehouse of one kind of store with a table, and the users who try to get credentials."""
+
+    root: str
+    namespace: str
+    table: str
+    released: str
+    people: dict[str, Person]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the table."""
+        return f"{self.root}/namespaces/{self.namespace}/tables/{self.table}"
+
+    @property
+    def tables(self) -> str:
+        """Return the path at which tables are created."""
+        return f"{self.root}/namespaces/{self.namespace}/tables"
+
+
+def _load(by: Person, target: Target) -> httpx.Response:
+    return by.get(target.path, headers=_VENDED)
+
+
+def _credentials(by: Person, target: Target) -> httpx.Response:
+    return by.get(f"{target.path}/credentials")
+
+
+def _create(by: Person, target: Target) -> httpx.Response:
+    return by.post(target.tables, {"name": unique("t"), "schema": SCHEMA}, headers=_VENDED)
+
+
+def _stage(by: Person, target: Target) -> httpx.Response:
+    return by.post(target.tables, {"name": unique("t"), "schema": SCHEMA, "stage-create": True}, headers=_VENDED)
+
+
+def _register(by: Person, target: Target) -> httpx.Response:
+    body = {"name": unique("t"), "metadata-location": target.released}
+    return by.post(f"{target.root}/namespaces/{target.namespace}/register", body, headers=_VENDED)
+
+
+def _commit(by: Person, target: Target) -> httpx.Response:
+    update = {"action": "set-properties", "updates": {"tried-by": by.name}}
+    return by.post(target.path, {"requirements": [], "updates": [update]}, headers=_VENDED)
+
+
+ENTRY_POINTS: dict[str, Callable[[Person, Target], httpx.Response]] = {
+    "load": _load,
+    "credentials": _credentials,
+    "create": _create,
+    "staged create": _stage,
+    "register": _register,
+    "commit": _commit,
+}
+
+_SEES, _HIDDEN = 403, 404
+#: Answers by principal and entry point. A reader sees the table; the namespace is visible to it, too.
+REFUSED: dict[str, dict[str, int]] = {
+    "describer": dict.fromkeys(("credentials", "create", "staged create", "register", "commit"), _SEES),
+    "reader": dict.fromkeys(("create", "staged create", "register", "commit"), _SEES),
+    "stranger": dict.fromkeys(ENTRY_POINTS, _HIDDEN),
+    "owner of another project": dict.fromkeys(ENTRY_POINTS, _HIDDEN),
+}
+
+
+def _people(world: World, namespace: str, namespace_id: str) -> dict[str, Person]:
+    people = {name: world.stranger(name.split()[0]) for name in REFUSED}
+    world.grant("describe", people["describer"], "namespace", namespace_id)
+    world.grant("select", people["reader"], "namespace", namespace_id)
+    elsewhere = warehouses.project(world)
+    world.grant("project_admin", people["owner of another project"], "project", elsewhere)
+    return people
+
+
+@pytest.fixture(scope="module")
+def target(world: World) -> Iterator[Target]:
+    """Create the table and a released metadata file, and give the users their rights."""
+    namespace = world.namespace()
+    table, gone = world.table(namespace), world.table(namespace)
+    file = world.admin.get(gone.path).json()["metadata-location"]
+    assert world.admin.post(f"{gone.path}/unregister").status_code == 200
+    yield Target(
+        root=world.root,
+        namespace=namespace,
+        table=table.name,
+        released=file,
+        people=_people(world, namespace, world.namespace_id(namespace)),
+    )
+
+
+def _sessions(world: World) -> float:
+    """Return how many sessions the store was asked for so far, by the metrics of all workers."""
+    text = httpx.get(world.ready.metrics_uri, trust_env=False, timeout=60).text
+    counted = [line for line in text.splitlines() if line.startswith("lakegate_sts_duration_seconds_count")]
+    return sum(float(line.rpartition(" ")[2]) for line in counted)
+
+
+def _keys(answer: Any) -> list[str]:
+    """Return the names of the secret properties anywhere in an answer."""
+    if isinstance(answer, dict):
+        own = [name for name in answer if any(part in name for part in _SECRET_NAMES)]
+        return own + [found for each in answer.values() for found in _keys(each)]
+    return [found for each in answer for found in _keys(each)] if isinstance(answer, list) else []
+
+
+@pytest.mark.parametrize(("name", "entry"), [(name, entry) for name, entries in REFUSED.items() for entry in entries])
+def test_a_refused_request_changes_nothing_and_has_one_audit_record(
+    world: World, target: Target, name: str, entry: str
+) -> None:
+    before, sessions = world.snapshot(), _sessions(world)
+    answer = ENTRY_POINTS[entry](target.people[name], target)
+    assert answer.status_code == REFUSED[name][entry], answer.text
+    assert error_of(answer)["code"] == REFUSED[name][entry]
+    after = world.snapshot()
+    assert after == before
+    assert _sessions(world) == sessions
+    [record] = _records(world, answer)
+    assert record["decisions"][-1]["outcome"] in ("forbidden", "hidden"), record
+
+
+def test_a_load_by_a_describer_has_no_keys(world: World, target: Target) -> None:
+    sessions = _sessions(world)
+    answer = _load(target.people["describer"], target)
+    assert answer.status_code == 200
+    assert _keys(answer.json()) == []
+    assert _sessions(world) == sessions
+
+
+def test_the_owner_gets_keys_at_each_entry_point_of_a_table(world: World, target: Target) -> None:
+    """Otherwise the refusals above could have another reason."""
+    for entry in ("load", "credentials", "create", "staged create", "register"):
+        answer = ENTRY_POINTS[entry](world.admin, target)
+        assert answer.status_code == 200, f"{entry}: {answer.text}"
+        assert _keys(answer.json()), entry
+    committed = _commit(world.admin, target)
+    assert committed.status_code == 200
+    assert _keys(committed.json()) == []
+    reader = _load(target.people["reader"], target)
+    assert _keys(reader.json())
+
+
+def _records(world: World, answer: httpx.Response) -> list[dict[str, Any]]:
+    query = "select convert_from(record, 'UTF8') as record from audit_log where request_id = $1"
+    id = answer.headers["x-request-id"]
+    warehouses.until(lambda: bool(world.sql(query, id)))
+    return [json.loads(row["record"]) for row in world.sql(query, id)]
