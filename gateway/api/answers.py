@@ -65,6 +65,12 @@ def returns_no_content(handler: Callable[..., Any]) -> bool:
     return inspect.signature(handler).return_annotation in (None, "None", type(None), "Response[None]")
 
 
+def repeated_answer(handler: Callable[..., Any]) -> Response[None] | None:
+    """Return the empty response of a handler to a retried request, in the form of its return annotation."""
+    with_headers = inspect.signature(handler).return_annotation == "Response[None]"
+    return EmptyResponse(None) if with_headers else None
+
+
 def changed_grants(live_credentials: str | None) -> Response[None]:
     """Return the response to a change of grants.
 

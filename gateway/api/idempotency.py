@@ -17,7 +17,7 @@ from uuid import UUID
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import RepeatAnswer
-from gateway.api.answers import returns_no_content
+from gateway.api.answers import repeated_answer, returns_no_content
 from gateway.iceberg.errors import DuplicateIdempotencyKey, InvalidIdempotencyKey, UnprocessableEntityException
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -69,6 +69,6 @@ def replay_recorded(
                 "A request with this idempotency key already succeeded. Its response is not stored; read the object "
                 "again."
             )
-        return None
+        return repeated_answer(handler)
 
     return guarded

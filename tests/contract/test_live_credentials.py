@@ -248,6 +248,18 @@ def test_a_revocation_tells_how_many_credentials_it_leaves(world: World, ns: str
     assert world.revoke("select", stranger, "table", table.uuid).headers[HEADER] == "0"
 
 
+def test_a_repeated_revocation_has_the_empty_response_without_a_number(world: World, ns: str) -> None:
+    table = world.table(ns)
+    person = reader(world, table)
+    credentials(person, table.path)
+    key = {"Idempotency-Key": str(uuid4())}
+    change = {"deletes": [{"type": "select", "user": person.id}]}
+    path = world.grants_path("table", table.uuid)
+    first, again = (world.admin.post(path, change, headers=key) for _ in range(2))
+    assert (first.status_code, first.headers[HEADER][:2]) == (204, "1;")
+    assert (again.status_code, again.content, HEADER in again.headers) == (204, b"", False)
+
+
 def test_a_revocation_from_a_role_counts_every_credential_on_the_object(world: World, ns: str) -> None:
     table = world.table(ns)
     person = reader(world, table)
