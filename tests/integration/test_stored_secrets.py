@@ -217,18 +217,16 @@ async def test_a_transaction_that_comes_too_late_is_refused(
 async def test_a_sweep_skips_a_credential_that_an_open_transaction_uses(
     database: Database, storage: StorageCredentials, store: MemoryStore
 ) -> None:
-    async with storage.written_content(PLAIN) as written, database.transaction() as connection:
-        await written.use(connection)
-        # Unused and old for every other transaction.
-        other = text("select count(*) from secrets where id = :id and replaced_at is not null")
-        async with database.read() as reader:
-            assert (await reader.execute(other, {"id": written.id})).scalar_one() == 1
-        slow = "update secrets set replaced_at = now() - interval '1 hour' where id = :id"
-        await connection.execute(text(slow), {"id": written.id})
-        await storage.sweep(limit=100)
-        assert list(store.held) == [written.id]
-        await connection.execute(text("update secrets set replaced_at = null where id = :id"), {"id": written.id})
+    async with storage.written_content(PLAIN) as written:
+        assert written.id is not None
+        await age(database, written.id)
+        async with database.transaction() as connection:
+            # As a transaction that marked the row in time, and has been open for longer than the retention.
+            marked = text("update secrets set replaced_at = null where id = :id")
+            await connection.execute(marked, {"id": written.id})
+            await storage.sweep(limit=100)
     assert list(store.held) == [written.id]
+    assert await is_recorded(database, written.id)
 
 
 async def test_cached_credentials_outlive_an_outage_and_failures_are_not_cached(
