@@ -10,19 +10,21 @@ from pathlib import Path
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.ports import LOOPBACK, Ports
 from gateway.embedded.probe import until_answering
+from gateway.settings import hadoop_environment
 
 _MIGRATE_SECONDS = 120.0
 _START_SECONDS = 60.0
 
 
 class Gateway:
-    """One gateway. It is configured only by the ``LAKEGATE__`` variables of its environment."""
+    """One gateway. It is configured by the ``LAKEGATE__`` variables of its environment, and Hadoop's for HDFS."""
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
         self._port = ports.gateway
         root = Path(__file__).parents[2]
-        self._environment = {"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary), **variables}
+        own = {"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary)}
+        self._environment = {**hadoop_environment(), **own, **variables}
 
     async def migrate(self, children: Children) -> None:
         """Upgrade the database and the relationship model. PostgreSQL and OpenFGA must be running."""

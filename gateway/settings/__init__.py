@@ -329,3 +329,8 @@ def tool_environment(**changes: str) -> dict[str, str]:
     It is the user's own without the settings, so that the user's mirrors and proxies apply.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes
+
+
+def hadoop_environment() -> dict[str, str]:
+    """Return the variables that name the Hadoop and Kerberos configuration of this process."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("HADOOP_", "KRB5"))}
