@@ -129,7 +129,8 @@ class Provider:
     `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
-    without credentials.
+    without credentials. `catalog_defaults` returns the properties that all clients of a warehouse get from
+    `GET /v1/config`, and `soft_deletion_defaults` further ones for a warehouse that keeps dropped tables.
     """
 
     profile: type[StorageProfile]
@@ -138,6 +139,8 @@ class Provider:
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+    catalog_defaults: Callable[[StorageProfile], Mapping[str, str]] = lambda _: {}
+    soft_deletion_defaults: Callable[[StorageProfile], Mapping[str, str]] = lambda _: {}
 
     @property
     def tag(self) -> str:
