@@ -123,6 +123,7 @@ async def test_the_identity_reads_and_writes_files_directly_and_with_a_role(
     sts.close()
 
 
+@pytest.mark.threat("LG-POL-13")
 async def test_another_tenant_cannot_use_the_identity_for_a_bucket_that_is_not_listed(
     store: Store, identity: SystemIdentity
 ) -> None:

@@ -42,6 +42,7 @@ def profile(**fields: Any) -> S3Profile:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_a_system_identity_is_refused_in_a_request_unless_enabled() -> None:
     text = b'{"type":"s3","credential-type":"aws-system-identity","external-id":"x1"}'
     with pytest.raises(BadRequestException, match="not enabled"):
@@ -55,6 +56,7 @@ def test_a_system_identity_is_refused_in_a_request_unless_enabled() -> None:
 ENDPOINT = "https://store.example.org"
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> None:
     """All combinations, compared with the rules in their shortest form."""
     switches = (True, False)
@@ -97,6 +99,7 @@ def test_the_rules_do_not_apply_to_stored_keys() -> None:
     require_sessions(profile(endpoint=ENDPOINT), KEYS, None, AwsIdentityRules())
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_files_are_refused_before_the_identity_is_read() -> None:
     stores = S3Stores(
         own_role=None, identity=None, identity_rules=AwsIdentityRules(), connect_seconds=1, request_seconds=1
@@ -106,6 +109,7 @@ def test_files_are_refused_before_the_identity_is_read() -> None:
             stores.store(made, WITH_ID)
 
 
+@pytest.mark.threat("LG-POL-13")
 @pytest.mark.parametrize("refused", [IDENTITY, WITH_ID])
 async def test_no_session_is_requested_for_a_bucket_that_is_not_listed(refused: S3SystemIdentity) -> None:
     def no_session() -> Any:
