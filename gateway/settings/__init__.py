@@ -241,7 +241,7 @@ class Settings(SystemIdentities, frozen=True, kw_only=True):
             directories = parse_directories(self.storage_local_directories)
         except ValueError as wrong:
             raise SettingsError(f"{PREFIX}STORAGE_LOCAL_DIRECTORIES: {wrong}") from None
-        return StorageRules(endpoints=networks, directories=directories, aws=self.aws_identity_rules())
+        return StorageRules(endpoints=networks, directories=directories, identities=self.identity_rules())
 
     def sign_in_issuer(self) -> str | None:
         """Return the issuer for logins in a browser or terminal; None if there is none."""

@@ -38,6 +38,7 @@ ALLOWED = {
     "iceberg/types.py": "the partition transform of the specification",
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
     "settings/__init__.py": "a setting tells which fields and profiles it is about",
+    "settings/system_identities.py": "as above",
     "storage/registry.py": "the registry",
     "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
     "telemetry/redaction.py": "logs are redacted before any provider is opened, and whatever provider a secret is of",

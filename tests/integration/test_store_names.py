@@ -12,7 +12,7 @@ from pyiceberg.io import load_file_io
 
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
@@ -71,9 +71,9 @@ def identity(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[SystemId
     made.close()
 
 
-def _rules(store: Store, **changes: Any) -> AwsIdentityRules:
-    given: dict[str, Any] = {"enabled": True, "direct": True, "buckets": (BUCKET,), "endpoints": (store.url,)}
-    return AwsIdentityRules(**(given | changes))
+def _rules(store: Store, **changes: Any) -> IdentityRules:
+    given: dict[str, Any] = {"enabled": True, "direct": True, "stores": (BUCKET,), "endpoints": (store.url,)}
+    return IdentityRules(**(given | changes))
 
 
 async def test_the_identity_makes_sessions_that_are_confined(store: Store, identity: SystemIdentity) -> None:
@@ -115,7 +115,7 @@ async def test_the_identity_reads_and_writes_files_directly_and_with_a_role(
         name = f"s3://{BUCKET}/base/identity/own-{number}"
         await files().write(profile, own, name, b"x")
         assert await files().read(profile, own, name, max_bytes=9) == b"x"
-        for changes in ({"enabled": False}, {"buckets": ("another",)}, {"endpoints": ()}):
+        for changes in ({"enabled": False}, {"stores": ("another",)}, {"endpoints": ()}):
             with pytest.raises(StorageDenied):
                 await files(**changes).read(profile, own, name, max_bytes=9)
     with pytest.raises(StorageDenied, match="without a role"):

@@ -19,7 +19,7 @@ import pytest
 
 from gateway import settings
 from gateway.iceberg.errors import BadRequestException
-from gateway.scope.rules import STRICTEST, AwsIdentityRules, StorageRules
+from gateway.scope.rules import STRICTEST, IdentityRules, StorageRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied, StorageUnavailable
 from gateway.storage.registry import decode_credential
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
@@ -49,7 +49,7 @@ def test_a_system_identity_is_refused_in_a_request_unless_enabled() -> None:
         decode_credential(text, rules=STRICTEST)
     with pytest.raises(BadRequestException, match="not enabled"):
         decode_credential(text, rules=StorageRules(system_identities=True))
-    enabled = StorageRules(aws=AwsIdentityRules(enabled=True))
+    enabled = StorageRules(identities=(("s3", IdentityRules(enabled=True)),))
     assert decode_credential(text, rules=enabled) == S3SystemIdentity(external_id="x1")
 
 
@@ -66,11 +66,11 @@ def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> N
         switches, switches, switches, buckets, ((ENDPOINT,), similar), (None, ROLE), (None, "tenant-1"),
         (None, "endpoint", "sts_endpoint"),
     ):  # fmt: skip
-        rules = AwsIdentityRules(
+        rules = IdentityRules(
             enabled=enabled,
             direct=direct,
             external_id_required=required,
-            buckets=buckets[listed],
+            stores=buckets[listed],
             endpoints=endpoints,
         )
         made = profile(assume_role_arn=role, **({} if field is None else {field: ENDPOINT}))
@@ -95,14 +95,14 @@ def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> N
 
 
 def test_the_rules_do_not_apply_to_stored_keys() -> None:
-    require_own_files(profile(endpoint=ENDPOINT), KEYS, AwsIdentityRules())
-    require_sessions(profile(endpoint=ENDPOINT), KEYS, None, AwsIdentityRules())
+    require_own_files(profile(endpoint=ENDPOINT), KEYS, IdentityRules())
+    require_sessions(profile(endpoint=ENDPOINT), KEYS, None, IdentityRules())
 
 
 @pytest.mark.threat("LG-POL-13")
 def test_files_are_refused_before_the_identity_is_read() -> None:
     stores = S3Stores(
-        own_role=None, identity=None, identity_rules=AwsIdentityRules(), connect_seconds=1, request_seconds=1
+        own_role=None, identity=None, identity_rules=IdentityRules(), connect_seconds=1, request_seconds=1
     )
     for made in (profile(), profile(assume_role_arn=ROLE)):
         with pytest.raises(StorageDenied, match="not enabled"):
@@ -116,7 +116,7 @@ async def test_no_session_is_requested_for_a_bucket_that_is_not_listed(refused: 
         raise AssertionError("the identity was read")
 
     identity = SystemIdentity(new_session=no_session)
-    rules = AwsIdentityRules(enabled=True, direct=True, buckets=("another",))
+    rules = IdentityRules(enabled=True, direct=True, stores=("another",))
     sts = Sts(identity=identity, identity_rules=rules)
     for made in (profile(sts_enabled=True, sts_role_arn=ROLE), profile(assume_role_arn=ROLE)):
         with pytest.raises(ShortTermCredentialError, match="tenant-bucket"):
@@ -129,7 +129,7 @@ async def test_no_session_is_requested_for_a_bucket_that_is_not_listed(refused: 
 
 
 def test_settings_become_rules() -> None:
-    assert settings.load({}).storage_rules().aws == AwsIdentityRules()
+    assert settings.load({}).storage_rules().identity("s3") == IdentityRules()
     found = settings.load(
         {
             "LAKEGATE__ENABLE_AWS_SYSTEM_CREDENTIALS": "true",
@@ -139,11 +139,11 @@ def test_settings_become_rules() -> None:
             "LAKEGATE__S3_SYSTEM_CREDENTIALS_ENDPOINTS": "http://10.0.0.1:9000/",
         }
     ).storage_rules()
-    assert found.aws == AwsIdentityRules(
+    assert found.identity("s3") == IdentityRules(
         enabled=True,
         direct=True,
         external_id_required=False,
-        buckets=("a", "b"),
+        stores=("a", "b"),
         endpoints=("http://10.0.0.1:9000",),
     )
 
@@ -291,7 +291,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")
     with recording(answer) as (url, seen):
-        rules = AwsIdentityRules(enabled=True, endpoints=(url,))
+        rules = IdentityRules(enabled=True, endpoints=(url,))
         sts = Sts(identity=SystemIdentity(), identity_rules=rules, route=LOCAL)
         made = profile(sts_enabled=True, sts_role_arn=ROLE, sts_endpoint=url)
         session = await sts.assume(profile=made, credential=WITH_ID, policy="{P}", session_name="ann", seconds=3600)
@@ -314,7 +314,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
 async def test_without_an_identity_botocore_does_not_look_for_one(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")
-    sts = Sts(identity_rules=AwsIdentityRules(enabled=True))
+    sts = Sts(identity_rules=IdentityRules(enabled=True))
     with pytest.raises(ShortTermCredentialError, match="no identity"):
         await sts.assume(
             profile=profile(sts_enabled=True, sts_role_arn=ROLE),
