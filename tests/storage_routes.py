@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.scope.endpoint import ANY_NETWORK, RouteTo
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
@@ -34,7 +34,7 @@ def object_files(
     stores = S3Stores(
         own_role=own_role,
         identity=None,
-        identity_rules=AwsIdentityRules(),
+        identity_rules=IdentityRules(),
         connect_seconds=connect_seconds,
         request_seconds=request_seconds,
         certificates=certificates,

@@ -78,6 +78,7 @@ def recording(answering: Answering) -> Iterator[tuple[str, list[Request]]]:
             status, kind, text = answering(request)
             self.send_response(status)
             self.send_header("content-type", kind)
+            self.send_header("etag", '"1"')  # object stores answer every PUT with one
             self.send_header("content-length", str(len(text)))
             if self.path == "/latest/api/token":
                 self.send_header("x-aws-ec2-metadata-token-ttl-seconds", "21600")

@@ -192,6 +192,7 @@ def build_services(
         limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
+            database=database,
             base_uri=settings.base_uri,
             page_size=settings.pagination_size_default,
             idempotency_seconds=once.lifetime if once.enabled else None,
@@ -233,7 +234,7 @@ def build_services(
             delivery=delivery,
             server_id=server_id,
             default_project_id=default_project,
-            aws_system_identities=settings.enable_aws_system_credentials,
+            system_identities=settings.enabled_system_identities(),
         ),
         users=Users(database=database, reads=reads, delivery=delivery, page_size=settings.pagination_size_max),
         projects=Projects(database=database, door=door, delivery=delivery, server_id=server_id, reaches=reaches),

@@ -10,8 +10,12 @@ from functools import cache
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.config import GetConfig
 from gateway.access.permit import Permit
+from gateway.access.resolved import ResolvedWarehouse
+from gateway.db import namespaces
+from gateway.db.engine import Database
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
+from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
 
 #: Endpoints that are served and deliberately not advertised: the configuration itself, and tokens.
 #: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
@@ -22,10 +26,13 @@ _NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken"})
 class Configurations:
     """The use case of `GET /v1/config`."""
 
-    def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
+    def __init__(
+        self, *, database: Database, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None
+    ) -> None:
         """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
         key. None if idempotency keys are not supported; then no lifetime is advertised.
         """
+        self._database = database
         self._base_uri = base_uri
         self._page_size = page_size
         self._idempotency_seconds = idempotency_seconds
@@ -40,13 +47,26 @@ class Configurations:
         warehouse = permit.warehouse(permit.operation.warehouse)
         overrides = {} if self._base_uri is None else {"uri": f"{self._base_uri}/catalog"}
         return CatalogConfig(
-            defaults={"prefix": str(warehouse.id), "rest-page-size": str(self._page_size)},
+            defaults={
+                "prefix": str(warehouse.id),
+                "rest-page-size": str(self._page_size),
+                **await self._storage_defaults(warehouse),
+            },
             overrides=overrides,
             endpoints=_endpoints(hidden_operations(permit.obligations)),
             idempotency_key_lifetime=(
                 None if self._idempotency_seconds is None else iso_duration(self._idempotency_seconds)
             ),
         )
+
+    async def _storage_defaults(self, warehouse: ResolvedWarehouse) -> dict[str, str]:
+        profile = stored_profile(warehouse.profile)
+        defaults, on_soft_deletion = dict(catalog_defaults(profile)), soft_deletion_defaults(profile)
+        if on_soft_deletion:
+            async with self._database.read() as connection:
+                if await namespaces.has_soft_deletion(connection, warehouse.id):
+                    defaults |= on_soft_deletion
+        return defaults
 
 
 def iso_duration(seconds: float) -> str:

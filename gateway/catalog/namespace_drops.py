@@ -69,7 +69,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         if any(each.deleted_at is not None for each in tree.tabulars):
             raise _waiting(row.namespace)
         if any(each.staged_by is None for each in tree.tabulars) and await namespaces.has_soft_deletion(
-            connection, row
+            connection, row.warehouse.id
         ):
             raise NamespaceNotEmptyException(
                 f"Namespace {row.namespace.dotted} is not empty, and dropped tables and views in its warehouse can "

@@ -160,10 +160,10 @@ async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamesp
     return (await connection.execute(inside)).one()
 
 
-async def has_soft_deletion(connection: AsyncConnection, at: ResolvedNamespace) -> bool:
-    """Return True if the warehouse of the namespace keeps dropped tables and views."""
+async def has_soft_deletion(connection: AsyncConnection, warehouse_id: UUID) -> bool:
+    """Return True if the warehouse keeps dropped tables and views."""
     soft = warehouses.c.delete_profile["type"].astext == "soft"
-    return (await connection.execute(select(soft).where(warehouses.c.id == at.warehouse.id))).scalar_one() is True
+    return (await connection.execute(select(soft).where(warehouses.c.id == warehouse_id))).scalar() is True
 
 
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:

@@ -32,13 +32,13 @@ class Servers:
         delivery: TupleDelivery,
         server_id: UUID,
         default_project_id: str | None,
-        aws_system_identities: bool = False,
+        system_identities: frozenset[str] = frozenset(),
     ) -> None:
         self._database = database
         self._delivery = delivery
         self._server_id = server_id
         self._default_project_id = default_project_id
-        self._aws_system_identities = aws_system_identities
+        self._system_identities = system_identities
 
     async def info(self, permit: Permit[GetServerInfo]) -> ServerInfo:
         """Return version, id and state of the server."""
@@ -52,7 +52,7 @@ class Servers:
             server_id=self._server_id,
             default_project_id=self._default_project_id,
             authz_backend="openfga",
-            aws_system_identities_enabled=self._aws_system_identities,
+            aws_system_identities_enabled="aws" in self._system_identities,
             azure_system_identities_enabled=False,
             gcp_system_identities_enabled=False,
             queues=tuple(Queue),

@@ -13,7 +13,7 @@ from gateway.scope.location import check_segment, shown
 __all__ = [
     "STORED",
     "STRICTEST",
-    "AwsIdentityRules",
+    "IdentityRules",
     "StorageRules",
     "check_authority",
     "parse_directories",
@@ -27,19 +27,19 @@ _DEFAULT_PORT: Final = "8020"  # of a name node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwsIdentityRules:
-    """Rules for warehouses that use the gateway's own identity in AWS.
+class IdentityRules:
+    """Rules for warehouses that use the gateway's own identity in a cloud.
 
-    `direct`: True if the identity may be used without a role, for the listed `buckets` only. `external_id_required`:
-    True if a role may be assumed only with an external id. `buckets`: the buckets of such warehouses; with roles, an
-    empty tuple allows any bucket that the role reaches. `endpoints`: the custom endpoints to which requests may be
-    signed with the identity; AWS's own need no entry.
+    `direct`: True if the identity may be used without a role, for the listed `stores` only. `external_id_required`:
+    True if a role may be assumed only with an external id. `stores`: the names of the stores of such warehouses; with
+    roles, an empty tuple allows any store that the role reaches. `endpoints`: the custom endpoints to which requests
+    may be signed with the identity; those of the cloud itself need no entry.
     """
 
     enabled: bool = False
     direct: bool = False
     external_id_required: bool = True
-    buckets: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
 
 
@@ -50,27 +50,29 @@ class StorageRules:
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `roots`: the same for
     locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
-    `system_identities`: True if a credential may be the gateway's own identity in its cloud. `aws` are the rules for
-    that in AWS. `hosts`: hosts of stores that profiles may name in addition to those of the provider; None allows any.
+    `system_identities`: True if a credential may be the gateway's own identity in its cloud. `identities` are the rules
+    for that by the type of storage profiles; None allows every identity. `hosts`: hosts of stores that profiles may
+    name in addition to those of the provider; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
     directories: tuple[str, ...] | None = ()
     roots: tuple[str, ...] | None = ()
     system_identities: bool = False
-    aws: AwsIdentityRules = AwsIdentityRules()
     hosts: tuple[str, ...] | None = ()
+    identities: tuple[tuple[str, IdentityRules], ...] | None = ()
+
+    def identity(self, provider: str) -> IdentityRules:
+        """Return the rules for storage profiles of this type."""
+        if self.identities is None:
+            return IdentityRules(enabled=True)
+        return dict(self.identities).get(provider, IdentityRules())
 
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
 STORED: Final = StorageRules(
-    endpoints=ANY_NETWORK,
-    directories=None,
-    roots=None,
-    system_identities=True,
-    aws=AwsIdentityRules(enabled=True),
-    hosts=None,
+    endpoints=ANY_NETWORK, directories=None, roots=None, system_identities=True, identities=None, hosts=None
 )
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 

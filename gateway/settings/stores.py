@@ -106,6 +106,6 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
             endpoints=networks,
             directories=directories,
             roots=roots,
-            aws=self.aws_identity_rules(),
+            identities=self.identity_rules(),
             hosts=self.storage.adls_hosts,
         )

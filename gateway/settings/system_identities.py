@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from gateway.scope.endpoint import ANY_NETWORK, check_endpoint
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.settings.env import PREFIX, SettingsError
 from gateway.settings.postgres import PostgresSettings
 
@@ -52,18 +52,26 @@ class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
         ),
     ] = ()
 
-    def aws_identity_rules(self) -> AwsIdentityRules:
-        """Return the rules for the gateway's own identity in AWS. Raises SettingsError for an invalid endpoint."""
+    def enabled_system_identities(self) -> frozenset[str]:
+        """Return the clouds in which the gateway's own identity may be used."""
+        return frozenset({"aws"} if self.enable_aws_system_credentials else ())
+
+    def identity_rules(self) -> tuple[tuple[str, IdentityRules], ...]:
+        """Return the rules for the gateway's own identity, by the type of storage profiles.
+
+        Raises SettingsError for an invalid endpoint.
+        """
         try:
             endpoints = tuple(
                 check_endpoint(url, "endpoint", ANY_NETWORK) for url in self.s3_system_credentials_endpoints
             )
         except InvalidStorageProfile as wrong:
             raise SettingsError(f"{PREFIX}S3_SYSTEM_CREDENTIALS_ENDPOINTS: {wrong.message}") from None
-        return AwsIdentityRules(
+        rules = IdentityRules(
             enabled=self.enable_aws_system_credentials,
             direct=self.s3_enable_direct_system_credentials,
             external_id_required=self.s3_require_external_id_for_system_credentials,
-            buckets=self.s3_system_credentials_buckets,
+            stores=self.s3_system_credentials_buckets,
             endpoints=endpoints,
         )
+        return (("s3", rules),)

@@ -179,6 +179,8 @@ class Provider:
     without credentials. `prove` compares the policy for a location and level with what they require, by an evaluator
     that shares no code with the builder; it is None for a provider without policies. `credential_type` is the `type` of
     its credentials if it differs from that of its profiles. `aliases` are further values of a profile's `type`.
+    `catalog_defaults` returns the properties that all clients of a warehouse get from
+    `GET /v1/config`, and `soft_deletion_defaults` further ones for a warehouse that keeps dropped tables.
     """
 
     profile: type[StorageProfile]
@@ -190,6 +192,8 @@ class Provider:
     prove: Prove | None = None
     credential_type: str | None = None
     aliases: tuple[str, ...] = ()
+    catalog_defaults: Callable[[StorageProfile], Mapping[str, str]] = lambda _: {}
+    soft_deletion_defaults: Callable[[StorageProfile], Mapping[str, str]] = lambda _: {}
 
     @property
     def tag(self) -> str:

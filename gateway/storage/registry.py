@@ -7,7 +7,7 @@ validates metadata files with it (`examine.py`). A provider imports its client w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ __all__ = [
     "PROVIDERS",
     "credential_kind",
     "credential_type",
+    "catalog_defaults",
     "decode_credential",
     "decode_profile",
     "encode_credential",
@@ -41,6 +42,7 @@ __all__ = [
     "parse_location",
     "prover_of",
     "require_same_provider",
+    "soft_deletion_defaults",
     "stored_profile",
 ]
 
@@ -97,6 +99,16 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
     if not isinstance(kind, str) or kind not in readers:
         raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
     return readers[kind](fields, rules)
+
+
+def catalog_defaults(profile: StorageProfile) -> Mapping[str, str]:
+    """Return the properties that all clients of a warehouse get with its configuration."""
+    return _BY_TYPE[profile.provider].catalog_defaults(profile)
+
+
+def soft_deletion_defaults(profile: StorageProfile) -> Mapping[str, str]:
+    """Return the further properties for the clients of a warehouse that keeps dropped tables."""
+    return _BY_TYPE[profile.provider].soft_deletion_defaults(profile)
 
 
 def encode_credential(credential: Credential) -> bytes:

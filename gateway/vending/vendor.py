@@ -108,7 +108,7 @@ class Vendor:
             )
         if level not in downscoping.levels:
             # A broader credential is never issued instead.
-            return NoCredentials(f"the storage has no credentials that allow {level} and no more; use remote signing")
+            return NoCredentials(f"the storage cannot issue a credential for {level} that allows nothing more")
         life = min(seconds, downscoping.seconds)
         if life < downscoping.shortest_seconds:
             raise BelowCredentialFloor(

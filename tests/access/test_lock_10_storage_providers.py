@@ -46,6 +46,7 @@ ALLOWED = {
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
     "settings/stores.py": "a setting tells which fields and profiles it is about",
     "settings/storage.py": "as above",
+    "settings/system_identities.py": "as above",
     "storage/registry.py": "the registry",
     "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
     "vending/signing_offers.py": "the paths that clients know",

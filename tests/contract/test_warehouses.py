@@ -229,6 +229,9 @@ def test_the_delete_profile_is_replaced(world: World, made: Made) -> None:
         done = world.admin.post(f"{made.path}/delete-profile", {"delete-profile": value})
         assert (done.status_code, done.json()["delete-profile"]) == (200, value)
         assert world.admin.get(made.path).json()["delete-profile"] == value
+        defaults = world.admin.get("/catalog/v1/config", params={"warehouse": made.name}).json()["defaults"]
+        # Spark would delete the files of a dropped table that can be restored.
+        assert defaults.get("s3.delete-enabled") == ("false" if value["type"] == "soft" else None)
     for bad in ({"type": "soft"}, {"type": "soft", "expiration-seconds": -1}, {"type": "never"}, {}):
         assert world.admin.post(f"{made.path}/delete-profile", {"delete-profile": bad}).status_code == 400
 

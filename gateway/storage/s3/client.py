@@ -97,7 +97,7 @@ def open_client(options: ClientOptions) -> StorageClient:
     identity = SystemIdentity()
     sts = Sts(
         identity=identity,
-        identity_rules=options.rules.aws,
+        identity_rules=options.rules.identity("s3"),
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         route=options.route,
@@ -112,7 +112,7 @@ def open_client(options: ClientOptions) -> StorageClient:
     stores = S3Stores(
         own_role=sts.assume_own_role,
         identity=identity,
-        identity_rules=options.rules.aws,
+        identity_rules=options.rules.identity("s3"),
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,

@@ -14,7 +14,7 @@ from gateway.scope.location import Location
 from gateway.storage.s3.oss_policy import build_oss_policy
 from gateway.storage.s3.r2_scope import build_r2_scope
 from gateway.storage.s3.session_policy import build_session_policy
-from gateway.storage.s3.store_kinds import TRAITS, StoreKind
+from gateway.storage.s3.store_kinds import TRAITS, StoreKind, Traits
 
 if TYPE_CHECKING:
     from gateway.storage.s3.profile import S3Profile
@@ -45,26 +45,7 @@ def policy_builder(profile: S3Profile) -> Callable[[Location, AccessLevel], str]
 def check_confinement(profile: S3Profile, *, aws_flavor: bool) -> None:
     """Raise InvalidStorageProfile if roles, keys or addressing of the profile do not suit its store."""
     traits = TRAITS[profile.kind]
-    for name, arn in (("assume-role-arn", profile.assume_role_arn), ("sts-role-arn", profile.sts_role_arn)):
-        if arn is not None and traits.role is None:
-            raise InvalidStorageProfile(
-                f"Storage profile field {name!r} is not possible with {traits.label}, which has no roles"
-            )
-        if arn is not None and traits.role is not None and not traits.role.fullmatch(arn):
-            raise InvalidStorageProfile(
-                f"Storage profile field {name!r} must be a role ARN such as {traits.role_example}"
-            )
-    if profile.kind is StoreKind.OSS and profile.assume_role_arn is not None:
-        raise InvalidStorageProfile(
-            "Storage profile field 'assume-role-arn' is not possible with Alibaba Cloud OSS. The gateway accesses its "
-            "files with the access key; 'sts-role-arn' names the role of clients"
-        )
-    needs_role = profile.kind is StoreKind.OSS or (aws_flavor and profile.kind is not StoreKind.R2)
-    if profile.sts_enabled and needs_role and profile.session_role_arn is None:
-        raise InvalidStorageProfile(
-            "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
-            "is aws, and 'sts-role-arn' for Alibaba Cloud OSS"
-        )
+    _check_roles(profile, traits, aws_flavor)
     if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
         raise InvalidStorageProfile(
             "Storage profile field 'aws-kms-key-arn' must be the ARN of a key (…:key/…), not of an alias, because "
@@ -80,3 +61,31 @@ def check_confinement(profile: S3Profile, *, aws_flavor: bool) -> None:
         )
     if traits.virtual_hosts_only and "." in profile.bucket:
         raise InvalidStorageProfile(f"Storage profile field 'bucket' must have no dots with {traits.label}")
+
+
+def _check_roles(profile: S3Profile, traits: Traits, aws_flavor: bool) -> None:
+    for name, arn in (("assume-role-arn", profile.assume_role_arn), ("sts-role-arn", profile.sts_role_arn)):
+        if arn is not None and traits.role is None:
+            raise InvalidStorageProfile(
+                f"Storage profile field {name!r} is not possible with {traits.label}, which has no roles"
+            )
+        if arn is not None and traits.role is not None and not traits.role.fullmatch(arn):
+            raise InvalidStorageProfile(
+                f"Storage profile field {name!r} must be a role ARN such as {traits.role_example}"
+            )
+    if profile.kind is StoreKind.OSS and profile.assume_role_arn is not None:
+        raise InvalidStorageProfile(
+            "Storage profile field 'assume-role-arn' is not possible with Alibaba Cloud OSS. The gateway accesses its "
+            "files with the access key; 'sts-role-arn' names the role of clients"
+        )
+    if not profile.sts_enabled or profile.session_role_arn is not None:
+        return
+    if profile.kind is StoreKind.OSS:
+        raise InvalidStorageProfile(
+            "Storage profile must contain 'sts-role-arn' if 'sts-enabled' is true with Alibaba Cloud OSS"
+        )
+    if aws_flavor and profile.kind is not StoreKind.R2:
+        raise InvalidStorageProfile(
+            "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
+            "is aws"
+        )

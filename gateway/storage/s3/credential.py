@@ -197,7 +197,7 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
         credential: S3Credential = msgspec.convert(fields, type=S3Credential)
     except msgspec.ValidationError as error:
         raise InvalidStorageCredential(f"Invalid storage credential: {_without_values(str(error))}") from None
-    if isinstance(credential, S3SystemIdentity) and not rules.aws.enabled:
+    if isinstance(credential, S3SystemIdentity) and not rules.identity(S3SystemIdentity.provider).enabled:
         raise BadRequestException(
             "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key."
         )

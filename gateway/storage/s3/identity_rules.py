@@ -13,7 +13,7 @@ The rules are checked with every use and not only when a warehouse is created, b
 
 from typing import Final
 
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.s3.credential import AnyS3Credential, S3SystemIdentity
 from gateway.storage.s3.profile import S3Profile
@@ -23,7 +23,7 @@ __all__ = ["require_own_files", "require_sessions"]
 _DISABLED: Final = "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key"
 
 
-def require_own_files(profile: S3Profile, credential: AnyS3Credential, rules: AwsIdentityRules) -> None:
+def require_own_files(profile: S3Profile, credential: AnyS3Credential, rules: IdentityRules) -> None:
     """Raise StorageDenied if the gateway may not use the credential for its own files."""
     if isinstance(credential, S3SystemIdentity):
         refusal = _refusal(profile, credential, profile.assume_role_arn, rules)
@@ -31,9 +31,7 @@ def require_own_files(profile: S3Profile, credential: AnyS3Credential, rules: Aw
             raise StorageDenied(refusal)
 
 
-def require_sessions(
-    profile: S3Profile, credential: AnyS3Credential, role: str | None, rules: AwsIdentityRules
-) -> None:
+def require_sessions(profile: S3Profile, credential: AnyS3Credential, role: str | None, rules: IdentityRules) -> None:
     """Raise ShortTermCredentialError if the credential may not assume `role`, None for a store without roles."""
     if isinstance(credential, S3SystemIdentity):
         refusal = _refusal(profile, credential, role, rules)
@@ -41,7 +39,7 @@ def require_sessions(
             raise ShortTermCredentialError(refusal, "profile")
 
 
-def _refusal(profile: S3Profile, credential: S3SystemIdentity, role: str | None, rules: AwsIdentityRules) -> str | None:
+def _refusal(profile: S3Profile, credential: S3SystemIdentity, role: str | None, rules: IdentityRules) -> str | None:
     if not rules.enabled:
         return _DISABLED
     for field, endpoint in (("endpoint", profile.endpoint), ("sts-endpoint", profile.sts_endpoint)):
@@ -51,7 +49,7 @@ def _refusal(profile: S3Profile, credential: S3SystemIdentity, role: str | None,
                 "can list it in LAKEGATE__S3_SYSTEM_CREDENTIALS_ENDPOINTS; AWS's own endpoints need no entry, so leave "
                 "the field out"
             )
-    listed = profile.bucket in rules.buckets
+    listed = profile.bucket in rules.stores
     if role is None:
         if not rules.direct:
             return (
@@ -61,7 +59,7 @@ def _refusal(profile: S3Profile, credential: S3SystemIdentity, role: str | None,
         if not listed:
             return _not_listed(profile)
         return None
-    if rules.buckets and not listed:
+    if rules.stores and not listed:
         return _not_listed(profile)
     if rules.external_id_required and credential.external_id is None:
         return (

@@ -144,9 +144,9 @@ def _evaluate(
 
 
 def _applies(statement: dict[str, Any], action: str, resource: str, context: Mapping[str, str]) -> bool:
-    if not any(_matches(pattern.lower(), action.lower()) for pattern in _strings(statement["Action"])):
-        return False
     if not any(_matches(pattern, resource) for pattern in _strings(statement["Resource"])):
+        return False
+    if not any(_matches(pattern.lower(), action.lower()) for pattern in _strings(statement["Action"])):
         return False
     for operator, keys in statement.get("Condition", {}).items():
         if operator != "StringLike":

@@ -191,6 +191,21 @@ class S3Profile(
         named = {"endpoint": self.endpoint, "sts_endpoint": self.sts_endpoint}
         return {name: value for name, value in named.items() if value is not None}
 
+    @property
+    def encryption_properties(self) -> dict[str, str]:
+        """Return the properties with which clients encrypt new files by the key of the profile."""
+        if self.aws_kms_key_arn is None:
+            return {}
+        return {"s3.sse.type": "kms", "s3.sse.key": self.aws_kms_key_arn}
+
+    @property
+    def soft_deletion_properties(self) -> dict[str, str]:
+        """Return the properties that keep clients from deleting the files of dropped tables.
+
+        Spark deletes files by itself after `DROP TABLE … PURGE`. A warehouse with soft deletion keeps such a table.
+        """
+        return {"s3.delete-enabled": "false"} if self.push_s3_delete_disabled else {}
+
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
@@ -213,9 +228,7 @@ class S3Profile(
             properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite
         elif TRAITS[self.kind].virtual_hosts_only:
             properties["s3.force-virtual-addressing"] = "true"  # PyIceberg uses path style for an endpoint otherwise
-        if self.aws_kms_key_arn is not None:
-            properties["s3.sse.type"] = "kms"
-            properties["s3.sse.key"] = self.aws_kms_key_arn
+        properties |= self.encryption_properties
         if temporary is None:
             return properties
         if not isinstance(temporary, S3TemporaryCredential):
@@ -358,4 +371,6 @@ S3: Final = Provider(
     decode_credential=decode_s3_credential,
     open=_open,
     prove=_prove,
+    catalog_defaults=lambda profile: s3_profile(profile).encryption_properties,
+    soft_deletion_defaults=lambda profile: s3_profile(profile).soft_deletion_properties,
 )

@@ -53,9 +53,7 @@ def evaluate(scope: str, action: str, *, bucket: str, key: str | None) -> bool:
 
     Raises `UnsupportedScope`.
     """
-    allowed_bucket, actions, prefixes = _read(scope)
-    inside = key is not None and any(key.startswith(prefix) for prefix in prefixes)
-    return bucket == allowed_bucket and action in actions and inside
+    return _evaluate(_read(scope), action, bucket, key)
 
 
 def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: Iterable[str]) -> list[Violation]:
@@ -63,10 +61,11 @@ def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: 
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
     required = _REQUIRED.get(level, frozenset())
+    read = _read(scope)
     violations: list[Violation] = []
 
     def check(action: str, where: str, key: str | None, *, expected: bool) -> None:
-        if evaluate(scope, action, bucket=where, key=key) is not expected:
+        if _evaluate(read, action, where, key) is not expected:
             violations.append(Violation(action, where, key, expected))
 
     for key in (inside, inside + "data/f", inside + "a/../b", *_neighbours(path), *other_keys):
@@ -79,6 +78,11 @@ def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: 
     for nothing in (None, "", path, "/"):
         check("list", bucket, nothing, expected=False)
     return violations
+
+
+def _evaluate(scope: tuple[str, frozenset[str], tuple[str, ...]], action: str, bucket: str, key: str | None) -> bool:
+    allowed_bucket, actions, prefixes = scope
+    return bucket == allowed_bucket and action in actions and key is not None and key.startswith(prefixes)
 
 
 def _neighbours(path: str) -> Iterator[str]:

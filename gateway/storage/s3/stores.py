@@ -20,7 +20,7 @@ from obstore.store import S3Store
 from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.s3.credential import (
     AnyS3Credential,
@@ -67,7 +67,7 @@ class S3Stores:
         *,
         own_role: OwnRole | None,
         identity: SystemIdentity | None,
-        identity_rules: AwsIdentityRules,
+        identity_rules: IdentityRules,
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,

@@ -21,7 +21,7 @@ from botocore.parsers import ResponseParserError
 
 from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import (
     AnyS3Credential,
@@ -42,7 +42,7 @@ TOTAL_SECONDS: Final = 10.0
 ATTEMPTS: Final = 3
 MAX_CLIENTS: Final = 128
 MAX_THREADS: Final = 8
-DISABLED: Final = AwsIdentityRules()
+DISABLED: Final = IdentityRules()
 
 # Stores without roles (such as MinIO) require the parameter too; their session has the rights of the calling key.
 _NO_ROLE: Final = "arn:aws:iam::000000000000:role/none"
@@ -84,7 +84,7 @@ class Sts:
         self,
         *,
         identity: SystemIdentity | None = None,
-        identity_rules: AwsIdentityRules = DISABLED,
+        identity_rules: IdentityRules = DISABLED,
         on_latency: LatencyCallback = _no_metrics,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,

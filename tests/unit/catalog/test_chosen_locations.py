@@ -17,7 +17,7 @@ from gateway.storage.s3.location import SCHEME
 
 HERE, ELSEWHERE = UUID(int=1), UUID(int=2)
 BASE = BaseLocation(SCHEME, "bucket", ())
-IDS = [UUID(f"01900000-0000-7000-8000-{number:012x}") for number in range(6)]
+IDS = [UUID(f"0190abcd-0000-7000-8000-{number:012x}") for number in range(6)]
 # A tree: 0 contains 1, which contains 2; 3 contains 4; 5 is in another warehouse.
 ANCESTORS: dict[int, tuple[int, ...]] = {0: (), 1: (0,), 2: (0, 1), 3: (), 4: (3,), 5: ()}
 PLACES = {

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
@@ -65,7 +65,7 @@ async def test_one_key_outside_of_the_location_fails_the_whole_deletion() -> Non
 
 
 def stores(**more: Any) -> S3Stores:
-    given: dict[str, Any] = {"own_role": None, "identity": None, "identity_rules": AwsIdentityRules()}
+    given: dict[str, Any] = {"own_role": None, "identity": None, "identity_rules": IdentityRules()}
     return S3Stores(**(given | {"connect_seconds": 1, "request_seconds": 1} | more))
 
 

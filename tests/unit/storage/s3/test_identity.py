@@ -19,7 +19,7 @@ import pytest
 
 from gateway import settings
 from gateway.iceberg.errors import BadRequestException
-from gateway.scope.rules import STRICTEST, AwsIdentityRules, StorageRules
+from gateway.scope.rules import STRICTEST, IdentityRules, StorageRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied, StorageUnavailable
 from gateway.storage.registry import decode_credential
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
@@ -42,19 +42,21 @@ def profile(**fields: Any) -> S3Profile:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_a_system_identity_is_refused_in_a_request_unless_enabled() -> None:
     text = b'{"type":"s3","credential-type":"aws-system-identity","external-id":"x1"}'
     with pytest.raises(BadRequestException, match="not enabled"):
         decode_credential(text, rules=STRICTEST)
     with pytest.raises(BadRequestException, match="not enabled"):
         decode_credential(text, rules=StorageRules(system_identities=True))
-    enabled = StorageRules(aws=AwsIdentityRules(enabled=True))
+    enabled = StorageRules(identities=(("s3", IdentityRules(enabled=True)),))
     assert decode_credential(text, rules=enabled) == S3SystemIdentity(external_id="x1")
 
 
 ENDPOINT = "https://store.example.org"
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> None:
     """All combinations, compared with the rules in their shortest form."""
     switches = (True, False)
@@ -64,11 +66,11 @@ def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> N
         switches, switches, switches, buckets, ((ENDPOINT,), similar), (None, ROLE), (None, "tenant-1"),
         (None, "endpoint", "sts_endpoint"),
     ):  # fmt: skip
-        rules = AwsIdentityRules(
+        rules = IdentityRules(
             enabled=enabled,
             direct=direct,
             external_id_required=required,
-            buckets=buckets[listed],
+            stores=buckets[listed],
             endpoints=endpoints,
         )
         made = profile(assume_role_arn=role, **({} if field is None else {field: ENDPOINT}))
@@ -93,26 +95,28 @@ def test_the_identity_is_used_for_nothing_that_the_operator_did_not_allow() -> N
 
 
 def test_the_rules_do_not_apply_to_stored_keys() -> None:
-    require_own_files(profile(endpoint=ENDPOINT), KEYS, AwsIdentityRules())
-    require_sessions(profile(endpoint=ENDPOINT), KEYS, None, AwsIdentityRules())
+    require_own_files(profile(endpoint=ENDPOINT), KEYS, IdentityRules())
+    require_sessions(profile(endpoint=ENDPOINT), KEYS, None, IdentityRules())
 
 
+@pytest.mark.threat("LG-POL-13")
 def test_files_are_refused_before_the_identity_is_read() -> None:
     stores = S3Stores(
-        own_role=None, identity=None, identity_rules=AwsIdentityRules(), connect_seconds=1, request_seconds=1
+        own_role=None, identity=None, identity_rules=IdentityRules(), connect_seconds=1, request_seconds=1
     )
     for made in (profile(), profile(assume_role_arn=ROLE)):
         with pytest.raises(StorageDenied, match="not enabled"):
             stores.store(made, WITH_ID)
 
 
+@pytest.mark.threat("LG-POL-13")
 @pytest.mark.parametrize("refused", [IDENTITY, WITH_ID])
 async def test_no_session_is_requested_for_a_bucket_that_is_not_listed(refused: S3SystemIdentity) -> None:
     def no_session() -> Any:
         raise AssertionError("the identity was read")
 
     identity = SystemIdentity(new_session=no_session)
-    rules = AwsIdentityRules(enabled=True, direct=True, buckets=("another",))
+    rules = IdentityRules(enabled=True, direct=True, stores=("another",))
     sts = Sts(identity=identity, identity_rules=rules)
     for made in (profile(sts_enabled=True, sts_role_arn=ROLE), profile(assume_role_arn=ROLE)):
         with pytest.raises(ShortTermCredentialError, match="tenant-bucket"):
@@ -125,7 +129,7 @@ async def test_no_session_is_requested_for_a_bucket_that_is_not_listed(refused: 
 
 
 def test_settings_become_rules() -> None:
-    assert settings.load({}).storage_rules().aws == AwsIdentityRules()
+    assert settings.load({}).storage_rules().identity("s3") == IdentityRules()
     found = settings.load(
         {
             "LAKEGATE__ENABLE_AWS_SYSTEM_CREDENTIALS": "true",
@@ -135,11 +139,11 @@ def test_settings_become_rules() -> None:
             "LAKEGATE__S3_SYSTEM_CREDENTIALS_ENDPOINTS": "http://10.0.0.1:9000/",
         }
     ).storage_rules()
-    assert found.aws == AwsIdentityRules(
+    assert found.identity("s3") == IdentityRules(
         enabled=True,
         direct=True,
         external_id_required=False,
-        buckets=("a", "b"),
+        stores=("a", "b"),
         endpoints=("http://10.0.0.1:9000",),
     )
 
@@ -287,7 +291,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")
     with recording(answer) as (url, seen):
-        rules = AwsIdentityRules(enabled=True, endpoints=(url,))
+        rules = IdentityRules(enabled=True, endpoints=(url,))
         sts = Sts(identity=SystemIdentity(), identity_rules=rules, route=LOCAL)
         made = profile(sts_enabled=True, sts_role_arn=ROLE, sts_endpoint=url)
         session = await sts.assume(profile=made, credential=WITH_ID, policy="{P}", session_name="ann", seconds=3600)
@@ -310,7 +314,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
 async def test_without_an_identity_botocore_does_not_look_for_one(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")
-    sts = Sts(identity_rules=AwsIdentityRules(enabled=True))
+    sts = Sts(identity_rules=IdentityRules(enabled=True))
     with pytest.raises(ShortTermCredentialError, match="no identity"):
         await sts.assume(
             profile=profile(sts_enabled=True, sts_role_arn=ROLE),

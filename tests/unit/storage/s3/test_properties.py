@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gateway.storage.registry import catalog_defaults, soft_deletion_defaults
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.profile import Flavor, S3Profile
 
@@ -68,3 +69,20 @@ def test_encryption_properties_are_sent_to_writers() -> None:
     )
     assert (found["s3.sse.type"], found["s3.sse.key"]) == ("kms", arn)
     assert "client.refresh-credentials-endpoint" not in found
+
+
+KMS = "arn:aws:kms:eu-west-1:123456789012:key/1-a"
+
+
+def test_a_kms_key_is_in_the_properties_of_loads_and_of_the_configuration() -> None:
+    encrypted = S3Profile(bucket="warehouse", region="eu-west-1", aws_kms_key_arn=KMS)
+    expected = {"s3.sse.type": "kms", "s3.sse.key": KMS}
+    assert expected.items() <= encrypted.client_properties(None, refresh_endpoint=None).items()
+    assert expected.items() <= encrypted.client_properties(TEMPORARY, refresh_endpoint=None).items()
+    assert catalog_defaults(encrypted) == expected and catalog_defaults(AWS) == {}
+
+
+def test_clients_keep_files_of_dropped_tables_in_a_warehouse_with_soft_deletion() -> None:
+    assert soft_deletion_defaults(AWS) == {"s3.delete-enabled": "false"}
+    pushed = S3Profile(bucket="warehouse", region="eu-west-1", push_s3_delete_disabled=False)
+    assert soft_deletion_defaults(pushed) == {}

@@ -30,7 +30,7 @@ from gateway.storage.s3.sts import Sts
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
 from tests.storage_routes import clients
-from tests.storage_servers import Request, recording
+from tests.storage_servers import Request, recording, serving
 from tests.unit.scope.test_location import SEGMENT
 
 ACCOUNT = "0123456789abcdef0123456789abcdef"
@@ -201,7 +201,7 @@ async def test_the_request_is_that_of_the_documentation(level: AccessLevel, perm
 async def test_a_level_that_r2_cannot_express_gets_no_credential() -> None:
     with recording(lambda _: (200, "application/json", json.dumps(ANSWER))) as (url, seen):
         vended = await vend(url, AccessLevel.READ_WRITE)
-    assert isinstance(vended, NoCredentials) and "remote signing" in vended.reason and seen == []
+    assert isinstance(vended, NoCredentials) and "nothing more" in vended.reason and seen == []
     with pytest.raises(InvalidLocation):
         build_r2_scope(TABLE, AccessLevel.READ_WRITE)
 
@@ -254,6 +254,18 @@ async def test_an_outage_is_retried() -> None:
     with recording(answer) as (url, seen):
         assert isinstance(await vend(url, AccessLevel.READ), Vended)
     assert len(seen) == 2
+
+
+@pytest.mark.threat("LG-DEC-05")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(status: int) -> None:
+    with (
+        serving(body=json.dumps(ANSWER).encode()) as inner,
+        serving(status, {"location": f"{inner.url}/"}) as outer,
+        pytest.raises(StorageAnswerMalformed),
+    ):
+        await vend(outer.url, AccessLevel.READ)
+    assert outer.seen and not inner.seen
 
 
 async def test_an_endless_answer_is_cut() -> None:

@@ -14,7 +14,7 @@ from botocore.loaders import JSONFileLoader
 from gateway.scope.errors import PolicyTooLarge
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import AwsIdentityRules
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
@@ -219,7 +219,7 @@ async def test_the_cloud_identity_of_the_gateway_is_used_only_if_enabled() -> No
     with pytest.raises(ShortTermCredentialError):
         await assume(off, keys=S3SystemIdentity())
     assert off.calls == []
-    on = Scripted(answer(), identity_rules=AwsIdentityRules(enabled=True))
+    on = Scripted(answer(), identity_rules=IdentityRules(enabled=True))
     await assume(on, keys=S3SystemIdentity(external_id="ext-1"))
     assert on.calls[0]["ExternalId"] == "ext-1"
 
