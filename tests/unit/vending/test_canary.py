@@ -84,6 +84,7 @@ async def test_a_warehouse_that_is_a_whole_store_is_proven() -> None:
     assert report.verdict is Verdict.PROVEN
 
 
+@pytest.mark.threat("LG-POL-08")
 async def test_every_attempt_is_found_on_a_store_without_protection() -> None:
     """A canary that makes one kind of attempt less, or ignores its answer, fails here."""
     with lenient_store(lets_through=LEAKS) as store:
