@@ -34,6 +34,7 @@ _SHARED = {
         "pending_creations",
         "bounded_cost",
         "rolling_upgrade",
+        "scope_canary",
         "encryption_keys",
         "stored_secrets",
         "vault",

@@ -29,6 +29,7 @@ STORE = [
     "vended-credentials-scope-enforced",
     "vended-credentials-policy-enforced",
     "vended-credentials-no-role-assumption",
+    "vended-credentials-control-plane",
     "cleanup",
 ]
 

@@ -24,6 +24,7 @@ _SETTINGS: Final = ("policy", "acl", "lifecycle", "cors", "versioning", "encrypt
 _ADMIN_PATHS: Final = ("/minio/admin/v3/info", "/minio/admin/v3/list-users", "/admin/user", "/admin/bucket")
 _TAGS: Final = b"<Tagging><TagSet><Tag><Key>lakegate</Key><Value>check</Value></Tag></TagSet></Tagging>"
 
+_MISSING_SETTING: Final = re.compile(r"<Code>(NoSuch(?!Bucket<)[A-Za-z]+|[A-Za-z]+NotFoundError)</Code>")
 _BUCKET: Final = re.compile(r"<Bucket>\s*<")
 _NAMES: Final = re.compile(r"<Key>([^<]*)</Key>")
 _SECRET: Final = re.compile(r"<SecretAccessKey>[^<]")
@@ -42,9 +43,7 @@ def control_calls(
     def others(reply: Reply) -> bool:
         return any(not name.startswith(inside) for name in _NAMES.findall(reply.text))
 
-    found: list[tuple[str, Send, Reads]] = [
-        (f"get-bucket-{name}", partial(bucket, "GET", "", query={name: ""}), _always) for name in _SETTINGS
-    ]
+    found: list[tuple[str, Send, Reads]] = []
     found += [
         ("list-buckets", partial(calls.service, store, keys, "GET", "/"), _contains(_BUCKET)),
         ("list-versions", partial(bucket, "GET", "", query={"versions": ""}), others),
@@ -67,6 +66,9 @@ def control_calls(
         found.append(("list-users", partial(calls.action, store, keys, "iam", "ListUsers"), _always))
         found += [(f"admin {path}", partial(calls.service, store, keys, "GET", path), _always) for path in _ADMIN_PATHS]
     made: list[ControlCall] = [(name, partial(_call, send, reads)) for name, send, reads in found]
+    made += [
+        (f"get-bucket-{name}", partial(_setting, partial(bucket, "GET", "", query={name: ""}))) for name in _SETTINGS
+    ]
     made.append(("create-bucket", partial(_create_bucket, calls, store, keys, unique)))
     if store.endpoint is not None:
         made.append(("create-user", partial(_create_user, calls, store, keys, unique)))
@@ -79,6 +81,15 @@ async def _call(send: Send, reads: Reads) -> Outcome:
     except Unanswered:
         return Outcome.UNCLEAR
     return _outcome(reply, reads)
+
+
+async def _setting(send: Send) -> Outcome:
+    """Read a setting. A missing one is reported as such only to callers that may read it."""
+    try:
+        reply = await send()
+    except Unanswered:
+        return Outcome.UNCLEAR
+    return Outcome.REACHED if _MISSING_SETTING.search(reply.text) else _outcome(reply, _always)
 
 
 async def _create_bucket(calls: SignedCalls, store: S3Profile, keys: S3TemporaryCredential, unique: str) -> Outcome:

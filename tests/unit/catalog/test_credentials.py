@@ -16,6 +16,7 @@ from gateway.catalog.credentials import Credentials
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.merging import Obligations
 from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.level import AccessLevel
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.vendor import NoCredentials
@@ -96,3 +97,24 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
 
 
 WAREHOUSE_OF = SimpleNamespace(warehouse=WAREHOUSE)
+
+
+async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> None:
+    """Neither the vendor nor the stored credential is used, and the audit record has the reason."""
+    part = _Part("vend", RuntimeError("must not be called"))
+    credentials = Credentials(
+        database=cast(Any, part),
+        door=cast(Any, part),
+        vendor=cast(Any, part),
+        storage=cast(Any, part),
+        scope=ScopeRule(Enforcement.ESCAPED),
+    )
+    row = SimpleNamespace(**{**vars(WAREHOUSE), "scope_verdict": "escaped"})
+    table = SimpleNamespace(warehouse=row)
+    permit = SimpleNamespace(
+        obligations=Obligations(), resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC))
+    )
+    vended = await credentials._vend(cast(Any, permit), table.warehouse, cast(Any, None), AccessLevel.READ, None)
+    assert vended.credentials == () and not part.failed
+    assert dict(vended.audit_details)["vended"] == "nothing"
+    assert "leave its scope" in vended.reason
