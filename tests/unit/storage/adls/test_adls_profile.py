@@ -204,6 +204,7 @@ def test_signatures_can_be_switched_off() -> None:
 def test_fields_that_move_a_warehouse_are_named() -> None:
     before = profile()
     for field, value in (("account-name", "account2"), ("filesystem", "other"), ("key-prefix", "x")):
-        assert before.moved(profile(**{field.replace("-", "_"): value})) == [field]
+        changed: dict[str, Any] = {field: value}
+        assert before.moved(profile(**changed)) == [field]
     assert before.moved(profile(host="dfs.core.chinacloudapi.cn")) == ["host"]
     assert before.moved(profile(sas_enabled=False)) == []

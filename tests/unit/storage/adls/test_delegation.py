@@ -53,7 +53,12 @@ def sessions(delegation: Delegation) -> AdlsSessions:
 
 
 async def make(delegation: Delegation, *, level: AccessLevel = AccessLevel.READ, **more: Any) -> AdlsSas:
-    given = {"profile": _PROFILE, "credential": _OWN, "session_name": "ann-0123", "seconds": 3600} | more
+    given: dict[str, Any] = {
+        "profile": _PROFILE,
+        "credential": _OWN,
+        "session_name": "ann-0123",
+        "seconds": 3600,
+    } | more
     made = await sessions(delegation).make(policy=build_directory(_TABLE, level), **given)
     assert isinstance(made, AdlsSas)
     return made

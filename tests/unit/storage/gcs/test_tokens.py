@@ -25,7 +25,7 @@ from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import GcsServiceAccountKey, GcsSystemIdentity, ServiceAccountKey
 from gateway.storage.gcs.location import SCHEME
-from gateway.storage.gcs.tokens import GcsTokens, token_services
+from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.registry import decode_credential
 from tests.gcs_emulator import google_tokens, service_account_key
 from tests.storage_servers import serving
@@ -44,7 +44,7 @@ def credential() -> GcsServiceAccountKey:
 @pytest.fixture
 def services() -> Iterator[tuple[GcsTokens, list[dict[str, Any]]]]:
     with google_tokens() as (url, seen):
-        tokens = GcsTokens(**token_services(url))
+        tokens = GcsTokens(address=url)
         yield tokens, seen
         tokens.close()
 
@@ -163,7 +163,7 @@ async def test_errors_are_of_a_closed_set_and_contain_nothing_of_the_answer(
     status: int, body: bytes, reason: str
 ) -> None:
     with serving(status, {"content-type": "application/json", "location": "http://127.0.0.1:1/"}, body) as server:
-        tokens = GcsTokens(**token_services(server.url))
+        tokens = GcsTokens(address=server.url)
         with pytest.raises(ShortTermCredentialError) as refused:
             await tokens.downscoped(credential(), _BOUNDARY, seconds=3600)
         tokens.close()
