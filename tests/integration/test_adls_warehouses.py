@@ -118,7 +118,7 @@ def test_pyiceberg_writes_and_reads_by_its_own_client(world: World, emulator: Em
     assert catalog.load_table((namespace, "t")).scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
 
 
-@pytest.mark.threat("LG-LOC-01")
+@pytest.mark.threat("LG-POL-08")
 def test_a_store_without_signatures_for_a_directory_is_refused(world: World, emulator: Emulator) -> None:
     body = creation(emulator)
     assert world.admin.post(WAREHOUSE, body).status_code == 400

@@ -152,7 +152,7 @@ def _is_below(provider: str, key: str, path: str) -> bool:
     return provider != "adls" or not {"", ".", ".."} & set(key.rstrip("/").split("/"))
 
 
-@pytest.mark.threat("LG-POL-01", "LG-POL-03")
+@pytest.mark.threat("LG-POL-01", "LG-POL-03", "LG-POL-04", "LG-POL-05")
 @pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_no_random_request_escapes_the_location_of_its_credential(count: int) -> None:
     rng = random.Random(random.randrange(2**32))

@@ -111,7 +111,7 @@ def test_credentials_have_the_type_az() -> None:
         decode_credential(json.dumps(_SHARED | {"type": "adls"}).encode())
 
 
-@pytest.mark.threat("LG-LOC-03")
+@pytest.mark.threat("LG-AUT-15")
 @pytest.mark.parametrize(
     "given",
     [

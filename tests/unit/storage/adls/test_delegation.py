@@ -108,7 +108,7 @@ async def test_the_key_of_an_account_signs_without_any_request(azure: tuple[Dele
     assert prove_scope(made.token, b"k" * 32, _TABLE, AccessLevel.READ_WRITE_DELETE, ("wh/t10/f",)) == []
 
 
-@pytest.mark.threat("LG-LOC-21")
+@pytest.mark.threat("LG-DEC-05")
 async def test_a_host_that_the_operator_does_not_list_receives_no_token(
     azure: tuple[Delegation, Service, Service],
 ) -> None:
@@ -183,7 +183,7 @@ async def test_an_unreachable_authority_is_an_outage(tmp_path: Path) -> None:
     delegation.close()
 
 
-@pytest.mark.threat("LG-LOC-03")
+@pytest.mark.threat("LG-AUT-15")
 def test_no_representation_contains_the_secret() -> None:
     for value in (_OWN, AdlsSharedKey(key="a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=")):
         for text in (repr(value), str(value), repr([value]), str(list(value.__rich_repr__())), value.digest):

@@ -100,7 +100,7 @@ async def test_a_missing_directory_is_empty_and_a_missing_file_an_error() -> Non
             await found.get(_PROFILE, _SAS, "wh/none", 5)
 
 
-@pytest.mark.threat("LG-LOC-21")
+@pytest.mark.threat("LG-DEC-05")
 async def test_each_use_checks_the_operators_current_rules() -> None:
     elsewhere = AdlsProfile(account_name="account1", filesystem="lake", host="dfs.attacker.example")
     identity: AdlsCredential = AdlsSystemIdentity()

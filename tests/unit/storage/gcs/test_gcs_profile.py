@@ -90,7 +90,7 @@ def test_credentials_round_trip_and_state_their_kind() -> None:
         assert credential_kind(found) == given["credential-type"]
 
 
-@pytest.mark.threat("LG-LOC-03")
+@pytest.mark.threat("LG-AUT-15")
 @pytest.mark.parametrize(
     "given",
     [

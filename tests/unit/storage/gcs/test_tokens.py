@@ -92,7 +92,7 @@ async def test_the_own_token_is_cached_and_renewed_for_a_full_hour(
     assert [each["path"] for each in seen] == ["/token", "/token"]
 
 
-@pytest.mark.threat("LG-POL-05")
+@pytest.mark.threat("LG-POL-06")
 async def test_no_token_is_downscoped_without_a_boundary(services: tuple[GcsTokens, list[dict[str, Any]]]) -> None:
     tokens, seen = services
     with pytest.raises(ValueError, match="access boundary"):
@@ -171,7 +171,7 @@ async def test_errors_are_of_a_closed_set_and_contain_nothing_of_the_answer(
     assert "acme" not in refused.value.message and "k3y" not in refused.value.message
 
 
-@pytest.mark.threat("LG-LOC-03")
+@pytest.mark.threat("LG-AUT-15")
 def test_no_representation_of_the_key_contains_the_secret() -> None:
     for value in (credential(), credential().key):
         for text in (repr(value), str(value), f"{value}", repr([value]), str(list(value.__rich_repr__()))):
