@@ -31,7 +31,7 @@ WORDS = {
 }
 
 #: Terms of several providers.
-SHARED = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|STS|[bB]uckets?)(?![a-z0-9])"}
+SHARED: dict[tuple[str, ...], str] = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|STS|[bB]uckets?)(?![a-z0-9])"}
 
 #: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
@@ -76,7 +76,7 @@ def test_each_folder_is_a_registered_provider_with_listed_terms() -> None:
 def test_no_module_outside_a_provider_names_it() -> None:
     named: dict[str, set[str]] = {}
     for name, path in _modules():
-        for providers, words in {**{(provider,): words for provider, words in WORDS.items()}, **SHARED}.items():
+        for providers, words in (*(((provider,), words) for provider, words in WORDS.items()), *SHARED.items()):
             if name.startswith((*(f"storage/{provider}/" for provider in providers), *ROOMS)):
                 continue
             found = {each.group() for each in re.finditer(words, path.read_text())}

@@ -18,6 +18,7 @@ PLANTED = {
     "Only the api room imports Litestar": ("catalog/tables.py", "import litestar"),
     "Only the pipeline imports PySpark": ("tasks/jobs.py", "import pyspark"),
     "Only the STS adapter and the signer of requests": ("vending/vendor.py", "import boto3"),
+    "Only the modules for tokens import": ("storage/gcs/stores.py", "import google.auth"),
     "Only its adapter imports the OpenFGA client": ("governance/grants.py", "import openfga_sdk"),
     "Only the storage adapter imports obstore": ("catalog/metadata_files.py", "import obstore"),
     "Only the registry imports providers": ("catalog/credentials.py", "import gateway.storage.s3.profile"),
@@ -40,6 +41,8 @@ _MODULES = (
         f"storage.s3.{name}"
         for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")
     ),
+    *(f"storage.gcs.{name}" for name in ("access_boundary", "stores", "tokens")),
+    *("storage.adls.delegation", "storage.adls.sas"),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
     *(
         "audit.sink",

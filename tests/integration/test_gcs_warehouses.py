@@ -114,7 +114,7 @@ def test_pyiceberg_writes_and_reads_by_its_own_client(world: World, emulator: Em
     assert catalog.load_table((namespace, "t")).scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
 
 
-@pytest.mark.threat("LG-LOC-01")
+@pytest.mark.threat("LG-POL-08")
 def test_a_store_that_ignores_the_boundary_is_refused(world: World) -> None:
     body = creation()
     refused = world.admin.post(WAREHOUSE, body)

@@ -55,7 +55,19 @@ def test_the_application_is_imported_before_workers_are_forked(method: str, shar
 
 def test_importing_the_application_starts_no_thread_and_imports_no_large_optional_package() -> None:
     """A forked worker has only the thread that forked it. The named packages are large, and few workers need them."""
-    large = ["alembic", "boto3", "botocore", "granian", "httpx", "httpx2", "pyarrow", "pydantic", "pyspark"]
+    large = [
+        "alembic",
+        "azure",
+        "boto3",
+        "botocore",
+        "google.auth",
+        "granian",
+        "httpx",
+        "httpx2",
+        "pyarrow",
+        "pydantic",
+    ]
+    large += ["pyspark", "requests"]
     code = (
         "import os, sys, gateway.app; "
         f"print(len(os.listdir('/proc/self/task')), *(name for name in {large} if name in sys.modules))"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 import re
 import time
 from collections import OrderedDict
@@ -136,6 +137,8 @@ class Delegation:
     def _new_identity(self, profile: AdlsProfile, credential: AdlsCredential) -> Any:
         import azure.identity
 
+        # Its log contains the servers' answers. Errors are reported by `_guarded`.
+        logging.getLogger("azure").setLevel(logging.CRITICAL)
         limits: dict[str, Any] = {"connection_timeout": REQUEST_SECONDS, "read_timeout": REQUEST_SECONDS}
         if self._ca_bundle is not None:
             limits["connection_verify"] = self._ca_bundle

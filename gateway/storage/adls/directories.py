@@ -89,7 +89,7 @@ class AdlsFiles:
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
         """Return at most `limit` keys below the directory `prefix`, in the store's order."""
         if isinstance(credential, AdlsSas):
-            return await self._in_thread(self._list, profile, credential, prefix, limit)
+            return [*await self._in_thread(self._keys, profile, credential, prefix, limit)]
         return await self._files.list(profile, credential, prefix, limit)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class AdlsFiles:
         url = f"{self._address(found)}/{found.filesystem}/{quote(key)}?{credential.token}"
         self._send("DELETE", url)
 
-    def _list(self, profile: StorageProfile, credential: AdlsSas, prefix: str, limit: int) -> list[str]:
+    def _keys(self, profile: StorageProfile, credential: AdlsSas, prefix: str, limit: int) -> Sequence[str]:
         found = adls_profile(profile)
         query = {"resource": "filesystem", "recursive": "true", "directory": prefix.removesuffix("/")}
         query |= {"maxResults": str(min(limit, PAGE))}

@@ -10,7 +10,7 @@ from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
 from gateway.storage.gcs.profile import GcsProfile, gcs_profile
 from gateway.storage.gcs.stores import ENDPOINT, GcsStores
-from gateway.storage.gcs.tokens import GcsTokens, token_services
+from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, FileClient, StorageClient
 
@@ -56,7 +56,7 @@ def open_client(options: ClientOptions) -> StorageClient:
         system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
-        **({} if addresses.tokens is None else token_services(addresses.tokens)),
+        address=addresses.tokens,
     )
     # A token must not be sent unencrypted, and an emulator does not check it.
     authenticated = not addresses.unencrypted or addresses.tokens is not None

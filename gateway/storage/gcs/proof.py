@@ -173,8 +173,8 @@ def prove_scope(boundary: str, location: Location, level: AccessLevel, other_nam
             check(permission, bucket, name, None, expected=False, kind="managedFolders")
         for prefix in (name, name[:-1], name.rpartition("/")[0], name.rpartition("/")[0] + "/"):
             check("storage.objects.list", bucket, None, prefix, expected=prefix.startswith(inside))
-    for prefix in (None, "", path, "/"):
-        check("storage.objects.list", bucket, None, prefix, expected=False)
+    for other in (None, "", path, "/"):
+        check("storage.objects.list", bucket, None, other, expected=False)
     for permission in _BUCKET_PERMISSIONS:
         check(permission, bucket, None, None, expected=False)
     return violations

@@ -21,7 +21,7 @@ import msgspec
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 from gateway.storage.gcs.credential import TOKEN_URI, GcsCredential, GcsServiceAccountKey, GcsToken
 
-__all__ = ["EXCHANGE_URI", "GcsTokens", "token_services"]
+__all__ = ["GcsTokens"]
 
 EXCHANGE_URI: Final = "https://sts.googleapis.com/v1/token"
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
@@ -45,8 +45,8 @@ class GcsTokens:
     """Makes tokens. Close it with `close`.
 
     `system_identities` is True if warehouses may use the gateway's own cloud identity. `on_latency` is called on the
-    event loop with the seconds of each exchange and its outcome. `token_uri` is the address of the service that makes
-    tokens of service accounts, `exchange_uri` that of the service that exchanges them.
+    event loop with the seconds of each exchange and its outcome. `address` is the
+    operator's address of both services, which make tokens of service accounts and exchange them.
     """
 
     def __init__(
@@ -55,15 +55,14 @@ class GcsTokens:
         system_identities: bool = False,
         on_latency: LatencyCallback = _no_metrics,
         total_seconds: float = TOTAL_SECONDS,
-        token_uri: str = TOKEN_URI,
-        exchange_uri: str = EXCHANGE_URI,
+        address: str | None = None,
         ca_bundle: str | None = None,
     ) -> None:
         self._system_identities = system_identities
         self._on_latency = on_latency
         self._total_seconds = total_seconds
-        self._token_uri = token_uri
-        self._exchange_uri = exchange_uri
+        self._token_uri = TOKEN_URI if address is None else f"{address}/token"
+        self._exchange_uri = EXCHANGE_URI if address is None else f"{address}/v1/token"
         self._ca_bundle = ca_bundle
         self._own: OrderedDict[str, GcsToken] = OrderedDict()
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="gcs-tokens")
@@ -174,11 +173,6 @@ class GcsTokens:
             return transport(*arguments, **options | {"timeout": REQUEST_SECONDS, "allow_redirects": False})
 
         return call
-
-
-def token_services(address: str) -> dict[str, str]:
-    """Return the arguments of `GcsTokens` for an operator's address of both services."""
-    return {"token_uri": f"{address}/token", "exchange_uri": f"{address}/v1/token"}
 
 
 def _guarded(call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:

@@ -88,6 +88,7 @@ def test_an_added_field_is_not_known(extra: str) -> None:
         evaluate(signature + extra, _SECRET, "read", account="account1", filesystem="lake", path="wh/t1/f")
 
 
+@pytest.mark.threat("LG-POL-05")
 def test_a_name_in_the_path_cannot_add_fields_to_the_signature() -> None:
     location = Location(SCHEME, _AUTHORITY, ("wh", "t1&sp=racwdl&sdd=1"))
     for signature in _signatures(location, AccessLevel.READ):

@@ -36,6 +36,7 @@ def test_every_accepted_location_is_proven(segments: list[str], level: AccessLev
     assert prove_scope(boundary, location, level, ("/".join(others), *others)) == []
 
 
+@pytest.mark.threat("LG-POL-04")
 def test_quotes_cannot_end_the_string_of_the_condition() -> None:
     name = "x') || true || ('"
     location = Location(SCHEME, "lake-1", ("wh", "t" + name.replace(" ", "")))

@@ -25,7 +25,7 @@ from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import GcsServiceAccountKey, GcsSystemIdentity, ServiceAccountKey
 from gateway.storage.gcs.location import SCHEME
-from gateway.storage.gcs.tokens import GcsTokens, token_services
+from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.registry import decode_credential
 from tests.gcs_emulator import google_tokens, service_account_key
 from tests.storage_servers import serving
@@ -44,7 +44,7 @@ def credential() -> GcsServiceAccountKey:
 @pytest.fixture
 def services() -> Iterator[tuple[GcsTokens, list[dict[str, Any]]]]:
     with google_tokens() as (url, seen):
-        tokens = GcsTokens(**token_services(url))
+        tokens = GcsTokens(address=url)
         yield tokens, seen
         tokens.close()
 
@@ -92,7 +92,7 @@ async def test_the_own_token_is_cached_and_renewed_for_a_full_hour(
     assert [each["path"] for each in seen] == ["/token", "/token"]
 
 
-@pytest.mark.threat("LG-POL-05")
+@pytest.mark.threat("LG-POL-06")
 async def test_no_token_is_downscoped_without_a_boundary(services: tuple[GcsTokens, list[dict[str, Any]]]) -> None:
     tokens, seen = services
     with pytest.raises(ValueError, match="access boundary"):
@@ -163,7 +163,7 @@ async def test_errors_are_of_a_closed_set_and_contain_nothing_of_the_answer(
     status: int, body: bytes, reason: str
 ) -> None:
     with serving(status, {"content-type": "application/json", "location": "http://127.0.0.1:1/"}, body) as server:
-        tokens = GcsTokens(**token_services(server.url))
+        tokens = GcsTokens(address=server.url)
         with pytest.raises(ShortTermCredentialError) as refused:
             await tokens.downscoped(credential(), _BOUNDARY, seconds=3600)
         tokens.close()
@@ -171,7 +171,7 @@ async def test_errors_are_of_a_closed_set_and_contain_nothing_of_the_answer(
     assert "acme" not in refused.value.message and "k3y" not in refused.value.message
 
 
-@pytest.mark.threat("LG-LOC-03")
+@pytest.mark.threat("LG-AUT-15")
 def test_no_representation_of_the_key_contains_the_secret() -> None:
     for value in (credential(), credential().key):
         for text in (repr(value), str(value), f"{value}", repr([value]), str(list(value.__rich_repr__()))):
