@@ -121,12 +121,16 @@ GcsCredential = GcsServiceAccountKey | GcsSystemIdentity
 
 
 class GcsToken(_OfGcs, msgspec.Struct, frozen=True, kw_only=True):
-    """An access token, downscoped or the gateway's own. `expires_at` is timezone-aware, in UTC."""
+    """An access token, downscoped or the gateway's own.
+
+    `expires_at` is timezone-aware, in UTC. `project` is the project of the service account, if it is known.
+    """
 
     _shown: ClassVar[tuple[str, ...]] = ("expires_at",)
 
     token: str
     expires_at: datetime
+    project: str | None = None
 
     @property
     def digest(self) -> str:

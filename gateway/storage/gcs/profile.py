@@ -118,6 +118,8 @@ class GcsProfile(
             "gcs.oauth2.token-expires-at": expires_ms,
             "expiration-time": expires_ms,
         }
+        if temporary.project is not None:
+            properties["gcs.project-id"] = temporary.project
         if refresh_endpoint is not None:
             properties["gcs.oauth2.refresh-credentials-endpoint"] = refresh_endpoint
             properties["gcs.oauth2.refresh-credentials-enabled"] = "true"

@@ -93,6 +93,8 @@ class GcsTokens:
         try:
             source = await self.own(credential, least=_FRESH)
             made = await self._in_thread(self._exchange, source, boundary)
+            if isinstance(credential, GcsServiceAccountKey):
+                made = msgspec.structs.replace(made, project=credential.key.project_id)
             _require_short(made, seconds)
             outcome = "ok"
             return made

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -14,13 +14,15 @@ import pytest
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.errors import InvalidLocation
+from gateway.scope.level import AccessLevel
 from gateway.scope.profile import Downscoping, NoVending
 from gateway.scope.rules import STORED, STRICTEST
 from gateway.scope.store_addresses import StoreAddresses
 from gateway.storage.errors import StorageDenied, StorageUnavailable
 from gateway.storage.gcs.credential import GcsSystemIdentity, GcsToken
+from gateway.storage.gcs.location import SCHEME
 from gateway.storage.gcs.profile import GcsProfile
-from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.provider import ClientOptions, StorageClient, StorageClients
 from gateway.storage.registry import (
     credential_kind,
     decode_credential,
@@ -28,7 +30,10 @@ from gateway.storage.registry import (
     encode_credential,
     open_clients,
 )
-from tests.gcs_emulator import service_account_key
+from gateway.vending.errors import BelowCredentialFloor
+from gateway.vending.session_name import SessionIdentity
+from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from tests.gcs_emulator import google_tokens, service_account_key
 from tests.storage_servers import serving
 
 _TOKEN = GcsToken(token="t0ken", expires_at=datetime(2026, 11, 21, 12, tzinfo=UTC))
@@ -141,6 +146,8 @@ def test_properties_have_the_names_of_every_client() -> None:
     }
     assert {io.GCS_TOKEN, io.GCS_TOKEN_EXPIRES_AT_MS} <= found.keys()
     assert profile().client_properties(None, refresh_endpoint="v1/x") == {}
+    named = profile().client_properties(msgspec.structs.replace(_TOKEN, project="p-1"), refresh_endpoint=None)
+    assert named["gcs.project-id"] == "p-1" and "gcs.oauth2.refresh-credentials-endpoint" not in named
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -171,6 +178,32 @@ async def test_a_system_identity_is_not_used_unless_the_operator_allows_it() -> 
         with pytest.raises(StorageDenied, match="gcp-system-identity"):
             await found.files.get(profile(), GcsSystemIdentity(), "wh/a", 5)
         assert server.seen == []
+
+
+async def test_a_shorter_limit_than_an_hour_gives_no_token_and_the_reason() -> None:
+    """A token for a shorter time cannot be made, and a longer one would outlive the grant."""
+    document = {"type": "gcs", "credential-type": "service-account-key", "key": service_account_key()}
+    own = decode_credential(json.dumps(document).encode())
+    with google_tokens() as (url, seen), client(url, tokens=url) as found:
+        vendor = Vendor(StorageClients({"gcs": found}))
+
+        async def vend(seconds: int) -> Vended | NoCredentials:
+            return await vendor.vend(
+                profile=profile(),
+                profile_version="1",
+                credential=own,
+                location=SCHEME.parse("gs://lake-1/wh/t1"),
+                level=AccessLevel.READ,
+                seconds=seconds,
+                session=SessionIdentity(principal="oidc~ann"),
+            )
+
+        with pytest.raises(BelowCredentialFloor, match="at most 3599 seconds.*3600 seconds"):
+            await vend(3599)
+        assert seen == []
+        made = await vend(86400)
+        assert isinstance(made, Vended) and made.prefix == "gs://lake-1/wh/t1/"
+        assert made.expires_at <= datetime.now(UTC) + timedelta(seconds=3600)
 
 
 async def test_missing_files_count_as_deleted_and_the_others_are_deleted() -> None:

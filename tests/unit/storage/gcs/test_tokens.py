@@ -77,7 +77,7 @@ async def test_a_downscoped_token_is_requested_as_google_documents(
         "requested_token_type": [access_token],
     }
     assert "authorization" not in exchange["headers"]
-    assert made.token == "downscoped-2"
+    assert (made.token, made.project) == ("downscoped-2", "project-1")
     # The exchange states no expiry: the token ends with the one that it was made from.
     assert before + timedelta(seconds=3590) <= made.expires_at <= datetime.now(UTC) + timedelta(seconds=3600)
 
