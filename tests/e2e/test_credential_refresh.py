@@ -26,8 +26,9 @@ _SLEEP_SECONDS = 305
 
 
 def test_a_spark_job_and_a_pyiceberg_reader_outlive_their_first_credential(world: World, spark: Spark) -> None:
-    profile = warehouses.profile(world, **{"sts-token-validity-seconds": _LIFE_SECONDS})
-    made = warehouses.make(world, **{"storage-profile": profile})
+    short: dict[str, Any] = {"sts-token-validity-seconds": _LIFE_SECONDS}
+    stored: dict[str, Any] = {"storage-profile": warehouses.profile(world, **short)}
+    made = warehouses.make(world, **stored)
     catalog = catalog_of(world, world.admin, warehouse=made.name)
     namespace = unique("ns")
     catalog.create_namespace(namespace)

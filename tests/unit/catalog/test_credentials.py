@@ -107,6 +107,7 @@ async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> No
         door=cast(Any, part),
         vendor=cast(Any, part),
         storage=cast(Any, part),
+        signing=cast(Any, part),
         scope=ScopeRule(Enforcement.ESCAPED),
     )
     row = SimpleNamespace(**{**vars(WAREHOUSE), "scope_verdict": "escaped"})
@@ -114,7 +115,9 @@ async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> No
     permit = SimpleNamespace(
         obligations=Obligations(), resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC))
     )
-    vended = await credentials._vend(cast(Any, permit), table.warehouse, cast(Any, None), AccessLevel.READ, None)
+    vended = await credentials._vend(
+        cast(Any, permit), table.warehouse, cast(Any, None), AccessLevel.READ, None, uuid4()
+    )
     assert vended.credentials == () and not part.failed
     assert dict(vended.audit_details)["vended"] == "nothing"
     assert "leave its scope" in vended.reason

@@ -12,6 +12,7 @@ import pytest
 from gateway.scope.errors import InvalidLocation
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.stores import address
 from tests.storage_routes import object_files
 from tests.storage_servers import Request, recording
 
@@ -61,12 +62,10 @@ async def test_a_kms_key_is_sent_with_new_files() -> None:
 
 
 def test_path_style_and_virtual_hosts_differ_in_the_address() -> None:
-    from gateway.storage.s3.stores import _address
-
     url = "https://store.example.org"
-    assert _address(profile(url)) == (url, False)
-    assert _address(profile(url, path_style_access=False)) == ("https://lake.store.example.org", True)
-    assert _address(profile(url, path_style_access=False, bucket="la.ke")) == (url, False)
+    assert address(profile(url)) == (url, False)
+    assert address(profile(url, path_style_access=False)) == ("https://lake.store.example.org", True)
+    assert address(profile(url, path_style_access=False, bucket="la.ke")) == (url, False)
 
 
 @pytest.mark.parametrize("scheme", ["s3a", "s3n", "S3A"])
