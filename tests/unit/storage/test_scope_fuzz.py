@@ -146,10 +146,10 @@ def _key(rng: random.Random, path: str) -> str:
 
 
 def _is_below(provider: str, key: str, path: str) -> bool:
-    if not key.startswith(path + "/"):
-        return False
-    # The file service refuses names that are no path.
-    return provider != "adls" or not {"", ".", ".."} & set(key.rstrip("/").split("/"))
+    if provider == "adls":
+        # The directory itself is included, and the file service refuses names that are no path.
+        return f"{key}/".startswith(path + "/") and not {"", ".", ".."} & set(key.rstrip("/").split("/"))
+    return key.startswith(path + "/")
 
 
 @pytest.mark.threat("LG-POL-01", "LG-POL-03", "LG-POL-04", "LG-POL-05")
