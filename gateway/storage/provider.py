@@ -14,7 +14,8 @@ from typing import Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.endpoint import RouteTo
-from gateway.scope.location import Scheme
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 from gateway.scope.store_addresses import NO_ADDRESSES, StoreAddresses
@@ -129,6 +130,12 @@ class ClientOptions:
         return self.addresses.get(provider, NO_ADDRESSES)
 
 
+Prove = Callable[[StorageProfile, Location, AccessLevel, Sequence[str]], list[str]]
+"""Function that returns a text for each difference, empty for a proof. The last argument is keys of other tables.
+Raises PolicyTooLarge and InvalidLocation if the location has no policy.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A provider. All except `open` is pure.
@@ -137,7 +144,8 @@ class Provider:
     `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
     StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
     without credentials. `credential_type` is the `type` of its credentials if it differs from that of its profiles.
-    `aliases` are further values of a profile's `type`.
+    `aliases` are further values of a profile's `type`. `prove` compares the policy for a location and level with what
+    they require, by an evaluator that shares no code with the builder; it is None for a provider without policies.
     """
 
     profile: type[StorageProfile]
@@ -146,6 +154,7 @@ class Provider:
     decode_profile: Callable[[dict[str, Any], StorageRules], StorageProfile]
     decode_credential: Callable[[dict[str, Any], StorageRules], Credential] | None
     open: Callable[[ClientOptions], StorageClient]
+    prove: Prove | None = None
     credential_type: str | None = None
     aliases: tuple[str, ...] = ()
 
