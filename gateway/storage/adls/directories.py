@@ -110,8 +110,9 @@ class AdlsFiles:
 
     def _keys(self, profile: StorageProfile, credential: AdlsSas, prefix: str, limit: int) -> Sequence[str]:
         found = adls_profile(profile)
-        query = {"resource": "filesystem", "recursive": "true", "directory": prefix.removesuffix("/")}
-        query |= {"maxResults": str(min(limit, PAGE))}
+        query = {"resource": "filesystem", "recursive": "true", "maxResults": str(min(limit, PAGE))}
+        if prefix:
+            query["directory"] = prefix.removesuffix("/")
         keys: list[str] = []
         following: str | None = ""
         while following is not None and len(keys) < limit:

@@ -3,7 +3,10 @@
 credentials.
 """
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from secrets import token_bytes
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -11,12 +14,14 @@ import msgspec
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, decode_adls_credential
 from gateway.storage.adls.location import HOST, HOSTS, SCHEME, blob_host, check_account, check_filesystem
-from gateway.storage.adls.sas import build_directory
+from gateway.storage.adls.proof import prove_scope
+from gateway.storage.adls.sas import build_directory, read_directory, sign_with_account
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
 __all__ = ["ADLS", "AUTHORITIES", "AdlsProfile", "adls_profile", "decode_adls_profile"]
@@ -229,6 +234,14 @@ def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProf
     return profile
 
 
+def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
+    """Prove a signature by the account's key. One by a delegation key differs in the lines of that key only."""
+    key, start = token_bytes(32), datetime.now(UTC)
+    directory = read_directory(build_directory(location, level))
+    signature = sign_with_account(directory, key, start=start, expiry=start + timedelta(hours=1))
+    return [str(violation) for violation in prove_scope(signature, key, location, level, other_keys)]
+
+
 def _open(options: ClientOptions) -> StorageClient:
     # The client libraries need memory and time for their import, and decoding a profile does not use them.
     from gateway.storage.adls.client import open_client
@@ -243,6 +256,7 @@ ADLS: Final = Provider(
     decode_profile=decode_adls_profile,
     decode_credential=decode_adls_credential,
     open=_open,
+    prove=_prove,
     credential_type="az",
     aliases=("azdls",),
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage profiles of Google Cloud Storage: the location of a warehouse's files and the settings of its credentials."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -9,12 +10,14 @@ import msgspec
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
+from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import GcsToken, decode_gcs_credential
 from gateway.storage.gcs.location import SCHEME, check_bucket
+from gateway.storage.gcs.proof import prove_scope
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
 __all__ = ["GCS", "GcsProfile", "decode_gcs_profile", "gcs_profile"]
@@ -154,6 +157,11 @@ def decode_gcs_profile(fields: dict[str, Any], rules: StorageRules) -> GcsProfil
         raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
 
 
+def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
+    boundary = build_access_boundary(location, level)
+    return [str(violation) for violation in prove_scope(boundary, location, level, other_keys)]
+
+
 def _open(options: ClientOptions) -> StorageClient:
     # The client libraries need memory and time for their import, and decoding a profile does not use them.
     from gateway.storage.gcs.client import open_client
@@ -168,4 +176,5 @@ GCS: Final = Provider(
     decode_profile=decode_gcs_profile,
     decode_credential=decode_gcs_credential,
     open=_open,
+    prove=_prove,
 )

@@ -8,6 +8,7 @@ docs/long-tests.md has the last result.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -25,7 +26,8 @@ from gateway.storage.adls.sas import build_directory, read_directory, sign_with_
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.location import SCHEME as GCS
 from gateway.storage.gcs.proof import evaluate as evaluate_boundary
-from gateway.storage.registry import PROVIDERS
+from gateway.storage.provider import Provider
+from gateway.storage.registry import PROVIDERS, decode_profile
 from gateway.storage.s3.location import SCHEME as S3
 from gateway.storage.s3.proof import evaluate as evaluate_policy
 from gateway.storage.s3.session_policy import build_session_policy
@@ -146,10 +148,10 @@ def _key(rng: random.Random, path: str) -> str:
 
 
 def _is_below(provider: str, key: str, path: str) -> bool:
-    if not key.startswith(path + "/"):
-        return False
-    # The file service refuses names that are no path.
-    return provider != "adls" or not {"", ".", ".."} & set(key.rstrip("/").split("/"))
+    if provider == "adls":
+        # The directory itself is included, and the file service refuses names that are no path.
+        return f"{key}/".startswith(path + "/") and not {"", ".", ".."} & set(key.rstrip("/").split("/"))
+    return key.startswith(path + "/")
 
 
 @pytest.mark.threat("LG-POL-01", "LG-POL-03", "LG-POL-04", "LG-POL-05")
@@ -176,3 +178,18 @@ def test_no_random_request_escapes_the_location_of_its_credential(count: int) ->
             asked[provider, expected] += 1
     # Requests of both kinds were sent for each provider.
     assert all(asked[provider, allowed] > count / 100 for provider in CASES for allowed in (True, False))
+
+
+@pytest.mark.parametrize("provider", [each for each in PROVIDERS if each.prove is not None], ids=lambda each: each.tag)
+def test_the_proof_of_a_provider_accepts_its_own_policies(provider: Provider) -> None:
+    profiles = {
+        "s3": {"bucket": "lake-1", "region": "r"},
+        "gcs": {"bucket": "lake-1"},
+        "adls": {"account-name": "account1", "filesystem": "lake"},
+    }
+    profile = decode_profile(json.dumps({"type": provider.tag, **profiles[provider.tag]}).encode())
+    case = CASES[provider.tag]
+    location = Location(case.scheme, case.authority, ("wh", "t'1"))
+    assert provider.prove is not None
+    for level in AccessLevel:
+        assert provider.prove(profile, location, level, ["wh/t'10/f", "wh/t", "other"]) == []
