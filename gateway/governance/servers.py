@@ -53,8 +53,8 @@ class Servers:
             default_project_id=self._default_project_id,
             authz_backend="openfga",
             aws_system_identities_enabled="aws" in self._system_identities,
-            azure_system_identities_enabled=False,
-            gcp_system_identities_enabled=False,
+            azure_system_identities_enabled="azure" in self._system_identities,
+            gcp_system_identities_enabled="gcp" in self._system_identities,
             queues=tuple(Queue),
             license_status=LicenseStatus(),
         )

@@ -42,6 +42,10 @@ class IdentityRules:
     stores: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
 
+    def allows_directly(self, store: str) -> bool:
+        """Return True if the identity may be used for this store without a role."""
+        return self.enabled and self.direct and store in self.stores
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageRules:
@@ -50,15 +54,14 @@ class StorageRules:
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `roots`: the same for
     locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
-    `system_identities`: True if a credential may be the gateway's own identity in its cloud. `identities` are the rules
-    for that by the type of storage profiles; None allows every identity. `hosts`: hosts of stores that profiles may
+    `identities`: the rules for credentials that are the gateway's own identity in a cloud, by the type of storage
+    profiles; None allows every one. `hosts`: hosts of stores that profiles may
     name in addition to those of the provider; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
     directories: tuple[str, ...] | None = ()
     roots: tuple[str, ...] | None = ()
-    system_identities: bool = False
     hosts: tuple[str, ...] | None = ()
     identities: tuple[tuple[str, IdentityRules], ...] | None = ()
 
@@ -71,9 +74,7 @@ class StorageRules:
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
-STORED: Final = StorageRules(
-    endpoints=ANY_NETWORK, directories=None, roots=None, system_identities=True, identities=None, hosts=None
-)
+STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, roots=None, identities=None, hosts=None)
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
 

@@ -52,9 +52,40 @@ class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
         ),
     ] = ()
 
+    enable_gcp_system_credentials: Annotated[
+        bool,
+        Meta(
+            description="Allow storage credentials of type `gcp-system-identity`: the gateway's own identity in Google "
+            "Cloud, for the buckets in `LAKEGATE__GCS_SYSTEM_CREDENTIALS_BUCKETS`."
+        ),
+    ] = False
+    gcs_system_credentials_buckets: Annotated[
+        tuple[str, ...],
+        Meta(description="Buckets of warehouses that use the gateway's own identity in Google Cloud. Empty: none."),
+    ] = ()
+    enable_azure_system_credentials: Annotated[
+        bool,
+        Meta(
+            description="Allow storage credentials of type `azure-system-identity`: the gateway's own identity in "
+            "Azure, for the filesystems in `LAKEGATE__ADLS_SYSTEM_CREDENTIALS_FILESYSTEMS`."
+        ),
+    ] = False
+    adls_system_credentials_filesystems: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Filesystems (`account/filesystem`) of warehouses that use the gateway's own identity in "
+            "Azure. Empty: none."
+        ),
+    ] = ()
+
     def enabled_system_identities(self) -> frozenset[str]:
         """Return the clouds in which the gateway's own identity may be used."""
-        return frozenset({"aws"} if self.enable_aws_system_credentials else ())
+        enabled = {
+            "aws": self.enable_aws_system_credentials,
+            "gcp": self.enable_gcp_system_credentials,
+            "azure": self.enable_azure_system_credentials,
+        }
+        return frozenset(cloud for cloud, allowed in enabled.items() if allowed)
 
     def identity_rules(self) -> tuple[tuple[str, IdentityRules], ...]:
         """Return the rules for the gateway's own identity, by the type of storage profiles.
@@ -67,11 +98,18 @@ class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
             )
         except InvalidStorageProfile as wrong:
             raise SettingsError(f"{PREFIX}S3_SYSTEM_CREDENTIALS_ENDPOINTS: {wrong.message}") from None
-        rules = IdentityRules(
+        aws = IdentityRules(
             enabled=self.enable_aws_system_credentials,
             direct=self.s3_enable_direct_system_credentials,
             external_id_required=self.s3_require_external_id_for_system_credentials,
             stores=self.s3_system_credentials_buckets,
             endpoints=endpoints,
         )
-        return (("s3", rules),)
+        # These clouds have no roles that a credential assumes, so their identities are always used directly.
+        google = IdentityRules(
+            enabled=self.enable_gcp_system_credentials, direct=True, stores=self.gcs_system_credentials_buckets
+        )
+        azure = IdentityRules(
+            enabled=self.enable_azure_system_credentials, direct=True, stores=self.adls_system_credentials_filesystems
+        )
+        return (("s3", aws), ("gcs", google), ("adls", azure))

@@ -13,6 +13,7 @@ from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
 from gateway.storage.adls.delegation import Delegation
 from gateway.storage.adls.directories import AdlsFiles
+from gateway.storage.adls.identity_rules import identity_refusal
 from gateway.storage.adls.profile import AdlsProfile, adls_profile
 from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
 from gateway.storage.adls.stores import AdlsStores
@@ -47,6 +48,9 @@ class AdlsSessions:
             profile.check(self._rules)
         except InvalidStorageProfile as refused:
             raise ShortTermCredentialError(refused.message, "endpoint") from None
+        refusal = identity_refusal(adls_profile(profile), own, self._rules.identity(AdlsProfile.provider))
+        if refusal is not None:
+            raise ShortTermCredentialError(refusal, "profile")
         directory = read_directory(policy)
         now = datetime.now(UTC)
         start, expiry = now - _CLOCK, now + timedelta(seconds=seconds)
@@ -75,7 +79,6 @@ def open_client(options: ClientOptions) -> StorageClient:
     """
     addresses = options.addresses_of(AdlsProfile.provider)
     delegation = Delegation(
-        system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         blob_endpoint=addresses.files,

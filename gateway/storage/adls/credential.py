@@ -171,7 +171,7 @@ def decode_adls_credential(fields: dict[str, Any], rules: StorageRules) -> AdlsC
             "Invalid storage credential: 'credential-type' must be client-credentials, with 'client-id', 'tenant-id' "
             "and 'client-secret', shared-access-key, with 'key', or azure-system-identity"
         ) from None
-    if isinstance(credential, AdlsSystemIdentity) and not rules.system_identities:
+    if isinstance(credential, AdlsSystemIdentity) and not rules.identity(AdlsSystemIdentity.provider).enabled:
         raise BadRequestException(
             "Credentials of type azure-system-identity are not enabled on this server. Use the type client-credentials."
         )

@@ -55,7 +55,7 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 class Delegation:
     """Makes tokens and delegation keys. Close it with `close`.
 
-    `system_identities` is True if warehouses may use the gateway's own cloud identity. `on_latency` is called on the
+    Callers have checked that the warehouse may use the credential (`identity_refusal`). `on_latency` is called on the
     event loop with the seconds of each request for a delegation key and its outcome. `blob_endpoint` and `authority`
     are the operator's addresses of the blob service and of Entra ID.
     """
@@ -63,14 +63,12 @@ class Delegation:
     def __init__(
         self,
         *,
-        system_identities: bool = False,
         on_latency: LatencyCallback = _no_metrics,
         total_seconds: float = TOTAL_SECONDS,
         ca_bundle: str | None = None,
         blob_endpoint: str | None = None,
         authority: str | None = None,
     ) -> None:
-        self._system_identities = system_identities
         self._on_latency = on_latency
         self._total_seconds = total_seconds
         self._ca_bundle = ca_bundle
@@ -150,12 +148,6 @@ class Delegation:
                 authority=self._authority or profile.authority_host,
                 disable_instance_discovery=True,
                 **limits,
-            )
-        if not self._system_identities:
-            raise ShortTermCredentialError(
-                "Credentials of type azure-system-identity are not enabled on this server. Use the type "
-                "client-credentials",
-                "profile",
             )
         # Only identities of machines: a developer's own login must not become that of the gateway.
         try:

@@ -24,10 +24,10 @@ from gateway.storage.adls.credential import (
     AdlsCredential,
     AdlsSas,
     AdlsSharedKey,
-    AdlsSystemIdentity,
     BearerToken,
     adls_credential,
 )
+from gateway.storage.adls.identity_rules import identity_refusal
 from gateway.storage.adls.location import blob_host
 from gateway.storage.adls.profile import AdlsProfile, adls_profile
 from gateway.storage.errors import StorageDenied
@@ -103,11 +103,9 @@ class AdlsStores:
 
     def _make(self, profile: AdlsProfile, credential: Credential) -> AzureStore:
         given = adls_credential(credential)
-        if isinstance(given, AdlsSystemIdentity) and not self._rules.system_identities:
-            raise StorageDenied(
-                "Credentials of type azure-system-identity are not enabled on this server. Use the type "
-                "client-credentials"
-            )
+        refusal = identity_refusal(profile, given, self._rules.identity(AdlsProfile.provider))
+        if refusal is not None:
+            raise StorageDenied(refusal)
         endpoint = blob_address(profile, self._endpoint)
 
         async def current() -> Any:

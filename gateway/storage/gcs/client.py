@@ -5,9 +5,11 @@ import contextlib
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
-from gateway.storage.errors import StorageCheckFailed, StorageDenied
+from gateway.scope.rules import IdentityRules
+from gateway.storage.errors import ShortTermCredentialError, StorageCheckFailed, StorageDenied
 from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
+from gateway.storage.gcs.identity_rules import identity_refusal
 from gateway.storage.gcs.profile import GcsProfile, gcs_profile
 from gateway.storage.gcs.stores import ENDPOINT, GcsStores
 from gateway.storage.gcs.tokens import GcsTokens
@@ -23,7 +25,8 @@ class GcsSessions:
     A token has no name, so the store's logs contain only the service account. The audit log contains the principal.
     """
 
-    def __init__(self, tokens: GcsTokens, files: FileClient) -> None:
+    def __init__(self, tokens: GcsTokens, files: FileClient, rules: IdentityRules) -> None:
+        self._rules = rules
         self._tokens = tokens
         self._files = files
 
@@ -34,6 +37,9 @@ class GcsSessions:
         own = gcs_credential(credential)
         if isinstance(own, GcsToken):
             raise TypeError("a temporary credential makes no sessions")
+        refusal = identity_refusal(gcs_profile(profile), own, self._rules)
+        if refusal is not None:
+            raise ShortTermCredentialError(refusal, "profile")
         return await self._tokens.downscoped(own, policy, seconds=seconds)
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
@@ -52,8 +58,8 @@ class GcsSessions:
 def open_client(options: ClientOptions) -> StorageClient:
     """Open the client. It connects to Google's servers, or to the addresses that the operator set."""
     addresses = options.addresses_of(GcsProfile.provider)
+    rules = options.rules.identity(GcsProfile.provider)
     tokens = GcsTokens(
-        system_identities=options.rules.system_identities,
         on_latency=options.on_session,
         ca_bundle=options.ca_bundle,
         address=addresses.tokens,
@@ -62,11 +68,11 @@ def open_client(options: ClientOptions) -> StorageClient:
     authenticated = not addresses.unencrypted or addresses.tokens is not None
     stores = GcsStores(
         own_token=tokens.own if authenticated else None,
-        system_identities=options.rules.system_identities,
+        rules=rules,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,
         certificates=options.certificates,
         endpoint=addresses.files or ENDPOINT,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    return StorageClient(files=files, sessions=GcsSessions(tokens, files), close=tokens.close)
+    return StorageClient(files=files, sessions=GcsSessions(tokens, files, rules), close=tokens.close)

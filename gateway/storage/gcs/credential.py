@@ -162,7 +162,7 @@ def decode_gcs_credential(fields: dict[str, Any], rules: StorageRules) -> GcsCre
             "Invalid storage credential: 'credential-type' must be service-account-key, with the JSON key file as an "
             "object in 'key', or gcp-system-identity"
         ) from None
-    if isinstance(credential, GcsSystemIdentity) and not rules.system_identities:
+    if isinstance(credential, GcsSystemIdentity) and not rules.identity(GcsSystemIdentity.provider).enabled:
         raise BadRequestException(
             "Credentials of type gcp-system-identity are not enabled on this server. Use the type service-account-key."
         )

@@ -18,8 +18,10 @@ from obstore.store import GCSStore
 from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute
 from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
-from gateway.storage.gcs.credential import GcsCredential, GcsSystemIdentity, GcsToken, gcs_credential
+from gateway.storage.gcs.credential import GcsCredential, GcsToken, gcs_credential
+from gateway.storage.gcs.identity_rules import identity_refusal
 from gateway.storage.gcs.profile import gcs_profile
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class GcsStores:
     """An LRU cache of clients by bucket and credential.
 
     `own_token` makes tokens of a warehouse's credential; None if the store is an emulator without authentication.
-    `endpoint` is the address of the store.
+    `rules` are those for the gateway's own identity. `endpoint` is the address of the store.
     """
 
     refused = _REFUSED
@@ -52,14 +54,14 @@ class GcsStores:
         self,
         *,
         own_token: OwnToken | None,
-        system_identities: bool,
+        rules: IdentityRules,
         connect_seconds: float,
         request_seconds: float,
         certificates: str | None = None,
         endpoint: str = ENDPOINT,
     ) -> None:
         self._own_token = own_token
-        self._system_identities = system_identities
+        self._rules = rules
         self._connect = timedelta(seconds=connect_seconds)
         self._request = timedelta(seconds=request_seconds)
         self._certificates = certificates
@@ -83,11 +85,9 @@ class GcsStores:
 
     def _make(self, profile: StorageProfile, credential: Credential) -> GCSStore:
         given = gcs_credential(credential)
-        if isinstance(given, GcsSystemIdentity) and not self._system_identities:
-            raise StorageDenied(
-                "Credentials of type gcp-system-identity are not enabled on this server. Use the type "
-                "service-account-key"
-            )
+        refusal = identity_refusal(gcs_profile(profile), given, self._rules)
+        if refusal is not None:
+            raise StorageDenied(refusal)
 
         async def current() -> Any:
             if isinstance(given, GcsToken):

@@ -44,21 +44,19 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 class GcsTokens:
     """Makes tokens. Close it with `close`.
 
-    `system_identities` is True if warehouses may use the gateway's own cloud identity. `on_latency` is called on the
-    event loop with the seconds of each exchange and its outcome. `address` is the
-    operator's address of both services, which make tokens of service accounts and exchange them.
+    Callers have checked that the warehouse may use the credential (`identity_refusal`). `on_latency` is called on the
+    event loop with the seconds of each exchange and its outcome. `address` is the operator's address of both services,
+    which make tokens of service accounts and exchange them.
     """
 
     def __init__(
         self,
         *,
-        system_identities: bool = False,
         on_latency: LatencyCallback = _no_metrics,
         total_seconds: float = TOTAL_SECONDS,
         address: str | None = None,
         ca_bundle: str | None = None,
     ) -> None:
-        self._system_identities = system_identities
         self._on_latency = on_latency
         self._total_seconds = total_seconds
         self._token_uri = TOKEN_URI if address is None else f"{address}/token"
@@ -132,14 +130,8 @@ class GcsTokens:
         if isinstance(credential, GcsServiceAccountKey):
             fields = msgspec.to_builtins(credential.key) | {"token_uri": self._token_uri}
             identity = google.oauth2.service_account.Credentials.from_service_account_info(fields, scopes=[SCOPE])
-        elif self._system_identities:
-            identity, _ = google.auth.default(scopes=[SCOPE])
         else:
-            raise ShortTermCredentialError(
-                "Credentials of type gcp-system-identity are not enabled on this server. Use the type "
-                "service-account-key",
-                "profile",
-            )
+            identity, _ = google.auth.default(scopes=[SCOPE])
         identity.refresh(self._transport())
         return _token(identity.token, identity.expiry)
 

@@ -5,7 +5,6 @@ Unknown fields are refused: ignoring a misspelled `key-prefix` would put a wareh
 """
 
 import re
-from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -16,16 +15,14 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.endpoint import check_endpoint
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.level import AccessLevel
-from gateway.scope.location import BaseLocation, Location, fold, refuse_pattern_characters
+from gateway.scope.location import BaseLocation, Location, refuse_pattern_characters
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 from gateway.storage.s3.confinement import check_confinement, policy_builder
 from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
 from gateway.storage.s3.location import SCHEME, check_bucket
-from gateway.storage.s3.proof import Dialect, prove_scope
-from gateway.storage.s3.session_policy import build_session_policy
+from gateway.storage.s3.policy_proof import prove
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind, kind_of
 
 __all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
@@ -344,25 +341,6 @@ def _open(options: ClientOptions) -> StorageClient:
     return open_client(options)
 
 
-def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
-    found = s3_profile(profile)
-    policy = build_session_policy(
-        location,
-        level,
-        escapes_known=found.escapes_known,
-        kms_key_arn=found.aws_kms_key_arn,
-        partition=found.partition,
-    )
-    dialect = Dialect.AWS if found.escapes_known else Dialect.CASE_BLIND
-    violations = prove_scope(policy, location, level, other_keys, dialect=dialect, partition=found.partition)
-    if dialect is Dialect.CASE_BLIND:
-        # Such a store also allows the location in another case, where the catalog lets no other table be
-        # (`BaseLocation.overlap_key`).
-        own = fold(location.key_prefix)
-        violations = [each for each in violations if each.key is None or not fold(each.key).startswith(own)]
-    return [str(violation) for violation in violations]
-
-
 S3: Final = Provider(
     profile=S3Profile,
     scheme=SCHEME,
@@ -370,7 +348,7 @@ S3: Final = Provider(
     decode_profile=decode_s3_profile,
     decode_credential=decode_s3_credential,
     open=_open,
-    prove=_prove,
+    prove=lambda profile, location, level, keys: prove(s3_profile(profile), location, level, keys),
     catalog_defaults=lambda profile: s3_profile(profile).encryption_properties,
     soft_deletion_defaults=lambda profile: s3_profile(profile).soft_deletion_properties,
 )

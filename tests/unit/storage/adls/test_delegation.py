@@ -17,7 +17,7 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.rules import STORED, STRICTEST
 from gateway.storage.adls.client import AdlsSessions, correlation_id
-from gateway.storage.adls.credential import AdlsClientCredentials, AdlsSas, AdlsSharedKey, AdlsSystemIdentity
+from gateway.storage.adls.credential import AdlsClientCredentials, AdlsSas, AdlsSharedKey
 from gateway.storage.adls.delegation import Delegation
 from gateway.storage.adls.location import SCHEME
 from gateway.storage.adls.profile import AdlsProfile
@@ -126,13 +126,6 @@ async def test_a_host_that_the_operator_does_not_list_receives_no_token(
         seconds=3600,
     )
     assert made.expires_at <= datetime.now(UTC) + timedelta(hours=1)
-
-
-async def test_a_system_identity_needs_the_operators_setting(azure: tuple[Delegation, Service, Service]) -> None:
-    delegation, entra, _ = azure
-    with pytest.raises(ShortTermCredentialError, match="azure-system-identity"):
-        await make(delegation, credential=AdlsSystemIdentity())
-    assert entra.seen == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.gcs.access_boundary import build_access_boundary
-from gateway.storage.gcs.credential import GcsServiceAccountKey, GcsSystemIdentity, ServiceAccountKey
+from gateway.storage.gcs.credential import GcsServiceAccountKey, ServiceAccountKey
 from gateway.storage.gcs.location import SCHEME
 from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.registry import decode_credential
@@ -107,19 +107,12 @@ async def test_a_token_that_outlives_the_limit_is_discarded(services: tuple[GcsT
     assert refused.value.reason == "too-long"
 
 
-async def test_a_system_identity_needs_the_operators_setting() -> None:
-    tokens = GcsTokens(system_identities=False)
-    with pytest.raises(ShortTermCredentialError, match="gcp-system-identity"):
-        await tokens.own(GcsSystemIdentity())
-    tokens.close()
-
-
 _OF_THE_MACHINE = """
 import asyncio
 from gateway.storage.gcs.credential import GcsSystemIdentity
 from gateway.storage.gcs.tokens import GcsTokens
 
-tokens = GcsTokens(system_identities=True)
+tokens = GcsTokens()
 print(asyncio.run(tokens.own(GcsSystemIdentity())).token)
 tokens.close()
 """

@@ -48,7 +48,7 @@ def test_a_system_identity_is_refused_in_a_request_unless_enabled() -> None:
     with pytest.raises(BadRequestException, match="not enabled"):
         decode_credential(text, rules=STRICTEST)
     with pytest.raises(BadRequestException, match="not enabled"):
-        decode_credential(text, rules=StorageRules(system_identities=True))
+        decode_credential(text, rules=StorageRules(identities=(("gcs", IdentityRules(enabled=True)),)))
     enabled = StorageRules(identities=(("s3", IdentityRules(enabled=True)),))
     assert decode_credential(text, rules=enabled) == S3SystemIdentity(external_id="x1")
 

@@ -323,9 +323,3 @@ def test_credential_digests_differ_and_reveal_nothing() -> None:
     one, other = (S3AccessKey(access_key_id="AK", secret_access_key=secret) for secret in ("s3cr3t", "s3cr3u"))
     assert one.digest != other.digest and "s3cr3t" not in one.digest
     assert one.digest == S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t").digest
-
-
-@pytest.mark.parametrize("data", [{"type": "az"}, {"type": "gcs"}])
-def test_unsupported_credentials_are_refused_as_unsupported(data: dict[str, str]) -> None:
-    with pytest.raises(StorageTypeNotSupported):
-        decode_credential(json.dumps(data).encode())
