@@ -14,7 +14,7 @@ from typing import Any
 from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.embedded.demo.spark import SparkTools
 from gateway.embedded.ready import Ready
-from gateway.settings import java_home, load, search_path
+from gateway.settings import hadoop_environment, java_home, load, search_path
 from tests.contract.world import Person, World
 
 _END_SECONDS = 30.0
@@ -93,7 +93,7 @@ def started(ready: Ready, home: Path) -> Iterator[Spark]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=chatter,
-            env=tools.environment(),
+            env=tools.environment() | hadoop_environment(),
             cwd=Path(__file__).parents[2],
             text=True,
         ) as process,

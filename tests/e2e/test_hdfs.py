@@ -7,13 +7,13 @@ inherit, lets both write: `docs/storage-hdfs.md`. `make test-long` runs this: it
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hdfs_native import AclEntry, Client
+from msgspec import structs
 
 from tests.contract.warehouses import WAREHOUSE, until
 from tests.contract.world import World, unique
@@ -26,11 +26,9 @@ pytestmark = [pytest.mark.long]
 LISTED = "/lakegate"
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Hdfs]:
-    folder = tmp_path / "hdfs"
-    folder.mkdir()
-    with running(folder) as server:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    with running(tmp_path_factory.mktemp("hdfs")) as server:
         yield server
 
 
@@ -47,7 +45,7 @@ def _allowed(client: Client) -> None:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def world(server: Hdfs) -> Iterator[World]:
     with ExitStack() as stack:
         with pytest.MonkeyPatch.context() as environment:
@@ -67,7 +65,7 @@ def test_spark_writes_reads_and_drops_a_table(
     made = world.admin.post(WAREHOUSE, {"warehouse-name": name, "storage-profile": profile})
     assert made.status_code == 201, made.text
     monkeypatch.setenv("HADOOP_USER_NAME", "etl")
-    with started(dataclasses.replace(world.ready, warehouse=name), home) as spark:
+    with started(structs.replace(world.ready, warehouse=name), home) as spark:
         _use(Session(spark, world.admin), superuser)
 
 
