@@ -249,5 +249,6 @@ Each row is a person who holds exactly one grant, on a level of: server - projec
 namespace - table (or one column of it), view or generic table, and a role of the project. Each column is an operation
 on the thing of that level (the namespace is the inner one). ✓ is done, ✗ is refused with 403, 404 is answered as if
 there were nothing (400 for signatures), 401 needs a token. Operations that fare alike share a column. A title with a
-colon is a right that only decides how the operation is done. The policies of OPA, which can only take away, allow everything here.
+colon is a right that only decides how the operation is done. The policies of OPA, which can only take away, allow
+everything here.
 """
