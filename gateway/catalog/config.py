@@ -13,10 +13,11 @@ from gateway.access.permit import Permit
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 
-#: Endpoints that are served and deliberately not advertised: the configuration itself, and tokens.
+#: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer of staged
+#: tables, which clients get with the table.
 #: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
 #: endpoint.
-_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken"})
+_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation"})
 
 
 class Configurations:
