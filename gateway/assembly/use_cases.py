@@ -69,8 +69,7 @@ from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
-from gateway.vending.remote_signing import RemoteSigner
-from gateway.vending.signing_offers import SigningOffers
+from gateway.vending.remote_signing import RemoteSigner, SigningOffers
 
 
 def build_services(
