@@ -36,7 +36,6 @@ SMALL: Mapping[str, str] = {
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
     "gateway/api/forms.py": "bodies of HTML and OAuth forms",
-    "gateway/api/header_values.py": "values of headers that handlers share",
     "gateway/catalog/containers.py": "namespaces and warehouses share it",
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",
     "gateway/catalog/table_collection.py": "the constructor that tables and generic tables share",
