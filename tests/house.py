@@ -37,7 +37,6 @@ SMALL: Mapping[str, str] = {
     "gateway/access/issued_credential.py": "the door, the audit, vending and the database share it",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
     "gateway/api/forms.py": "bodies of HTML and OAuth forms",
-    "gateway/api/header_values.py": "values of headers that handlers share",
     "gateway/catalog/containers.py": "namespaces and warehouses share it",
     "gateway/storage/s3/r2_scope.py": "a builder, with which its proof shares no code",
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",

@@ -72,9 +72,8 @@ from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
-from gateway.vending.remote_signing import RemoteSigner
+from gateway.vending.remote_signing import RemoteSigner, SigningOffers
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
-from gateway.vending.signing_offers import SigningOffers
 
 
 def build_services(

@@ -39,9 +39,9 @@ from gateway.scope.profile import Downscoping, StorageProfile, longest_life
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.register import register_entry
+from gateway.vending.remote_signing import SigningOffers
 from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.session_name import SessionIdentity
-from gateway.vending.signing_offers import SigningOffers
 from gateway.vending.vendor import NoCredentials, Vendor
 
 Vending = (

@@ -3,24 +3,31 @@
 
 If the store has sessions, a session of the table signs: the one that the caller would be vended, from the same cache.
 It never leaves the gateway, so its lifetime is that of the profile. Otherwise the warehouse's own key signs.
+
+Loads and creates offer signatures by properties that `SigningOffers` builds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
+from uuid import UUID
 
+from gateway.access.resolved import ResolvedTable, ResolvedWarehouse
+from gateway.iceberg.identifiers import SEPARATOR, Namespace
 from gateway.scope.credential import Credential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile, longest_life
 from gateway.scope.signing import ReadRequest, RemoteSigningDisabled, SignWithoutCredentials, UnsignedRequest
 from gateway.storage.provider import Signer, StorageClients
+from gateway.storage.registry import stored_profile
 from gateway.vending.errors import LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vendor
 
-__all__ = ["RemoteSigner", "SignedRequest", "SigningKey"]
+__all__ = ["RemoteSigner", "SignedRequest", "SigningKey", "SigningOffers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +104,34 @@ class RemoteSigner:
         if signer is None:
             raise RemoteSigningDisabled("Requests to the storage of this warehouse are not signed")
         return signer
+
+
+class SigningOffers:
+    """Builds the properties. `base_uri` is the configured address of the gateway; None if it is not configured.
+
+    Without it, clients use the catalog's address, to which they sent the load. An address taken from the request could
+    send a caller's token to another server, as in `Configurations.get`.
+    """
+
+    def __init__(self, signer: RemoteSigner, *, base_uri: str | None) -> None:
+        self._signer = signer
+        self._uri = None if base_uri is None else f"{base_uri}/catalog/"
+
+    def for_table(self, table: ResolvedTable) -> dict[str, str] | None:
+        """Return the properties for a table; None if its warehouse signs no requests.
+
+        The endpoint contains the table's id, because a rename must not break a client that has the table open.
+        """
+        return self._offer(table.warehouse, f"v1/signer/{table.warehouse.id}/tabular-id/{table.id}/v1/aws/s3/sign")
+
+    def for_created(
+        self, warehouse: ResolvedWarehouse, namespace: Namespace, name: str, id: UUID
+    ) -> dict[str, str] | None:
+        """Return the properties for a table that its creator has just created or staged."""
+        path = f"{quote(SEPARATOR.join(namespace.levels), safe='')}/created/{quote(name, safe='')}/{id}"
+        return self._offer(warehouse, f"v1/signer/{warehouse.id}/namespaces/{path}/v1/aws/s3/sign")
+
+    def _offer(self, warehouse: ResolvedWarehouse, endpoint: str) -> dict[str, str] | None:
+        if warehouse.credential_id is None:
+            return None
+        return self._signer.client_properties(stored_profile(warehouse.profile), uri=self._uri, endpoint=endpoint)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -89,15 +90,16 @@ def test_pyiceberg_signer_signs_all_operations_of_a_store_client(world: World, t
     store.complete_multipart_upload(**place, UploadId=upload, MultipartUpload=parts)
     assert store.get_object(**place)["Body"].read() == b"parts"
     store.delete_object(**place)
-    for refused in (
+    attempts: list[Callable[[], object]] = [
         lambda: store.get_object(Bucket=world.bucket, Key="other/secret"),
         lambda: store.copy_object(**place, CopySource=f"{world.bucket}/other/secret"),
         lambda: store.list_objects_v2(Bucket=world.bucket, Prefix=prefix),
         lambda: store.get_object_acl(**place),
         lambda: store.delete_objects(Bucket=world.bucket, Delete={"Objects": [{"Key": place["Key"]}]}),  # sends no body
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(SignError):
-            refused()
+            attempt()
 
 
 def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
@@ -119,7 +121,9 @@ def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sts", [True, False], ids=["sessions", "own key"])
 def test_spark_reads_writes_and_deletes(world: World, spark: Spark, sts: bool) -> None:
-    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, **{"sts-enabled": sts})})
+    fields: dict[str, Any] = {"sts-enabled": sts}
+    fields = {"storage-profile": warehouses.profile(world, **fields)}
+    made = warehouses.make(world, **fields)
     namespace, session = unique("ns"), Session(spark, world.admin, f"signing {sts}")
     lake = _signing_catalog(world, session, made.name)
     session.sql(f"CREATE NAMESPACE {lake}.{namespace}")

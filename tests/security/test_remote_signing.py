@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -20,9 +21,10 @@ def _delete_body(*keys: str) -> str:
     return f'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{objects}</Delete>'
 
 
-def _table_in(world: World, **more: object) -> SignedTable:
+def _table_in(world: World, more: dict[str, Any]) -> SignedTable:
     """Create a table in a new warehouse whose storage profile has these fields too."""
-    made = warehouses.make(world, **{"storage-profile": warehouses.profile(world, **more)})
+    fields: dict[str, Any] = {"storage-profile": warehouses.profile(world, **more)}
+    made = warehouses.make(world, **fields)
     path = made.table(world.admin)
     return _of(world, made.id, path, world.admin.get(path).json())
 
@@ -54,7 +56,7 @@ def with_sessions(world: World) -> SignedTable:
 @pytest.fixture(scope="module")
 def with_own_key(world: World) -> SignedTable:
     """A table of a warehouse without sessions, whose own key signs."""
-    return _table_in(world, **{"sts-enabled": False})
+    return _table_in(world, {"sts-enabled": False})
 
 
 @pytest.fixture(params=["session", "own key"])
@@ -321,7 +323,7 @@ def test_the_files_of_another_table_are_refused_at_the_endpoint_of_this_one(with
 
 
 def test_a_warehouse_that_disabled_signing_signs_nothing(world: World) -> None:
-    signed = _table_in(world, **{"remote-signing-enabled": False})
+    signed = _table_in(world, {"remote-signing-enabled": False})
     answer = signed.ask(world.admin, "GET", signed.uri("data/a"))
     assert error_triple(answer)[:2] == (403, "RemoteSigningDisabled")
     config = world.admin.get(signed.table.path, headers=REMOTE_SIGNING).json()["config"]
@@ -331,7 +333,7 @@ def test_a_warehouse_that_disabled_signing_signs_nothing(world: World) -> None:
 
 @pytest.mark.parametrize(("style", "accepted"), [("path", True), ("auto", True), ("virtual_host", False)])
 def test_the_url_style_of_the_profile_is_enforced(world: World, style: str, accepted: bool) -> None:
-    signed = _table_in(world, **{"remote-signing-url-style": style})
+    signed = _table_in(world, {"remote-signing-url-style": style})
     answer = signed.ask(world.admin, "GET", signed.uri("data/a"))
     assert answer.status_code == (200 if accepted else 400), answer.text
     host = httpx.URL(world.ready.s3.endpoint)
