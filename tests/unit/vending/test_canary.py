@@ -78,6 +78,14 @@ async def test_a_store_that_enforces_policies_is_proven() -> None:
     assert report.verdict is Verdict.PROVEN and report.attempts > 150
 
 
+async def test_a_store_that_requires_encryption_by_a_key_is_proven() -> None:
+    """Requests without the profile's key would be refused for another reason than the scope."""
+    key = "arn:aws:kms:us-east-1:000000000000:key/1"
+    with lenient_store(requires_key=key) as store:
+        assert (await _run(store, aws_kms_key_arn=key)).verdict is Verdict.PROVEN
+        assert (await _run(store)).verdict is Verdict.INCONCLUSIVE
+
+
 async def test_a_warehouse_that_is_a_whole_store_is_proven() -> None:
     with lenient_store() as store:
         report = await _run(store, key_prefix=None)
