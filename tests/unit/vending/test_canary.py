@@ -171,6 +171,22 @@ async def test_a_store_that_refuses_everything_is_not_proven() -> None:
     assert report.verdict is Verdict.INCONCLUSIVE and "in its own location" in report.reason
 
 
+async def test_objects_outside_of_the_base_are_removed_by_the_credential_that_wrote_them() -> None:
+    """The gateway's own credential may have no right there."""
+
+    class Confined(LenientStore):
+        def answer(self, request: Any) -> Any:
+            deletes = not request.session and request.kind in ("delete", "delete-batch")
+            if deletes and not request.key.startswith("base/") and b"<Key>base/" not in request.body:
+                return 403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+            return super().answer(request)
+
+    with lenient_store(lets_through={"write", "delete", "delete-batch"}) as store:
+        store.__class__ = Confined
+        report = await _run(store)
+    assert "other-top-folder" in {finding.place for finding in report.findings if finding.attempt == "write"}
+
+
 async def test_a_store_that_does_not_answer_is_inconclusive() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
