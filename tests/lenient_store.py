@@ -113,16 +113,19 @@ class Request:
 
 
 class LenientStore(ThreadingHTTPServer):
-    """The store. Requests of the kinds in `lets_through` need no right. `broken` kinds get 500."""
+    """The store. Requests of the kinds in `lets_through` need no right. `broken` kinds get 500. New objects must name
+    the key `requires_key`, if there is one.
+    """
 
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, lets_through: Collection[str], broken: Collection[str]) -> None:
+    def __init__(self, lets_through: Collection[str], broken: Collection[str], requires_key: str | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.lets_through, self.broken = frozenset(lets_through), frozenset(broken)
+        self.requires_key = requires_key
         self.objects: dict[str, bytes] = {}
         self.policies: dict[str, str] = {}
         self.uploads: dict[str, str] = {}
@@ -136,10 +139,17 @@ class LenientStore(ThreadingHTTPServer):
     def answer(self, request: Request) -> tuple[int, str | bytes]:
         if request.session and request.kind in self.broken:
             return 500, _error("InternalError")
+        if request.session and self._lacks_key(request):
+            return 403, _error("AccessDenied")
         if request.session and request.kind not in self.lets_through and not self._may(request):
             return 403, _error("AccessDenied")
         with self.lock:
             return self._carry_out(request)
+
+    def _lacks_key(self, request: Request) -> bool:
+        if self.requires_key is None or request.kind not in ("write", "copy", "multipart-upload"):
+            return False
+        return request.headers.get("x-amz-server-side-encryption-aws-kms-key-id") != self.requires_key
 
     def _may(self, request: Request) -> bool:
         if request.kind not in _ACTIONS:
@@ -231,6 +241,9 @@ class LenientStore(ThreadingHTTPServer):
                 self.buckets ^= {name}
             case "create-user":
                 self.users.add(request.form["UserName"])
+                return 200, "<CreateUserResult/>"
+            case "list-users":
+                return 200, "<ListUsersResult/>"
             case "get-bucket-policy":
                 return 404, _error("NoSuchBucketPolicy")
             case "list-buckets":
@@ -291,9 +304,11 @@ def _source(header: str) -> str:
 
 
 @contextmanager
-def lenient_store(*, lets_through: Collection[str] = (), broken: Collection[str] = ()) -> Iterator[LenientStore]:
-    """Run a store that needs no right for requests of the given kinds, and answers the `broken` kinds with 500."""
-    server = LenientStore(lets_through, broken)
+def lenient_store(
+    *, lets_through: Collection[str] = (), broken: Collection[str] = (), requires_key: str | None = None
+) -> Iterator[LenientStore]:
+    """Run a store, as `LenientStore` describes it."""
+    server = LenientStore(lets_through, broken, requires_key)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

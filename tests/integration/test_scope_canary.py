@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -144,13 +145,15 @@ def test_verify_scope_proves_a_warehouse_of_the_stack(world: World, made: Made) 
 
 
 async def test_an_escaped_warehouse_gets_no_keys_where_it_is_enforced(
-    database: Database, world: World, tmp_path_factory: pytest.TempPathFactory
+    database: Database, world: World, made: Made, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """The gateway of this test also runs the canary for a warehouse without a verdict."""
     table = world.table(world.namespace())
     id = UUID(world.warehouse)
     log = tmp_path_factory.mktemp("canary") / "gateway.log"
     token = {"Authorization": f"Bearer {world.admin.token}"}
-    with second_gateway(world.ready, log, CANARY__ENFORCE="escaped") as (base, _):
+    world.sql("update warehouses set scope_verdict = null, scope_tried_at = null where id = $1", UUID(made.id))
+    with second_gateway(world.ready, log, CANARY__ENFORCE="escaped", CANARY__RETRY="1") as (base, _):
         await _record(database, id, "escaped")
         try:
             answer = httpx.get(f"{base}{table.path}", headers=token, timeout=60, trust_env=False)
@@ -158,9 +161,14 @@ async def test_an_escaped_warehouse_gets_no_keys_where_it_is_enforced(
         finally:
             await _record(database, id, "proven")
         again = httpx.get(f"{base}{table.path}", headers=token, timeout=60, trust_env=False)
+        async with asyncio.timeout(60):
+            while await _verdict(database, UUID(made.id)) is None:
+                await asyncio.sleep(0.1)
     assert answer.status_code == 200 and not answer.json().get("storage-credentials")
     assert not {name for name in answer.json()["config"] if "access-key" in name or "token" in name}
     assert kept.json()["storage-credentials"] and again.json()["storage-credentials"]
     request = answer.headers["x-request-id"]
+    assert await _verdict(database, UUID(made.id)) == "proven"
+    assert world.sql("select 1 from audit_log where operation = 'verify_credential_scope'")
     records = world.sql("select * from audit_log where request_id = $1", request)
     assert len([each for each in records if "leave its scope" in str(dict(each))]) == 1

@@ -27,6 +27,9 @@ _TAGS: Final = b"<Tagging><TagSet><Tag><Key>lakegate</Key><Value>check</Value></
 _MISSING_SETTING: Final = re.compile(r"<Code>(NoSuch(?!Bucket<)[A-Za-z]+|[A-Za-z]+NotFoundError)</Code>")
 _BUCKET: Final = re.compile(r"<Bucket>\s*<")
 _NAMES: Final = re.compile(r"<Key>([^<]*)</Key>")
+_USERS: Final = re.compile(r"<ListUsersRes")
+_USER: Final = re.compile(r"<CreateUserRes")
+_PAGE: Final = re.compile(r"<html|<!doctype html", re.IGNORECASE)
 _SECRET: Final = re.compile(r"<SecretAccessKey>[^<]")
 
 Send = Callable[[], Awaitable[Reply]]
@@ -63,8 +66,10 @@ def control_calls(
     ]
     if store.endpoint is not None:
         # AWS has another server for identities, which the operator may have closed to the gateway.
-        found.append(("list-users", partial(calls.action, store, keys, "iam", "ListUsers"), _always))
-        found += [(f"admin {path}", partial(calls.service, store, keys, "GET", path), _always) for path in _ADMIN_PATHS]
+        found.append(("list-users", partial(calls.action, store, keys, "iam", "ListUsers"), _contains(_USERS)))
+        found += [
+            (f"admin {path}", partial(calls.service, store, keys, "GET", path), _no_page) for path in _ADMIN_PATHS
+        ]
     made: list[ControlCall] = [(name, partial(_call, send, reads)) for name, send, reads in found]
     made += [
         (f"get-bucket-{name}", partial(_setting, partial(bucket, "GET", "", query={name: ""}))) for name in _SETTINGS
@@ -113,7 +118,12 @@ async def _create_user(calls: SignedCalls, store: S3Profile, keys: S3TemporaryCr
             await calls.action(store, keys, "iam", "DeleteUser", UserName=unique)
     except Unanswered:
         return Outcome.UNCLEAR
-    return _outcome(reply, _always)
+    return _outcome(reply, _contains(_USER))
+
+
+def _no_page(reply: Reply) -> bool:
+    """Return False for a page of a user interface, which some servers send for every unknown path."""
+    return _PAGE.search(reply.text) is None
 
 
 def _always(_reply: Reply) -> bool:

@@ -75,9 +75,9 @@ class S3Trials:
             case Act.HEAD:
                 return await self._calls.object(store, keys, "HEAD", attempt.key)
             case Act.WRITE | Act.OVERWRITE:
-                return await self._calls.object(store, keys, "PUT", attempt.key, body=PROBE)
+                return await self._calls.object(store, keys, "PUT", attempt.key, headers=_encryption(store), body=PROBE)
             case Act.COPY:
-                headers = {"x-amz-copy-source": _source(store, attempt.source)}
+                headers = {"x-amz-copy-source": _source(store, attempt.source), **_encryption(store)}
                 return await self._calls.object(store, keys, "PUT", attempt.key, headers=headers)
             case Act.DELETE:
                 return await self._calls.object(store, keys, "DELETE", attempt.key)
@@ -102,7 +102,7 @@ class S3Trials:
         return _outcome(reply, attempt)
 
     async def _multipart(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Outcome:
-        reply = await self._calls.object(store, keys, "POST", attempt.key, query={"uploads": ""})
+        reply = await self._start(store, keys, attempt.key)
         upload = _UPLOAD.search(reply.text)
         if reply.succeeded and upload is not None:
             await self._abort(store, keys, attempt.key, html.unescape(upload[1]))
@@ -110,7 +110,7 @@ class S3Trials:
 
     async def _copy_part(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Outcome:
         """Start an upload inside the scope, and copy the source as its first part."""
-        started = await self._calls.object(store, keys, "POST", attempt.key, query={"uploads": ""})
+        started = await self._start(store, keys, attempt.key)
         upload = _UPLOAD.search(started.text)
         if not started.succeeded or upload is None:
             # A credential without the right to write has no upload to copy into.
@@ -123,6 +123,10 @@ class S3Trials:
         finally:
             await self._abort(store, keys, attempt.key, id)
         return _outcome(reply, attempt)
+
+    async def _start(self, store: S3Profile, keys: S3TemporaryCredential, key: str) -> Reply:
+        headers = _encryption(store)
+        return await self._calls.object(store, keys, "POST", key, query={"uploads": ""}, headers=headers)
 
     async def _abort(self, store: S3Profile, keys: S3TemporaryCredential, key: str, upload: str) -> None:
         await self._calls.object(store, keys, "DELETE", key, query={"uploadId": upload})
@@ -148,6 +152,18 @@ def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
     if reply.status in (405, 501):
         return Outcome.UNTESTED
     return Outcome.UNCLEAR
+
+
+def _encryption(store: S3Profile) -> dict[str, str]:
+    """Return the headers that clients of this profile send with a new object. A bucket may require them: its refusal of
+    a request without them would say nothing about the scope.
+    """
+    if store.aws_kms_key_arn is None:
+        return {}
+    return {
+        "x-amz-server-side-encryption": "aws:kms",
+        "x-amz-server-side-encryption-aws-kms-key-id": store.aws_kms_key_arn,
+    }
 
 
 def _source(store: S3Profile, key: str) -> str:

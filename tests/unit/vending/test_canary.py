@@ -78,6 +78,14 @@ async def test_a_store_that_enforces_policies_is_proven() -> None:
     assert report.verdict is Verdict.PROVEN and report.attempts > 150
 
 
+async def test_a_store_that_requires_encryption_by_a_key_is_proven() -> None:
+    """Requests without the profile's key would be refused for another reason than the scope."""
+    key = "arn:aws:kms:us-east-1:000000000000:key/1"
+    with lenient_store(requires_key=key) as store:
+        assert (await _run(store, aws_kms_key_arn=key)).verdict is Verdict.PROVEN
+        assert (await _run(store)).verdict is Verdict.INCONCLUSIVE
+
+
 async def test_a_warehouse_that_is_a_whole_store_is_proven() -> None:
     with lenient_store() as store:
         report = await _run(store, key_prefix=None)
@@ -92,15 +100,18 @@ async def test_every_attempt_is_found_on_a_store_without_protection() -> None:
     assert report.verdict is Verdict.ESCAPED
     assert {finding.attempt for finding in report.findings} == ACTS | CONTROL | {"assume-role"}
     assert {finding.level for finding in report.findings} == {level.value for level in AccessLevel}
-    assert {finding.place for finding in report.findings} == {
-        "sibling",
-        "parent",
-        "other-top-folder",
-        "whole-store",
-        "own-name-without-slash",
-        "own-location",
-        "session-service",
-        "control-plane",
+    at: dict[str, set[str]] = {}
+    for finding in report.findings:
+        at.setdefault(finding.place, set()).add(finding.attempt)
+    assert at == {
+        "sibling": ACTS,
+        "parent": ACTS,
+        "other-top-folder": ACTS - {"overwrite", "copy-part", "delete-batch", "list", "list-folders"},
+        "whole-store": {"list", "list-folders"},
+        "own-name-without-slash": {"list", "list-folders"},
+        "own-location": {"write", "overwrite", "multipart-upload", "copy", "delete", "delete-batch"},
+        "session-service": {"assume-role"},
+        "control-plane": CONTROL,
     }
 
 
@@ -158,6 +169,22 @@ async def test_a_store_that_refuses_everything_is_not_proven() -> None:
         store.__class__ = Refusing
         report = await _run(store)
     assert report.verdict is Verdict.INCONCLUSIVE and "in its own location" in report.reason
+
+
+async def test_objects_outside_of_the_base_are_removed_by_the_credential_that_wrote_them() -> None:
+    """The gateway's own credential may have no right there."""
+
+    class Confined(LenientStore):
+        def answer(self, request: Any) -> Any:
+            deletes = not request.session and request.kind in ("delete", "delete-batch")
+            if deletes and not request.key.startswith("base/") and b"<Key>base/" not in request.body:
+                return 403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+            return super().answer(request)
+
+    with lenient_store(lets_through={"write", "delete", "delete-batch"}) as store:
+        store.__class__ = Confined
+        report = await _run(store)
+    assert "other-top-folder" in {finding.place for finding in report.findings if finding.attempt == "write"}
 
 
 async def test_a_store_that_does_not_answer_is_inconclusive() -> None:
