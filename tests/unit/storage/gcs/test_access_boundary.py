@@ -88,3 +88,25 @@ def test_a_condition_beyond_the_limit_is_an_error() -> None:
     with pytest.raises(CatalogError) as refused:
         build_access_boundary(long, AccessLevel.READ)
     assert refused.value.type == "PolicyTooLarge"
+
+
+def test_a_boundary_has_the_documented_form() -> None:
+    """https://cloud.google.com/iam/docs/downscoping-short-lived-credentials, "Components of a Credential Access
+    Boundary".
+    """
+    assert json.loads(build_access_boundary(_TABLE, AccessLevel.READ_WRITE)) == {
+        "accessBoundary": {
+            "accessBoundaryRules": [
+                {
+                    "availableResource": "//storage.googleapis.com/projects/_/buckets/lake-1",
+                    "availablePermissions": ["inRole:roles/storage.objectViewer", "inRole:roles/storage.objectCreator"],
+                    "availabilityCondition": {
+                        "title": "table",
+                        "expression": "resource.name.startsWith('projects/_/buckets/lake-1/objects/wh/t1/') || "
+                        "resource.name.startsWith('projects/_/buckets/lake-1/folders/wh/t1/') || "
+                        "api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('wh/t1/')",
+                    },
+                }
+            ]
+        }
+    }
