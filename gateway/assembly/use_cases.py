@@ -101,13 +101,14 @@ def build_services(
         limits=limits,
     )
     signer = RemoteSigner(stores.clients, stores.vendor)
+    scope = ScopeRule(Enforcement(settings.canary.enforce))
     credentials = Credentials(
         database=database,
         door=door,
         vendor=stores.vendor,
         storage=stores.storage,
         signing=SigningOffers(signer, base_uri=settings.base_uri),
-        scope=ScopeRule(Enforcement(settings.canary.enforce)),
+        scope=scope,
     )
     documents = Documents(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
@@ -226,7 +227,7 @@ def build_services(
         ),
         registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
         credentials=credentials,
-        signing=Signing(database=database, signer=signer, storage=stores.storage),
+        signing=Signing(database=database, signer=signer, storage=stores.storage, scope=scope),
         deleted=DeletedTables(database=database, lists=lists),
         servers=Servers(
             database=database,

@@ -218,9 +218,11 @@ class Credentials:
         """Return credentials. Return `offer`, if there is one, to a client that prefers it, and if no credentials are
         possible.
 
-        A policy that forbids credentials forbids signatures too.
+        A policy that forbids credentials forbids signatures too, and so does the canary's verdict.
         """
-        if offer is None or vending_terms(permit.obligations).refusal is not None:
+        profile = stored_profile(warehouse.profile)
+        unproven = self._scope.signing_refusal(profile, warehouse.scope_verdict) is not None
+        if offer is None or unproven or vending_terms(permit.obligations).refusal is not None:
             return await self._vend(permit, warehouse, location, level, refresh, table_id)
         reason = "the client asks for signatures of its requests"
         if not preferred:
@@ -229,7 +231,7 @@ class Credentials:
                 return vended_result
             reason = vended_result.reason
         return VendResult(
-            {**stored_profile(warehouse.profile).client_properties(None, refresh_endpoint=None), **offer},
+            {**profile.client_properties(None, refresh_endpoint=None), **offer},
             (),
             reason,
             (("vended", "signatures"), ("reason", reason)),

@@ -27,6 +27,7 @@ from gateway.scope.location import Location
 from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.remote_signing import RemoteSigner, SigningKey
+from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.session_name import SessionIdentity
 
 _Permit = Permit[SignRequest | SignWrite] | Permit[SignCreation]
@@ -45,7 +46,10 @@ class SigningForbidden(ForbiddenException):
 class Signing:
     """The use case of signing one request, and the properties that make a client ask for it."""
 
-    def __init__(self, *, database: Database, signer: RemoteSigner, storage: StorageCredentials) -> None:
+    def __init__(
+        self, *, database: Database, signer: RemoteSigner, storage: StorageCredentials, scope: ScopeRule
+    ) -> None:
+        self._scope = scope
         self._database = database
         self._signer = signer
         self._storage = storage
@@ -99,6 +103,9 @@ class Signing:
         level = _level(permit, vend)
         profile = stored_profile(warehouse.profile)
         request = unsigned(permit.operation.request)
+        unproven = self._scope.signing_refusal(profile, warehouse.scope_verdict)
+        if unproven is not None:
+            raise SigningForbidden(f"No request is signed: {unproven}")
         read = await offload(lambda: self._signer.read(profile, location, request), size=len(request.body or ""))
         _require(level, read.action)
 

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 import structlog
 
+from gateway.scope.profile import NoVending, StorageProfile
+
 __all__ = ["Enforcement", "Finding", "ScopeReport", "ScopeRule", "Verdict", "announce"]
 
 _log = structlog.get_logger("vending.canary")
@@ -79,7 +81,7 @@ _UNPROVEN: Final = (
 
 
 class ScopeRule:
-    """Decides by the stored verdict whether a warehouse may vend credentials."""
+    """Decides by the stored verdict whether a warehouse may vend credentials, and sign with them."""
 
     def __init__(self, enforcement: Enforcement) -> None:
         self._enforcement = enforcement
@@ -98,6 +100,13 @@ class ScopeRule:
                 if verdict == Verdict.PROVEN:
                     return None
                 return _ESCAPED if verdict == Verdict.ESCAPED else _UNPROVEN
+
+    def signing_refusal(self, profile: StorageProfile, verdict: str | None) -> str | None:
+        """Return the reason why no request may be signed with a vended credential; None if one may.
+
+        A warehouse that vends none signs with its own key, of which the verdict says nothing.
+        """
+        return None if isinstance(profile.downscoping, NoVending) else self.refusal(verdict)
 
 
 def announce(warehouse_id: str, report: ScopeReport) -> None:

@@ -152,11 +152,14 @@ async def test_an_escaped_warehouse_gets_no_keys_where_it_is_enforced(
     id = UUID(world.warehouse)
     log = tmp_path_factory.mktemp("canary") / "gateway.log"
     token = {"Authorization": f"Bearer {world.admin.token}"}
+    address = f"{world.ready.s3.endpoint}/{table.location.removeprefix('s3://')}/data/f"
+    read = {"region": world.ready.s3.region, "method": "GET", "uri": address, "headers": {}}
     world.sql("update warehouses set scope_verdict = null, scope_tried_at = null where id = $1", UUID(made.id))
     with second_gateway(world.ready, log, CANARY__ENFORCE="escaped", CANARY__RETRY="1") as (base, _):
         await _record(database, id, "escaped")
         try:
             answer = httpx.get(f"{base}{table.path}", headers=token, timeout=60, trust_env=False)
+            signed = httpx.post(f"{base}{table.path}/sign", json=read, headers=token, timeout=60, trust_env=False)
             kept = world.admin.get(table.path)
         finally:
             await _record(database, id, "proven")
@@ -166,6 +169,9 @@ async def test_an_escaped_warehouse_gets_no_keys_where_it_is_enforced(
                 await asyncio.sleep(0.1)
     assert answer.status_code == 200 and not answer.json().get("storage-credentials")
     assert not {name for name in answer.json()["config"] if "access-key" in name or "token" in name}
+    assert "s3.remote-signing-enabled" not in answer.json()["config"]
+    assert signed.status_code == 403 and "leave its scope" in signed.text
+    assert world.admin.post(f"{table.path}/sign", read).status_code == 200
     assert kept.json()["storage-credentials"] and again.json()["storage-credentials"]
     request = answer.headers["x-request-id"]
     assert await _verdict(database, UUID(made.id)) == "proven"

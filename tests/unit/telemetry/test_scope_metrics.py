@@ -36,7 +36,7 @@ async def test_an_informative_check_is_reported_and_leaves_the_gateway_healthy()
 
     monitor = HealthMonitor()
     monitor.register("catalog", "write_pool", works)
-    monitor.register("storage", "credential_scope", fails, informative=True)
+    monitor.register("storage", "credential_scope", fails, required=False)
     report = await monitor.check_now()
     assert report.healthy
     assert [each.status for each in report.services["storage"]] == ["error"]
