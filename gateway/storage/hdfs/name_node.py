@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from gateway.storage.hdfs.kerberos import require_ticket
+
 __all__ = ["CALLS", "GENERATIONS", "Deadline", "NameNode"]
 
 CALLS: Final = 16
@@ -108,7 +110,8 @@ class _Client:
         return await answer
 
     def _opened(self) -> Any:
-        """Return the library's client. Raises OSError or RuntimeError if the configuration defines no name node."""
+        """Return the library's client. Raises OSError or RuntimeError if the configuration defines no name node,
+        or if no ticket comes."""
         from hdfs_native import Client
 
         with self._lock:
@@ -119,5 +122,6 @@ class _Client:
                     "dfs.client.socket-timeout": str(_SOCKET_SECONDS * 1000),
                     "dfs.client.failover.max.attempts": str(attempts),
                 }
+                require_ticket()
                 self._library = Client(f"hdfs://{self._authority}", config)
             return self._library

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from gateway.scope.credential import Credential
 from gateway.scope.rules import StorageRules
 from gateway.storage.errors import FileExists, FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
+from gateway.storage.hdfs import kerberos
 from gateway.storage.hdfs.client import _translate
+from gateway.storage.hdfs.kerberos import require_ticket
 from gateway.storage.hdfs.name_node import CALLS, GENERATIONS, Deadline, NameNode
 from gateway.storage.hdfs.profile import HdfsProfile
 from gateway.storage.local.profile import LocalAccess
@@ -155,3 +158,21 @@ async def test_a_call_that_nobody_waits_for_stops_at_its_next_step() -> None:
     free.set()
     await asyncio.to_thread(ended.wait)
     assert steps in (["first"], [])
+
+
+def test_no_ticket_is_required_without_a_principal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'none'}")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path / 'none'}")
+    require_ticket()
+
+
+def test_a_ticket_that_does_not_come_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_slowly(_: object) -> bool:
+        moments.append(100.0)
+        return False
+
+    moments = [0.0]
+    monkeypatch.setattr(kerberos, "_acquired", fail_slowly)
+    monkeypatch.setattr(kerberos, "time", SimpleNamespace(monotonic=lambda: moments[-1]))
+    with pytest.raises(TimeoutError):
+        require_ticket()
