@@ -18,7 +18,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import Person, World, unique
+from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
 from tests.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
 from tests.integration.conftest import _up
 from tests.integration.toxic import second_gateway
@@ -167,3 +167,29 @@ def test_a_load_returns_a_token_for_the_table_alone(
     # A token cannot live for less than an hour, so the vended one is the same until half of it is over.
     again = vending.get(path, headers=_DELEGATED).json()
     assert again["storage-credentials"] == loaded.json()["storage-credentials"]
+
+
+@pytest.mark.threat("LG-DEC-07")
+def test_a_stranger_gets_no_token_and_a_reader_one_that_only_reads(
+    world: World, vending: Person, exchanges: tuple[str, list[dict[str, Any]]], emulator: Emulator
+) -> None:
+    made = make(vending)
+    path = made.table(vending)
+    stranger, reader = (
+        Person(each.name, each.id, each.token, str(vending.http.base_url))
+        for each in (world.stranger(), world.stranger("reader"))
+    )
+    before, objects = len(exchanges[1]), emulator.names(BUCKET)
+    for attempt in (path, f"{path}/credentials"):
+        assert stranger.get(attempt, headers=_DELEGATED).status_code in (403, 404)
+    creation_path = path.rsplit("/", 1)[0]
+    assert stranger.post(creation_path, {"name": "x", "schema": SCHEMA, "stage-create": True}).status_code in (403, 404)
+    assert len(exchanges[1]) == before and emulator.names(BUCKET) == objects
+    world.grant("select", reader, "warehouse", made.id)
+    loaded = send_until_decided(lambda: reader.get(path, headers=_DELEGATED)).json()
+    assert len(loaded["storage-credentials"]) == 1
+    options = json.loads(unquote(exchanges[1][-1]["form"]["options"][0]))
+    [rule] = options["accessBoundary"]["accessBoundaryRules"]
+    assert rule["availablePermissions"] == ["inRole:roles/storage.objectViewer"]
+    for person in (stranger, reader):
+        person.http.close()
