@@ -38,6 +38,8 @@ SMALL: Mapping[str, str] = {
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
     "gateway/api/forms.py": "bodies of HTML and OAuth forms",
     "gateway/catalog/containers.py": "namespaces and warehouses share it",
+    "gateway/storage/adls/identity_rules.py": "one rule of security, read alone",
+    "gateway/storage/gcs/identity_rules.py": "one rule of security, read alone",
     "gateway/storage/s3/r2_scope.py": "a builder, with which its proof shares no code",
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",
     "gateway/catalog/table_collection.py": "the constructor that tables and generic tables share",

@@ -32,7 +32,7 @@ class Downscoping:
     seconds: int
     role: str | None
     policy: Callable[[Location, AccessLevel], str]
-    shortest_seconds: int = 900  # STS API reference, AssumeRole, parameter DurationSeconds
+    shortest_seconds: int = 900  # most stores; the others state theirs
     levels: frozenset[AccessLevel] = frozenset(AccessLevel)
 
 

@@ -21,6 +21,7 @@ PLANTED = {
     "Only the modules for tokens import": ("storage/gcs/stores.py", "import google.auth"),
     "Only its adapter imports the OpenFGA client": ("governance/grants.py", "import openfga_sdk"),
     "Only the storage adapter imports obstore": ("catalog/metadata_files.py", "import obstore"),
+    "Only its provider imports the client of HDFS": ("storage/registry.py", "import hdfs_native"),
     "Only the registry imports providers": ("catalog/credentials.py", "import gateway.storage.s3.profile"),
     "Modules for profiles, policies and proofs": ("storage/s3/profile.py", "import gateway.storage.files"),
     "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
@@ -41,6 +42,8 @@ _MODULES = (
         f"storage.s3.{name}"
         for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")
     ),
+    *(f"storage.s3.{name}" for name in ("confinement", "identity_rules", "oss_policy", "oss_proof")),
+    *(f"storage.s3.{name}" for name in ("r2_proof", "r2_scope", "store_kinds")),
     *(f"storage.gcs.{name}" for name in ("access_boundary", "stores", "tokens")),
     *("storage.adls.delegation", "storage.adls.sas"),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
