@@ -53,9 +53,13 @@ _STATISTICS = ("endpoint_statistics", "warehouse_statistics", "warehouse_changes
 
 _numbers = itertools.count(1)
 
-# The gateway itself schedules and ends the log cleanup of each project, and deletes replaced credentials after their
-# expiry.
+# The canary's verdicts, which a background task renews.
+_VERDICTS = "{scope_verdict,scope_version,scope_verdict_at,scope_tried_at,scope_report}"
+
+# The gateway itself schedules and ends the log cleanup of each project, and deletes replaced credentials and the
+# register entries of expired ones.
 _BY_ITSELF = {
+    "live_credentials": "where live_until > now()",
     "secrets": "where replaced_at is null",
     "tasks": "where queue <> 'task_log_cleanup'",
     "task_log": "where task_id not in (select id from tasks where queue = 'task_log_cleanup')",
@@ -389,8 +393,8 @@ class World:
             if row["tablename"] not in ("audit_log", "alembic_version", "drift_watch", *_STATISTICS)
         ]
         digests = ", ".join(
-            f"(select concat(count(*), ':', md5(string_agg(md5(t::text), '' order by md5(t::text)))) from {name} t "
-            f"{_BY_ITSELF.get(name, '')})"
+            f"(select concat(count(*), ':', md5(string_agg(md5(r), '' order by md5(r)))) from "
+            f"(select (to_jsonb(t) - '{_VERDICTS}'::text[])::text as r from {name} t {_BY_ITSELF.get(name, '')}) rows)"
             f' as "{name}"'
             for name in names
         )
