@@ -338,7 +338,28 @@ def test_the_url_style_of_the_profile_is_enforced(world: World, style: str, acce
     assert answer.status_code == (200 if accepted else 400), answer.text
     host = httpx.URL(world.ready.s3.endpoint)
     in_host = f"{host.scheme}://{world.bucket}.{host.netloc.decode()}/{signed.prefix}data/a"
-    assert signed.ask(world.admin, "GET", in_host).status_code == (400 if style == "path" else 200)
+    assert signed.ask(world.admin, "GET", in_host).status_code == (200 if style == "virtual_host" else 400)
+
+
+@pytest.mark.threat("LG-DIS-08")
+def test_no_signature_is_for_another_bucket_of_the_store(world: World) -> None:
+    """The store finds the bucket in the path. So it reads `other/f` in the host of this bucket as `f` in `other`."""
+    own, other = (unique("bucket").replace("_", "-") for _ in range(2))
+    for bucket in (own, other):
+        world.s3.create_bucket(Bucket=bucket)
+    world.s3.put_object(Bucket=other, Key="files/secret", Body=b"SECRET")
+    profile = {**warehouses.profile(world, **{"sts-enabled": False}), "bucket": own, "key-prefix": None}
+    made = warehouses.make(world, **{"storage-profile": profile})
+    path = made.table(world.admin)
+    body = {"name": unique("t"), "schema": SCHEMA, "location": f"s3://{own}/{other}/files"}
+    created = world.admin.post(path.rpartition("/")[0], body)
+    assert created.status_code == 200, created.text
+    signed, store = _of(world, made.id, path, created.json()), httpx.URL(world.ready.s3.endpoint)
+    host = f"{own}.{store.netloc.decode()}"
+    for method in ("GET", "PUT", "DELETE"):
+        answer = signed.ask(world.admin, method, f"{store.scheme}://{host}/{other}/files/secret")
+        assert error_triple(answer)[:2] == (400, "RequestUriMismatch")
+    assert world.s3.get_object(Bucket=other, Key="files/secret")["Body"].read() == b"SECRET"
 
 
 # ---- loads and creates ---------------------------------------------------------------------------------------------
