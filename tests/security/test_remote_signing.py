@@ -431,6 +431,9 @@ def test_the_creator_signs_before_and_after_the_commit(world: World, ns: str, st
     assert written.send(b"rows").status_code == 200
     assert error_triple(signed.ask(world.admin, "PUT", signed.uri_of("other/x"), path=endpoint))[0] == 400
     if staged:
+        # The policies are asked about the name in the path, so it must be that of the table.
+        renamed = endpoint.replace(f"/{name}/", f"/{name}2/")
+        assert error_triple(signed.ask(world.admin, "PUT", signed.uri("data/first"), path=renamed))[0] == 400
         # Only its creator has the files of a staged table, whatever rights another user has in the namespace.
         for person in (world.bob, world.alice, world.stranger()):
             assert signed.ask(person, "PUT", signed.uri("data/first"), path=endpoint).status_code in (400, 403)
