@@ -348,8 +348,9 @@ def test_no_signature_is_for_another_bucket_of_the_store(world: World) -> None:
     for bucket in (own, other):
         world.s3.create_bucket(Bucket=bucket)
     world.s3.put_object(Bucket=other, Key="files/secret", Body=b"SECRET")
-    profile = {**warehouses.profile(world, **{"sts-enabled": False}), "bucket": own, "key-prefix": None}
-    made = warehouses.make(world, **{"storage-profile": profile})
+    profile = {**warehouses.profile(world), "bucket": own, "key-prefix": None, "sts-enabled": False}
+    fields: dict[str, Any] = {"storage-profile": profile}
+    made = warehouses.make(world, **fields)
     path = made.table(world.admin)
     body = {"name": unique("t"), "schema": SCHEMA, "location": f"s3://{own}/{other}/files"}
     created = world.admin.post(path.rpartition("/")[0], body)
