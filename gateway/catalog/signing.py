@@ -69,8 +69,8 @@ class Signing:
     async def sign_staged(
         self, permit: Permit[SignCreation], vend: Permit[VendCreationCredentials] | None
     ) -> RemoteSignResult | None:
-        """Return the signed request to the files of a staged table; None if the caller has not staged the table in this
-        namespace, or has created it since.
+        """Return the signed request to the files of a staged table; None if the caller has not staged the table under
+        this name in this namespace, or has created it since.
 
         Raises the errors of `sign`.
         """
@@ -78,7 +78,12 @@ class Signing:
         namespace = permit.namespace(operation.namespace)
         async with self._database.read() as connection:
             location = await tables.staged_location(
-                connection, operation.table_id, namespace_id=namespace.id, staged_by=permit.actor.id
+                connection,
+                operation.table_id,
+                namespace_id=namespace.id,
+                # The one about which the policies were asked.
+                name=operation.table,
+                staged_by=permit.actor.id,
             )
         if location is None:
             permit.pending_audit.add_details(signed="nothing", reason="not staged")

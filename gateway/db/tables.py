@@ -219,10 +219,15 @@ async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: st
     return (await connection.execute(statement)).one_or_none()
 
 
-async def staged_location(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, staged_by: str) -> str | None:
-    """Return the location of a staged table of this namespace and user, None if it was created or deleted."""
+async def staged_location(
+    connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str, staged_by: str
+) -> str | None:
+    """Return the location of a user's staged table of this namespace and name, None if it was created or deleted."""
     statement = select(tables.c.location).where(
-        tables.c.id == id, tables.c.namespace_id == namespace_id, tables.c.staged_by == staged_by
+        tables.c.id == id,
+        tables.c.namespace_id == namespace_id,
+        tables.c.name_key == fold(name),
+        tables.c.staged_by == staged_by,
     )
     found: str | None = (await connection.execute(statement)).scalar_one_or_none()
     return found

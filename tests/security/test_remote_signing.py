@@ -338,7 +338,29 @@ def test_the_url_style_of_the_profile_is_enforced(world: World, style: str, acce
     assert answer.status_code == (200 if accepted else 400), answer.text
     host = httpx.URL(world.ready.s3.endpoint)
     in_host = f"{host.scheme}://{world.bucket}.{host.netloc.decode()}/{signed.prefix}data/a"
-    assert signed.ask(world.admin, "GET", in_host).status_code == (400 if style == "path" else 200)
+    assert signed.ask(world.admin, "GET", in_host).status_code == (200 if style == "virtual_host" else 400)
+
+
+@pytest.mark.threat("LG-DIS-08")
+def test_no_signature_is_for_another_bucket_of_the_store(world: World) -> None:
+    """The store finds the bucket in the path. So it reads `other/f` in the host of this bucket as `f` in `other`."""
+    own, other = (unique("bucket").replace("_", "-") for _ in range(2))
+    for bucket in (own, other):
+        world.s3.create_bucket(Bucket=bucket)
+    world.s3.put_object(Bucket=other, Key="files/secret", Body=b"SECRET")
+    profile = {**warehouses.profile(world), "bucket": own, "key-prefix": None, "sts-enabled": False}
+    fields: dict[str, Any] = {"storage-profile": profile}
+    made = warehouses.make(world, **fields)
+    path = made.table(world.admin)
+    body = {"name": unique("t"), "schema": SCHEMA, "location": f"s3://{own}/{other}/files"}
+    created = world.admin.post(path.rpartition("/")[0], body)
+    assert created.status_code == 200, created.text
+    signed, store = _of(world, made.id, path, created.json()), httpx.URL(world.ready.s3.endpoint)
+    host = f"{own}.{store.netloc.decode()}"
+    for method in ("GET", "PUT", "DELETE"):
+        answer = signed.ask(world.admin, method, f"{store.scheme}://{host}/{other}/files/secret")
+        assert error_triple(answer)[:2] == (400, "RequestUriMismatch")
+    assert world.s3.get_object(Bucket=other, Key="files/secret")["Body"].read() == b"SECRET"
 
 
 # ---- loads and creates ---------------------------------------------------------------------------------------------
@@ -410,6 +432,9 @@ def test_the_creator_signs_before_and_after_the_commit(world: World, ns: str, st
     assert written.send(b"rows").status_code == 200
     assert error_triple(signed.ask(world.admin, "PUT", signed.uri_of("other/x"), path=endpoint))[0] == 400
     if staged:
+        # The policies are asked about the name in the path, so it must be that of the table.
+        renamed = endpoint.replace(f"/{name}/", f"/{name}2/")
+        assert error_triple(signed.ask(world.admin, "PUT", signed.uri("data/first"), path=renamed))[0] == 400
         # Only its creator has the files of a staged table, whatever rights another user has in the namespace.
         for person in (world.bob, world.alice, world.stranger()):
             assert signed.ask(person, "PUT", signed.uri("data/first"), path=endpoint).status_code in (400, 403)

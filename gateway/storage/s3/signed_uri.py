@@ -95,13 +95,23 @@ def canonical_query(parameters: Mapping[str, str]) -> str:
 def _bucket_in_host(profile: S3Profile, start: str) -> bool | None:
     """Return True if the host contains the bucket, False if the path does, None for another server."""
     style = profile.remote_signing_url_style
+    hosts = style is SigningUrlStyle.VIRTUAL_HOST or (style is SigningUrlStyle.AUTO and _knows_hosts(profile))
     for server in _servers(profile):
         scheme, _, host = server.partition("://")
-        if style is not SigningUrlStyle.PATH and start == f"{scheme}://{profile.bucket}.{host}":
+        if hosts and start == f"{scheme}://{profile.bucket}.{host}":
             return True
         if style is not SigningUrlStyle.VIRTUAL_HOST and start == server:
             return False
     return None
+
+
+def _knows_hosts(profile: S3Profile) -> bool:
+    """Return True if the store finds the bucket in the host: AWS does, and a store that the gateway reaches so.
+
+    Another store takes the first part of the key for the bucket. A signature for `other/f` in the host of this bucket
+    would then be one for `f` in the bucket `other`.
+    """
+    return profile.endpoint is None or not (profile.path_style_access or "." in profile.bucket)
 
 
 def _servers(profile: S3Profile) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.location import Location
@@ -176,6 +177,17 @@ def test_the_profile_can_restrict_the_form_of_urls() -> None:
     )
     assert _read("GET", in_path, profile=path).keys == _read("GET", in_host, profile=host).keys == ("wh/t1/f",)
     assert _error("GET", in_host, profile=path) == _error("GET", in_path, profile=host) == "RequestUriMismatch"
+
+
+def test_a_store_that_finds_the_bucket_in_the_path_gets_no_signature_for_a_host() -> None:
+    """Such a store takes `wh`, the first part of the key, for the bucket, whatever the host is."""
+    in_host = "http://lake.store.example:9000/wh/t1/f"
+    hosts = S3Profile(bucket="lake", region="local-1", endpoint="http://store.example:9000", flavor=Flavor.S3_COMPAT)
+    assert _read("GET", in_host, profile=hosts).keys == ("wh/t1/f",)
+    paths = structs.replace(hosts, path_style_access=True)
+    assert _error("GET", in_host, profile=paths) == "RequestUriMismatch"
+    stated = structs.replace(paths, remote_signing_url_style=SigningUrlStyle.VIRTUAL_HOST)
+    assert _read("GET", in_host, profile=stated).keys == ("wh/t1/f",)
 
 
 def test_another_region_is_refused() -> None:
