@@ -31,7 +31,7 @@ from tests.bench.cases import Case, Cases
 from tests.bench.catalogs import Catalog, Prepared
 from tests.bench.cpu import idle_milliseconds
 from tests.bench.generator import Generator, Sent
-from tests.bench.hot import Gateway, bytes_of_an_allow, forgetful, policies_last, revocations
+from tests.bench.hot import Gateway, bytes_of_an_allow, further, policies_last, revocations
 from tests.bench.options import Options
 from tests.bench.pairs import LOAD, Side, Slice, Slices, compared, figures, idle_line, median_ratio, rate
 from tests.bench.stacks import groups_of, stack
@@ -152,7 +152,7 @@ def _measure(options: Options, console: Console) -> None:
                 if case.opa_called:
                     policies_last(ready, 0)
                     during.callback(policies_last, ready, 1)
-                gateway = during.enter_context(forgetful(ready)) if case.forgetful else own
+                gateway = during.enter_context(further(ready, case.settings)) if case.settings else own
                 for connections in case.connections:
                     url = f"{floor}/{case.floor_table}"
                     found = _measured(ready, gateway, generator, case, url, connections, options)

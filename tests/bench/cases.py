@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 import httpx
@@ -25,6 +26,8 @@ _FEW = "analyst"
 _MANY = "steward"
 _ENGINE = "etl"
 _EXCHANGE = "token exchange"
+_FORGETFUL = MappingProxyType({"MEMORY__ALLOW_SECONDS": "0"})
+_NEW_CREDENTIALS = MappingProxyType({"MEMORY__CREDENTIALS": "0"})
 _ALONE = "mix, without describe above"
 
 
@@ -38,8 +41,8 @@ class Case:
     connections: tuple[int, ...]
     opa_called: bool = False
     """True if OPA is called with every request."""
-    forgetful: bool = False
-    """True to use the gateway without a decision cache."""
+    settings: Mapping[str, str] = MappingProxyType({})
+    """Settings of a further gateway for this request; empty to use the stack's own gateway."""
     warm_requests: int = 0
     """Requests before the first slice; 0: a time limits them."""
     requests: int = 0
@@ -105,10 +108,11 @@ class Cases:
             self._case("config", "GET", config),
             load,
             replace(load, name="loadTable, OPA called", opa_called=True),
-            replace(load, name="loadTable, nothing remembered", forgetful=True),
+            replace(load, name="loadTable, nothing remembered", settings=_FORGETFUL),
             self._case("table exists", "HEAD", table),
             self._case("list namespaces", "GET", self.namespaces),
             self._case("loadTable, vended", "GET", table),
+            replace(self._case("loadTable, new credentials", "GET", table), settings=_NEW_CREDENTIALS),
             self._case("sign", "POST", f"{table}/sign", body=self._read_to_sign()),
             self._case("create table", "POST", self.base, headers=plain, body=create),
         ]
@@ -181,7 +185,7 @@ class Cases:
         for asked in _CHECKS:
             url, body = f"{management}/action/batch-check", questions(warehouse, searched[:asked])
             case = self._case(f"batch-check of {asked:,}", "POST", url, headers=self._bearer(_MANY), body=body)
-            cases += [case, replace(case, name=f"{case.name}, nothing remembered", forgetful=True)]
+            cases += [case, replace(case, name=f"{case.name}, nothing remembered", settings=_FORGETFUL)]
         return [replace(case, connections=(1,)) for case in cases]
 
     def _mixes(self) -> list[Case]:

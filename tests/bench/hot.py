@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,11 +48,11 @@ def policies_last(stack: Ready, seconds: int) -> None:
 
 
 @contextmanager
-def forgetful(stack: Ready) -> Iterator[Gateway]:
-    """Context manager. Run another gateway on the same stack without a decision cache."""
+def further(stack: Ready, settings: Mapping[str, str]) -> Iterator[Gateway]:
+    """Context manager. Run another gateway on the same stack with changed settings."""
     main = psutil.Process(stack.pids["gateway"][0])
     port, metrics = _free_port(), _free_port()
-    changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "MEMORY__ALLOW_SECONDS": "0"}
+    changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), **settings}
     environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()}
     process = subprocess.Popen(main.cmdline(), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
