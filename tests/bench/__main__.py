@@ -152,7 +152,7 @@ def _measure(options: Options, console: Console) -> None:
                 if case.opa_called:
                     policies_last(ready, 0)
                     during.callback(policies_last, ready, 1)
-                gateway = during.enter_context(further(ready, case.settings)) if case.settings else own
+                gateway = during.enter_context(further(ready, dict(case.settings))) if case.settings else own
                 for connections in case.connections:
                     url = f"{floor}/{case.floor_table}"
                     found = _measured(ready, gateway, generator, case, url, connections, options)

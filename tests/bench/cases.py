@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from urllib.parse import urlencode
 
 import httpx
@@ -26,8 +25,8 @@ _FEW = "analyst"
 _MANY = "steward"
 _ENGINE = "etl"
 _EXCHANGE = "token exchange"
-_FORGETFUL = MappingProxyType({"MEMORY__ALLOW_SECONDS": "0"})
-_NEW_CREDENTIALS = MappingProxyType({"MEMORY__CREDENTIALS": "0"})
+_FORGETFUL = (("MEMORY__ALLOW_SECONDS", "0"),)
+_NEW_CREDENTIALS = (("MEMORY__CREDENTIALS", "0"),)
 _ALONE = "mix, without describe above"
 
 
@@ -41,7 +40,7 @@ class Case:
     connections: tuple[int, ...]
     opa_called: bool = False
     """True if OPA is called with every request."""
-    settings: Mapping[str, str] = MappingProxyType({})
+    settings: tuple[tuple[str, str], ...] = ()
     """Settings of a further gateway for this request; empty to use the stack's own gateway."""
     warm_requests: int = 0
     """Requests before the first slice; 0: a time limits them."""
