@@ -27,14 +27,14 @@ async def sign_creation(ctx: Ctx) -> Response[RemoteSignResult]:
     signed = await ctx.services.signing.sign_staged(*await ctx.admit_with(operation, keys))
     if signed is None:
         return await _sign(ctx, operation.of_table())
-    return _response(operation.request, signed)
+    return _response(signed)
 
 
 async def _sign(ctx: Ctx, operation: SignRequest | SignWrite) -> Response[RemoteSignResult]:
     permit, keys = await ctx.admit_with(operation, VendCredentials(operation.table, signing=True))
-    return _response(operation.request, await ctx.services.signing.sign(permit, keys))
+    return _response(await ctx.services.signing.sign(permit, keys))
 
 
-def _response(request: RemoteSignRequest, signed: RemoteSignResult) -> Response[RemoteSignResult]:
-    # Clients reuse the signature of a read for a short time if they may cache it (Iceberg REST, RemoteSignResponse).
-    return Response(signed, headers={"Cache-Control": "private" if request.reads else "no-cache"})
+def _response(signed: RemoteSignResult) -> Response[RemoteSignResult]:
+    # Java clients keep what they may cache for 30 seconds, in a cache that all users of one process share.
+    return Response(signed, headers={"Cache-Control": "no-store"})
