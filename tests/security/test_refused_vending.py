@@ -29,7 +29,10 @@ class Target:
     root: str
     namespace: str
     table: str
+    location: str
     released: str
+    endpoint: str
+    region: str
     people: dict[str, Person]
 
     @property
@@ -69,6 +72,13 @@ def _commit(by: Person, target: Target) -> httpx.Response:
     return by.post(target.path, {"requirements": [], "updates": [update]}, headers=_VENDED)
 
 
+def _sign(by: Person, target: Target) -> httpx.Response:
+    """Ask for the signature of a write: readers may have reads signed."""
+    uri = f"{target.endpoint}/{target.location.removeprefix('s3://')}/data/file.parquet"
+    body = {"region": target.region, "method": "PUT", "uri": uri, "headers": {}}
+    return by.post(f"{target.path}/sign", body)
+
+
 ENTRY_POINTS: dict[str, Callable[[Person, Target], httpx.Response]] = {
     "load": _load,
     "credentials": _credentials,
@@ -76,15 +86,17 @@ ENTRY_POINTS: dict[str, Callable[[Person, Target], httpx.Response]] = {
     "staged create": _stage,
     "register": _register,
     "commit": _commit,
+    "sign": _sign,
 }
 
 _SEES, _HIDDEN = 403, 404
+_ABSENT = {**dict.fromkeys(ENTRY_POINTS, _HIDDEN), "sign": 400}  # clients know this answer of a signer
 #: Answers by principal and entry point. A reader sees the table; the namespace is visible to it, too.
 REFUSED: dict[str, dict[str, int]] = {
-    "describer": dict.fromkeys(("credentials", "create", "staged create", "register", "commit"), _SEES),
-    "reader": dict.fromkeys(("create", "staged create", "register", "commit"), _SEES),
-    "stranger": dict.fromkeys(ENTRY_POINTS, _HIDDEN),
-    "owner of another project": dict.fromkeys(ENTRY_POINTS, _HIDDEN),
+    "describer": dict.fromkeys(("credentials", "create", "staged create", "register", "commit", "sign"), _SEES),
+    "reader": dict.fromkeys(("create", "staged create", "register", "commit", "sign"), _SEES),
+    "stranger": _ABSENT,
+    "owner of another project": _ABSENT,
 }
 
 
@@ -108,7 +120,10 @@ def target(world: World) -> Iterator[Target]:
         root=world.root,
         namespace=namespace,
         table=table.name,
+        location=table.location,
         released=file,
+        endpoint=world.ready.s3.endpoint,
+        region=world.ready.s3.region,
         people=_people(world, namespace, world.namespace_id(namespace)),
     )
 
@@ -140,7 +155,8 @@ def test_a_refused_request_changes_nothing_and_has_one_audit_record(
     assert after == before
     assert _sessions(world) == sessions
     [record] = _records(world, answer)
-    assert record["decisions"][-1]["outcome"] in ("forbidden", "hidden"), record
+    # A signature is decided together with credentials, which a reader may have.
+    assert {each["outcome"] for each in record["decisions"]} & {"forbidden", "hidden"}, record
 
 
 def test_a_load_by_a_describer_has_no_keys(world: World, target: Target) -> None:
@@ -157,6 +173,8 @@ def test_the_owner_gets_keys_at_each_entry_point_of_a_table(world: World, target
         answer = ENTRY_POINTS[entry](world.admin, target)
         assert answer.status_code == 200, f"{entry}: {answer.text}"
         assert _keys(answer.json()), entry
+    signed = _sign(world.admin, target)
+    assert signed.status_code == 200 and "authorization" in signed.json()["headers"]
     committed = _commit(world.admin, target)
     assert committed.status_code == 200
     assert _keys(committed.json()) == []
