@@ -7,15 +7,16 @@ Each entry point from which a credential can come is tried by each kind of princ
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.contract import warehouses
-from tests.contract.world import SCHEMA, Person, World, error_of, unique
+from tests.contract.world import SCHEMA, Person, World, error_of, send_until_decided, unique
 
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 # Names of properties that contain keys, for all stores.
@@ -100,7 +101,7 @@ REFUSED: dict[str, dict[str, int]] = {
 }
 
 
-def _people(world: World, namespace: str, namespace_id: str) -> dict[str, Person]:
+def _people(world: World, namespace_id: str) -> dict[str, Person]:
     people = {name: world.stranger(name.split()[0]) for name in REFUSED}
     world.grant("describe", people["describer"], "namespace", namespace_id)
     world.grant("select", people["reader"], "namespace", namespace_id)
@@ -109,23 +110,33 @@ def _people(world: World, namespace: str, namespace_id: str) -> dict[str, Person
     return people
 
 
-@pytest.fixture(scope="module")
-def target(world: World) -> Iterator[Target]:
-    """Create the table and a released metadata file, and give the users their rights."""
-    namespace = world.namespace()
-    table, gone = world.table(namespace), world.table(namespace)
-    file = world.admin.get(gone.path).json()["metadata-location"]
-    assert world.admin.post(f"{gone.path}/unregister").status_code == 200
-    yield Target(
-        root=world.root,
+def made_target(world: World, root: str) -> Target:
+    """Create a table and a released metadata file in a warehouse, and give the users their rights."""
+    namespace, table, gone = unique("ns"), unique("t"), unique("t")
+    space = f"{root}/namespaces/{namespace}"
+    made = send_until_decided(lambda: world.admin.post(f"{root}/namespaces", {"namespace": [namespace]}))
+    assert made.status_code == 200, made.text
+    for body in ({"name": name, "schema": SCHEMA} for name in (table, gone)):
+        made = send_until_decided(partial(world.admin.post, f"{space}/tables", body))
+        assert made.status_code == 200, made.text
+    kept, file = (world.admin.get(f"{space}/tables/{name}").json() for name in (table, gone))
+    assert world.admin.post(f"{space}/tables/{gone}/unregister").status_code == 200
+    return Target(
+        root=root,
         namespace=namespace,
-        table=table.name,
-        location=table.location,
-        released=file,
+        table=table,
+        location=kept["metadata"]["location"],
+        released=file["metadata-location"],
         endpoint=world.ready.s3.endpoint,
         region=world.ready.s3.region,
-        people=_people(world, namespace, world.namespace_id(namespace)),
+        people=_people(world, world.admin.get(space).json()["properties"]["namespace_id"]),
     )
+
+
+@pytest.fixture(scope="module")
+def target(world: World) -> Target:
+    """Create the table in the warehouse of the stack."""
+    return made_target(world, world.root)
 
 
 def _sessions(world: World) -> float:
@@ -135,35 +146,39 @@ def _sessions(world: World) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in counted)
 
 
-def _keys(answer: Any) -> list[str]:
+def property_keys(answer: Any) -> list[str]:
     """Return the names of the secret properties anywhere in an answer."""
     if isinstance(answer, dict):
         own = [name for name in answer if any(part in name for part in _SECRET_NAMES)]
-        return own + [found for each in answer.values() for found in _keys(each)]
-    return [found for each in answer for found in _keys(each)] if isinstance(answer, list) else []
+        return own + [found for each in answer.values() for found in property_keys(each)]
+    return [found for each in answer for found in property_keys(each)] if isinstance(answer, list) else []
 
 
 @pytest.mark.parametrize(("name", "entry"), [(name, entry) for name, entries in REFUSED.items() for entry in entries])
 def test_a_refused_request_changes_nothing_and_has_one_audit_record(
     world: World, target: Target, name: str, entry: str
 ) -> None:
+    refuse_without_change(world, target, name, entry)
+
+
+def refuse_without_change(world: World, target: Target, name: str, entry: str) -> None:
+    """Send a request that must be refused, and check its answer, its audit record and that nothing was changed."""
     before, sessions = world.snapshot(), _sessions(world)
     answer = ENTRY_POINTS[entry](target.people[name], target)
     assert answer.status_code == REFUSED[name][entry], answer.text
     assert error_of(answer)["code"] == REFUSED[name][entry]
-    after = world.snapshot()
-    assert after == before
+    assert world.snapshot() == before
     assert _sessions(world) == sessions
     [record] = _records(world, answer)
     # A signature is decided together with credentials, which a reader may have.
     assert {each["outcome"] for each in record["decisions"]} & {"forbidden", "hidden"}, record
 
 
-def test_a_load_by_a_describer_has_no_keys(world: World, target: Target) -> None:
+def test_a_load_by_a_describer_has_noproperty_keys(world: World, target: Target) -> None:
     sessions = _sessions(world)
     answer = _load(target.people["describer"], target)
     assert answer.status_code == 200
-    assert _keys(answer.json()) == []
+    assert property_keys(answer.json()) == []
     assert _sessions(world) == sessions
 
 
@@ -172,14 +187,14 @@ def test_the_owner_gets_keys_at_each_entry_point_of_a_table(world: World, target
     for entry in ("load", "credentials", "create", "staged create", "register"):
         answer = ENTRY_POINTS[entry](world.admin, target)
         assert answer.status_code == 200, f"{entry}: {answer.text}"
-        assert _keys(answer.json()), entry
+        assert property_keys(answer.json()), entry
     signed = _sign(world.admin, target)
     assert signed.status_code == 200 and "authorization" in signed.json()["headers"]
     committed = _commit(world.admin, target)
     assert committed.status_code == 200
-    assert _keys(committed.json()) == []
+    assert property_keys(committed.json()) == []
     reader = _load(target.people["reader"], target)
-    assert _keys(reader.json())
+    assert property_keys(reader.json())
 
 
 def _records(world: World, answer: httpx.Response) -> list[dict[str, Any]]:
