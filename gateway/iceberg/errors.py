@@ -265,11 +265,7 @@ class NoSuchViewException(CatalogError, code=404):
         return cls(f"View does not exist: {identifier.dotted}")
 
 
-# ---- 406, 409, 422 -------------------------------------------------------------------------------------------------
-
-
-class UnsupportedOperationException(CatalogError, code=406):
-    """The protocol defines the operation, but this catalog does not support it."""
+# ---- 409, 422 ------------------------------------------------------------------------------------------------------
 
 
 class AlreadyExistsException(CatalogError, code=409):
