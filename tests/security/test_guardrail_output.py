@@ -25,6 +25,8 @@ from tests.contract.world import POLICIES_APPLY_S, Person, Table, World, error_o
 from tests.integration.parts import free_port
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 _POLICIES = Path(__file__).parents[2] / "policies"
 _HEAD = "package gateway.guardrails.mine\n\n"
 _DENIALS = "denials[index] contains {} if {\n\tsome index, _ in input.questions\n\tfalse\n}\n"

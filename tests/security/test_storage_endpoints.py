@@ -21,6 +21,8 @@ from tests.contract.world import SCHEMA, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 from tests.storage_servers import serving
 
+pytestmark = pytest.mark.servers
+
 VALIDATION = "/management/v1/warehouse-creation-validation"
 SETTING = "LAKEGATE__STORAGE_ENDPOINT_NETWORKS"
 VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
