@@ -18,6 +18,8 @@ from tests.contract.test_views import body, replace
 from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 OWNER = "trino.run-as-owner"
 
 

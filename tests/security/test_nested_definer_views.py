@@ -19,6 +19,8 @@ from tests.contract.test_views import body, create, replace
 from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
+pytestmark = pytest.mark.servers
+
 Name = tuple[str, str]
 
 

@@ -18,6 +18,8 @@ import pytest
 from tests.contract import warehouses
 from tests.contract.world import SCHEMA, Person, World, error_of, send_until_decided, unique
 
+pytestmark = pytest.mark.generated
+
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 # Names of properties that contain keys, for all stores.
 _SECRET_NAMES = ("secret", "session-token", "oauth2.token", "sas-token", "access-key")
