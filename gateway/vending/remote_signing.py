@@ -40,7 +40,7 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """What determines the key that signs: the warehouse's credential, and the caller's session."""
+    """Name what determines the key that signs: the warehouse's credential, and the caller's session."""
 
     credential: Credential | None
     profile_version: str

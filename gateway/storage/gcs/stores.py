@@ -34,7 +34,7 @@ OwnToken = Callable[[GcsCredential], Awaitable[GcsToken]]
 ENDPOINT: Final = "https://storage.googleapis.com"
 MAX_STORES: Final = 256
 #: The library needs a token for its requests, and would otherwise ask the metadata service of the machine for one.
-NO_TOKEN: Final = "none"  # noqa: S105 - no password
+NO_TOKEN: Final = "none"  # noqa: S105 - a text that says that there is no token
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(
     r"\AGeneric GCS error: Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
