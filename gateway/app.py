@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
 
+from gateway.access.audit_chain import Anchor
 from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
@@ -54,9 +55,10 @@ from gateway.opa.decider import OpaDecider
 from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.storage.registry import stored_profile
-from gateway.tasks import bootstrap, revoke_signing_keys
+from gateway.tasks import audit_chain, bootstrap, revoke_signing_keys
 from gateway.tasks import live_credentials as register
 from gateway.tasks import scim_tokens as provisioning_tokens
+from gateway.tasks.audit_chain import Exported, Verified
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, ReportFinding
@@ -301,6 +303,20 @@ async def live_credentials(
     async with AsyncExitStack() as stack:
         database = await open_database(settings, trusted(*certificate_sources()), stack)
         return await register.find(database, warehouse=warehouse, table=table, user=user)
+
+
+async def verify_audit(settings: Settings, anchor: Anchor | None) -> Verified:
+    """Verify the chain over audit records: `lakegate audit verify`. Raises the errors of `open_database`."""
+    async with AsyncExitStack() as stack:
+        database = await open_database(settings, trusted(*certificate_sources()), stack)
+        return await audit_chain.verify(database, key=settings.audit.key(), anchor=anchor)
+
+
+async def export_audit(settings: Settings, path: Path, after: int) -> Exported:
+    """Export sealed audit records: `lakegate audit export`. Raises the errors of `audit_chain.export`."""
+    async with AsyncExitStack() as stack:
+        database = await open_database(settings, trusted(*certificate_sources()), stack)
+        return await audit_chain.export(database, path, after=after)
 
 
 async def _for_a_command(

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from gateway.cli.audit import audit
 from gateway.cli.common import settings_for
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.live_credentials import live_credentials
@@ -37,6 +38,7 @@ def main() -> None:
 
 
 for _command in (
+    audit,
     authz,
     live_credentials,
     log_in,

@@ -107,6 +107,26 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     flush_interval: Annotated[
         float, Meta(description="Maximum time in seconds for which such a record waits to be written.", extra=SECONDS)
     ] = 0.2
+    seal_interval: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Time in seconds between two runs that seal audit records into a chain of blocks, which "
+            "`lakegate audit verify` checks. 0: records are not sealed.",
+            extra=SECONDS,
+        ),
+    ] = 0.0
+    seal_key: Annotated[
+        Secret | None,
+        Meta(
+            description="Key of the chain. With it, an administrator of the database cannot compute valid blocks. All "
+            "gateways and `lakegate audit verify` need the same key; it can be set only before the first block."
+        ),
+    ] = None
+
+    def key(self) -> bytes | None:
+        """Return the key of the chain, None without one."""
+        return self.seal_key.reveal().encode() if self.seal_key else None
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):

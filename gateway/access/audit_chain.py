@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute and verify the chain of digests over blocks of audit records.
+
+The functions are pure. A block's digest covers its header, its records and the digest of the block before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+GENESIS: Final = bytes(32)
+"""The previous digest of block 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRecord:
+    """An audit record as it is stored: the searchable columns and the bytes of the whole record."""
+
+    id: UUID
+    at: datetime
+    request_id: str
+    actor_id: str
+    operation: str
+    outcome: str
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The stored header of a block. `records_digest` stays when retention removes the records of the block."""
+
+    number: int
+    first: UUID
+    last: UUID
+    count: int
+    records_digest: bytes
+    previous: bytes
+    sealed_at: datetime
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The number and digest of a block, kept outside the database."""
+
+    number: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first block that does not verify, and the reason."""
+
+    number: int
+    reason: str
+
+
+def seal(
+    records: Iterable[SealedRecord], *, after: Block | None, sealed_at: datetime, key: bytes | None = None
+) -> Block:
+    """Return the block of these records that follows the block `after`.
+
+    `key` turns the block's digest into an HMAC. Raise ValueError if there are no records.
+    """
+    ordered = sorted(records, key=lambda record: record.id)
+    if not ordered:
+        raise ValueError("a block needs at least one record; seal when records exist")
+    header = Block(
+        number=after.number + 1 if after else 1,
+        first=ordered[0].id,
+        last=ordered[-1].id,
+        count=len(ordered),
+        records_digest=digest_of(ordered),
+        previous=after.digest if after else GENESIS,
+        sealed_at=sealed_at,
+        digest=b"",
+    )
+    return _with_digest(header, key)
+
+
+def digest_of(records: Iterable[SealedRecord]) -> bytes:
+    """Return the SHA-256 digest over the records in the order of their ids."""
+    total = hashlib.sha256()
+    for record in sorted(records, key=lambda record: record.id):
+        texts = (_instant(record.at), record.request_id, record.actor_id, record.operation, record.outcome)
+        total.update(_joined(record.id.bytes, *(text.encode() for text in texts), record.record))
+    return total.digest()
+
+
+def header_fault(block: Block, *, after: Block | None, key: bytes | None = None) -> Fault | None:
+    """Return the fault of a block's header, None if it follows `after` and its digest is right."""
+    expected = after.number + 1 if after else 1
+    if block.number != expected:
+        return Fault(expected, "the block is missing")
+    if block.previous != (after.digest if after else GENESIS):
+        return Fault(block.number, "the block does not continue the block before it")
+    if not hmac.compare_digest(_with_digest(block, key).digest, block.digest):
+        return Fault(block.number, "the block was changed, or another key sealed it")
+    return None
+
+
+def records_fault(block: Block, records: Sequence[SealedRecord]) -> Fault | None:
+    """Return the fault of a block's records, None if they are the sealed ones."""
+    if len(records) != block.count:
+        change = "deleted" if len(records) < block.count else "inserted"
+        return Fault(block.number, f"records were {change}: {len(records)} instead of {block.count}")
+    if digest_of(records) != block.records_digest:
+        return Fault(block.number, "a record was changed or replaced")
+    return None
+
+
+def anchor_fault(blocks: Iterable[Block], anchor: Anchor) -> Fault | None:
+    """Return a fault if no block has the anchor's number and digest: the chain was cut or rewritten."""
+    for block in blocks:
+        if block.number == anchor.number:
+            return None if block.digest == anchor.digest else Fault(block.number, "the digest differs from the anchor")
+    return Fault(anchor.number, "the anchored block is missing: the end of the chain was removed")
+
+
+def _with_digest(block: Block, key: bytes | None) -> Block:
+    covered = _joined(
+        str(block.number).encode(),
+        block.first.bytes,
+        block.last.bytes,
+        str(block.count).encode(),
+        block.records_digest,
+        block.previous,
+        _instant(block.sealed_at).encode(),
+    )
+    digest = hmac.digest(key, covered, "sha256") if key else hashlib.sha256(covered).digest()
+    return Block(
+        number=block.number,
+        first=block.first,
+        last=block.last,
+        count=block.count,
+        records_digest=block.records_digest,
+        previous=block.previous,
+        sealed_at=block.sealed_at,
+        digest=digest,
+    )
+
+
+def _instant(at: datetime) -> str:
+    """Return a time in UTC with microseconds, equal for every time zone of the database session."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _joined(*parts: bytes) -> bytes:
+    """Join parts with their lengths, so that no two lists of parts have the same bytes."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)

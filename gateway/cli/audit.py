@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate audit``: verify that audit records were not changed or removed, and export them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.common import settings_for, start_failures
+
+if TYPE_CHECKING:
+    from gateway.access.audit_chain import Anchor, Fault
+
+_FAULT = 3
+
+
+@click.group()
+def audit() -> None:
+    """Commands on the audit log."""
+
+
+@audit.command()
+@click.option("--anchor", help="`<block>:<digest>` from an earlier run or a log line `audit.sealed`.")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Verify an exported file instead, without the database.",
+)
+def verify(anchor: str | None, file: Path | None) -> None:
+    """Verify the chain over all sealed audit records. Exit with 3 if a record or block was changed or removed.
+
+    The last line of the output is the anchor of the newest block. Keep it outside of the database: a later run with
+    `--anchor` also finds a chain that was cut or rewritten.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    expected = None if anchor is None else _anchor(anchor)
+    if file is not None:
+        _verify_file(file, expected)
+        return
+    try:
+        found = asyncio.run(app.verify_audit(settings_for(Settings.write_url), expected))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"verified blocks: {found.blocks}, records: {found.records}, not sealed yet: {found.unsealed}")
+    _conclude(found.fault, found.last)
+
+
+@audit.command()
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the records. It must not exist.",
+)
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Export only blocks with a higher number.")
+def export(output: Path, after: int) -> None:
+    """Export sealed audit records with their blocks as JSON lines, which `lakegate audit verify --file` verifies.
+
+    The last line of the output is the number of the last block, for `--after` of the next export.
+    """
+    from gateway import app
+    from gateway.settings import Settings
+    from gateway.tasks.audit_chain import RecordsGone
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level="WARNING", stream=sys.stderr.buffer)
+    failures: tuple[type[Exception], ...] = (RecordsGone, OSError, *start_failures())
+    try:
+        done = asyncio.run(app.export_audit(settings_for(Settings.write_url), output, after))
+    except failures as error:
+        raise click.ClickException(f"{output} is not complete: {error}") from None
+    click.echo(f"exported records: {done.records}")
+    click.echo(str(done.last))
+
+
+def _verify_file(file: Path, anchor: Anchor | None) -> None:
+    from gateway.tasks.audit_chain import verify_file
+
+    found = verify_file(file, key=settings_for().audit.key(), anchor=anchor)
+    click.echo(f"verified blocks: {found.blocks}, records: {found.records}")
+    if found.first is not None and found.first.number > 1:
+        click.echo(f"the file begins with block {found.first.number}; earlier blocks are not verified", err=True)
+    _conclude(found.fault, found.last)
+
+
+def _conclude(fault: Fault | None, last: Anchor | None) -> None:
+    """Print the anchor of the last block, or the fault, and end with exit code 3 for a fault."""
+    if fault is not None:
+        click.echo(f"block {fault.number}: {fault.reason}", err=True)
+        sys.exit(_FAULT)
+    if last is not None:
+        click.echo(f"{last.number}:{last.digest.hex()}")
+
+
+def _anchor(text: str) -> Anchor:
+    """Return the anchor of `<block>:<digest>`. An invalid one ends the command with a message."""
+    from gateway.access.audit_chain import Anchor
+
+    number, _, digest = text.partition(":")
+    try:
+        return Anchor(int(number), bytes.fromhex(digest))
+    except ValueError:
+        raise click.ClickException(f"--anchor must be <block>:<digest> in hexadecimal digits, not {text!r}") from None

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seal audit records into a chain of blocks, verify and export the chain: `lakegate audit`.
+
+Records are written by many processes at once, so they cannot be chained when they are written. One process at a time
+seals the records that are committed and unsealed. A killed sealer leaves nothing: a block is one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.access.audit_chain import Anchor, Block, Fault, anchor_fault, header_fault, records_fault, seal
+from gateway.access.audit_export import VerifiedFile, lines_of, verify_lines
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
+from gateway.db import audit_blocks
+from gateway.db.engine import Database
+
+_log = structlog.get_logger("tasks.audit_chain")
+
+_RECENT: Final = timedelta(minutes=15)
+"""Records of this period are searched by each run. A request and its retries take less time."""
+_WHOLE_SECONDS: Final = 3600.0
+"""Interval between two searches of the whole log, for records that waited longer in a process without a database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """The result of a verification. `fault` is the first fault, None if there is none."""
+
+    blocks: int
+    records: int
+    unsealed: int
+    last: Anchor | None
+    fault: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The result of an export: the number of the last block, and the number of exported records."""
+
+    last: int
+    records: int
+
+
+class RecordsGone(Exception):
+    """Records of a sealed block do not exist any more. `lakegate audit verify` names the first such block."""
+
+
+class AuditSealer:
+    """The sealer of one process. `every` is the mean interval in seconds, `key` the key of the digests' HMAC."""
+
+    def __init__(self, database: Database, *, every: float, key: bytes | None, most: int = 1000) -> None:
+        self._database = database
+        self._every = every
+        self._key = key
+        self._most = most
+        self._whole_at = -_WHOLE_SECONDS
+
+    async def run(self) -> None:
+        """Seal until the process ends."""
+        while True:
+            await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
+            try:
+                await self.seal_all()
+            except (DatabaseUnavailable, CommitUnknown) as outage:
+                _log.warning("audit.sealing_postponed", reason=str(outage))
+            except Exception:
+                # The loop must survive unexpected errors; they are logged with their traceback.
+                _log.exception("audit.sealing_failed")
+
+    async def seal_all(self) -> int:
+        """Seal all records that are due, in blocks. Return the number of new blocks. Raises the database's errors."""
+        began = time.monotonic()
+        whole = began - self._whole_at >= _WHOLE_SECONDS
+        added = 0
+        while (block := await self._seal_block(whole=whole)) is not None:
+            added += 1
+            # An operator can keep this line outside of the database, as an anchor.
+            _log.info("audit.sealed", block=block.number, digest=block.digest.hex(), records=block.count)
+        if whole:
+            self._whole_at = began
+        return added
+
+    async def _seal_block(self, *, whole: bool) -> Block | None:
+        """Seal the oldest unsealed records. Return None if there are none, or another process seals."""
+        async with self._database.transaction() as connection:
+            if not await audit_blocks.lock_chain(connection):
+                return None
+            now = await audit_blocks.now(connection)
+            since = None if whole else now - _RECENT
+            records = await audit_blocks.unsealed(connection, since=since, limit=self._most)
+            if not records:
+                return None
+            block = seal(records, after=await audit_blocks.last_block(connection), sealed_at=now, key=self._key)
+            await audit_blocks.add(connection, block, records)
+        return block
+
+
+async def verify(database: Database, *, key: bytes | None, anchor: Anchor | None = None) -> Verified:
+    """Recompute the digests of all blocks, in order, up to the first fault.
+
+    With an `anchor`, a chain without its block has a fault too: it was cut or rewritten. Raises DatabaseUnavailable.
+    """
+    last: Block | None = None
+    records = 0
+    anchored = anchor is None
+    while True:
+        async with database.read() as connection:
+            page = await audit_blocks.blocks(connection, after=last.number if last else 0, limit=100)
+        for block in page:
+            async with database.read() as connection:
+                found = await audit_blocks.records_of(connection, block.number)
+            fault = header_fault(block, after=last, key=key) or records_fault(block, found)
+            if anchor is not None and block.number == anchor.number:
+                anchored = True
+                fault = fault or anchor_fault([block], anchor)
+            if fault is not None:
+                return await _result(database, last, records, fault)
+            last = block
+            records += block.count
+        if not page:
+            break
+    fault = None if anchor is None or anchored else anchor_fault([], anchor)
+    return await _result(database, last, records, fault)
+
+
+async def export(database: Database, path: Path, *, after: int = 0) -> Exported:
+    """Write the blocks with a number above `after`, and their records, to a new file of JSON lines.
+
+    The file must not exist: an interrupted export is repeated. Raises RecordsGone for a block without all of its
+    records, OSError, and DatabaseUnavailable.
+    """
+    last, records = after, 0
+    with path.open("xb") as file:
+        while True:
+            async with database.read() as connection:
+                page = await audit_blocks.blocks(connection, after=last, limit=100)
+            for block in page:
+                async with database.read() as connection:
+                    found = await audit_blocks.records_of(connection, block.number)
+                if len(found) != block.count:
+                    raise RecordsGone(f"block {block.number} has {len(found)} of {block.count} records")
+                file.writelines(lines_of(block, found))
+                last, records = block.number, records + block.count
+            if not page:
+                return Exported(last=last, records=records)
+
+
+def verify_file(path: Path, *, key: bytes | None, anchor: Anchor | None) -> VerifiedFile:
+    """Verify an exported file without the database. Raises OSError."""
+    with path.open("rb") as file:
+        return verify_lines(file, key=key, anchor=anchor)
+
+
+async def _result(database: Database, last: Block | None, records: int, fault: Fault | None) -> Verified:
+    async with database.read() as connection:
+        unsealed = await audit_blocks.count_unsealed(connection)
+    return Verified(
+        blocks=last.number if last else 0,
+        records=records,
+        unsealed=unsealed,
+        last=Anchor(last.number, last.digest) if last else None,
+        fault=fault,
+    )

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chain of audit blocks: every change of a record or of a block is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.access.audit_chain import (
+    Anchor,
+    Block,
+    Fault,
+    SealedRecord,
+    anchor_fault,
+    digest_of,
+    header_fault,
+    records_fault,
+    seal,
+)
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+RECORDS = st.lists(
+    st.builds(
+        SealedRecord,
+        id=st.uuids(),
+        at=st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
+        request_id=st.text(max_size=5),
+        actor_id=st.text(max_size=5),
+        operation=st.text(max_size=5),
+        outcome=st.text(max_size=5),
+        record=st.binary(max_size=10),
+    ),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda record: record.id,
+)
+
+
+def _changed(value: object) -> object:
+    match value:
+        case int():
+            return value + 1
+        case str():
+            return value + "x"
+        case bytes():
+            return value + b"x"
+        case datetime():
+            return value + timedelta(microseconds=1)
+        case UUID():
+            return UUID(int=value.int ^ 1)
+    raise AssertionError(f"no change for {type(value)}")
+
+
+def _chain(*numbers: int) -> list[Block]:
+    blocks: list[Block] = []
+    for number in numbers:
+        record = SealedRecord(UUID(int=number), AT, "r", "a", "o", "allowed", b"{}")
+        blocks.append(seal([record], after=blocks[-1] if blocks else None, sealed_at=AT))
+    return blocks
+
+
+@given(records=RECORDS, data=st.data())
+def test_change_of_any_field_of_any_record_is_found(records: list[SealedRecord], data: st.DataObject) -> None:
+    block = seal(records, after=None, sealed_at=AT)
+    assert records_fault(block, records) is None
+    index = data.draw(st.integers(0, len(records) - 1))
+    name = data.draw(st.sampled_from(sorted(SealedRecord.__slots__)))
+    altered = replace(records[index], **{name: _changed(getattr(records[index], name))})
+    assert records_fault(block, [*records[:index], altered, *records[index + 1 :]]) is not None
+
+
+@pytest.mark.parametrize("name", sorted(Block.__slots__))
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_change_of_any_field_of_a_block_is_found(name: str, key: bytes | None) -> None:
+    record = SealedRecord(UUID(int=1), AT, "r", "a", "o", "allowed", b"{}")
+    block = seal([record], after=None, sealed_at=AT, key=key)
+    assert header_fault(block, after=None, key=key) is None
+    assert header_fault(replace(block, **{name: _changed(getattr(block, name))}), after=None, key=key) is not None
+
+
+@given(records=RECORDS)
+def test_deleted_and_inserted_records_are_found(records: list[SealedRecord]) -> None:
+    block = seal(records, after=None, sealed_at=AT)
+    deleted = records_fault(block, records[1:])
+    inserted = records_fault(block, [*records, records[0]])
+    assert deleted is not None
+    assert "deleted" in deleted.reason
+    assert inserted is not None
+    assert "inserted" in inserted.reason
+
+
+def test_removed_block_is_reported_with_its_number() -> None:
+    first, _, third = _chain(1, 2, 3)
+    assert header_fault(third, after=first) == Fault(2, "the block is missing")
+
+
+def test_removed_tail_and_rewritten_chain_differ_from_the_anchor() -> None:
+    blocks = _chain(1, 2, 3)
+    anchor = Anchor(3, blocks[-1].digest)
+    assert anchor_fault(blocks, anchor) is None
+    assert anchor_fault(blocks[:2], anchor) is not None
+    assert anchor_fault(_chain(1, 2, 4), anchor) is not None
+
+
+def test_block_rewritten_without_the_key_is_found() -> None:
+    (forged,) = _chain(1)
+    assert header_fault(forged, after=None, key=b"secret") is not None
+
+
+def test_order_and_time_zone_of_the_rows_do_not_matter() -> None:
+    zone = timezone(timedelta(hours=2))
+    rows = [SealedRecord(UUID(int=n), AT, "r", "a", "o", "allowed", b"{}") for n in range(3)]
+    shifted = [replace(row, at=row.at.astimezone(zone)) for row in reversed(rows)]
+    assert digest_of(rows) == digest_of(shifted)
+
+
+def test_block_without_records_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one record"):
+        seal([], after=None, sealed_at=AT)
