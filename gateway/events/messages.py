@@ -8,7 +8,7 @@ from datetime import UTC
 
 import msgspec
 
-from gateway.events.port import Event
+from gateway.events.port import Event, EventRefused
 
 CONTENT_TYPE = "application/json"
 STRUCTURED_CONTENT_TYPE = "application/cloudevents+json"
@@ -26,7 +26,14 @@ def structured(event: Event) -> bytes:
     """Return the event in the JSON format of CloudEvents 1.0, with the data as a JSON value.
 
     Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
+
+    Raises:
+        EventRefused: the data is no JSON, so the document would not be JSON either.
     """
+    try:
+        msgspec.json.decode(event.data)
+    except msgspec.DecodeError as error:
+        raise EventRefused(event.id, f"its data is no JSON: {error}") from error
     members: dict[str, object] = {**attributes(event), "datacontenttype": CONTENT_TYPE, "data": msgspec.Raw(event.data)}
     return msgspec.json.encode(members)
 

@@ -80,6 +80,10 @@ def _bytes(value: str | bytes | None) -> bytes:
     return value.encode() if isinstance(value, str) else value or b""
 
 
+def _pairs(headers: object) -> list[tuple[str, str | bytes | None]]:
+    return headers if isinstance(headers, list) else []
+
+
 def _read_kafka_now(server: kafka_server.KafkaServer, topic: str) -> Stored:
     consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "reader", "enable.auto.commit": False})
     found: dict[str, str] = {}
@@ -89,7 +93,7 @@ def _read_kafka_now(server: kafka_server.KafkaServer, topic: str) -> Stored:
         while end:
             message = consumer.poll(60)
             assert message is not None and message.error() is None
-            headers = {name: _bytes(value) for name, value in message.headers() or []}
+            headers = {name: _bytes(value) for name, value in _pairs(message.headers())}
             assert headers["ce_specversion"] == b"1.0" and headers["content-type"] == b"application/json"
             found.setdefault(str(headers["ce_id"], "utf-8"), str(_bytes(message.key()), "utf-8"))
             if (message.offset() or 0) + 1 >= end:
