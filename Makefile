@@ -77,6 +77,7 @@ test-generated: setup ## Generated and enumerated requests on a running stack: f
 
 test-servers: setup ## Servers that start, restart, are restored or replaced: migrations, replicas, reconciliation
 	@$(BIN)/python -m tests.integration.hdfs_servers
+	@$(BIN)/python -m tests.kafka_server
 	$(BIN)/python -m tests.stages servers --processes $(PROCESSES)
 
 test-engines: setup ## Test Spark, PyIceberg and DuckDB on a running stack

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event sink for Kafka. The key of an event selects its partition, and its attributes are `ce_` headers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from gateway.events.messages import CONTENT_TYPE, attributes, runs_of_distinct_keys
+from gateway.events.port import Event, EventRefused, SinkUnavailable
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+FIXED_OPTIONS = frozenset({"bootstrap.servers", "acks", "request.required.acks", "enable.idempotence"})
+"""Options of librdkafka that a user cannot set: the address has its own setting, the others keep events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTarget:
+    """Brokers and topic of one sink. `options` are those of librdkafka; `timeout` in seconds limits each run."""
+
+    bootstrap: str
+    topic: str
+    timeout: float = 10.0
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class KafkaSink:
+    """Produce events to one topic in the binary mode of CloudEvents, acknowledged by all replicas in sync.
+
+    Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
+    """
+
+    def __init__(self, name: str, target: KafkaTarget) -> None:
+        self._name = name
+        self._target = target
+        self._producer: Producer | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """Return the unique name of the sink."""
+        return self._name
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Produce the events and wait until all replicas in sync have acknowledged each.
+
+        Raises:
+            SinkUnavailable: no broker, no topic, no right to write, or no acknowledgement in time.
+            EventRefused: a message is larger than the producer or the broker allows.
+        """
+        async with self._lock:
+            for run in runs_of_distinct_keys(events):
+                await self._send_run(run)
+
+    async def check(self) -> None:
+        """Raise SinkUnavailable if the brokers do not answer or do not have the topic."""
+        async with self._lock:
+            await asyncio.to_thread(self._find_topic)
+
+    async def close(self) -> None:
+        """Close the producer. Every message was acknowledged or has failed before."""
+        async with self._lock:
+            self._producer = None
+
+    async def _send_run(self, run: Sequence[Event]) -> None:
+        """Produce events with distinct keys at once; raise the error of the first one that failed."""
+        outcomes = await asyncio.to_thread(self._produce, run)
+        if len(run) > 1 and any(_is_too_large(outcome) for outcome in outcomes.values()):
+            # A broker refuses a whole batch of messages, of which perhaps one alone is too large.
+            outcomes = {}
+            for event in run:
+                outcomes |= await asyncio.to_thread(self._produce, [event])
+        for event in run:
+            outcome = outcomes.get(event.id, "no acknowledgement in time")
+            if outcome is not None and not _is_too_large(outcome):
+                self._producer = None  # its queue may still have messages, which must not be sent later
+                raise self._unavailable(outcome)
+        for event in run:
+            if outcomes[event.id] is not None:
+                raise EventRefused(event.id, f"its {len(event.data)} bytes exceed the limit of Kafka")
+
+    def _produce(self, run: Sequence[Event]) -> dict[UUID, KafkaError | Exception | None]:
+        """Produce in a thread of its own; return the error or None for each event that was acknowledged or failed."""
+        from confluent_kafka import KafkaException
+
+        outcomes: dict[UUID, KafkaError | Exception | None] = {}
+        try:
+            producer = self._opened()
+        except (KafkaException, ValueError, TypeError) as error:
+            return {event.id: error for event in run}
+        for event in run:
+
+            def delivered(error: KafkaError | None, _: object, event_id: UUID = event.id) -> None:
+                outcomes[event_id] = error
+
+            try:
+                producer.produce(
+                    self._target.topic, event.data, event.key, headers=_headers(event), on_delivery=delivered
+                )
+            except (KafkaException, BufferError) as error:
+                outcomes[event.id] = error
+        if producer.flush(self._target.timeout):
+            producer.purge()
+            producer.flush(0)
+        return outcomes
+
+    def _find_topic(self) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            found = self._opened().list_topics(self._target.topic, timeout=self._target.timeout)
+        except (KafkaException, ValueError, TypeError) as error:
+            raise self._unavailable(error) from error
+        problem = found.topics[self._target.topic].error
+        if problem is not None:
+            raise self._unavailable(problem)
+
+    def _opened(self) -> Producer:
+        if self._producer is None:
+            from confluent_kafka import Producer
+
+            milliseconds = int(self._target.timeout * 1000)
+            options: dict[str, Any] = {
+                "linger.ms": 0,
+                "message.timeout.ms": milliseconds,
+                "socket.timeout.ms": max(milliseconds, 10),
+                "allow.auto.create.topics": False,
+                **self._target.options,
+                "bootstrap.servers": self._target.bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "log_level": 0,  # librdkafka writes to the standard error output; failures are raised instead
+            }
+            self._producer = Producer(options)
+        return self._producer
+
+    def _unavailable(self, error: object) -> SinkUnavailable:
+        return SinkUnavailable(
+            f"the event sink {self._name} (Kafka, topic {self._target.topic}) did not store the events: {error}; "
+            "check the brokers, the topic and the right to write to it"
+        )
+
+
+def _headers(event: Event) -> list[tuple[str, str | bytes | None]]:
+    prefixed = [(f"ce_{name}", value.encode()) for name, value in attributes(event).items()]
+    return [("content-type", CONTENT_TYPE.encode()), *prefixed]
+
+
+def _is_too_large(outcome: object) -> bool:
+    from confluent_kafka import KafkaError, KafkaException
+
+    error = outcome.args[0] if isinstance(outcome, KafkaException) else outcome
+    return isinstance(error, KafkaError) and error.code() == KafkaError.MSG_SIZE_TOO_LARGE
