@@ -27,7 +27,7 @@ def audit() -> None:
 @click.option("--anchor", help="`<block>:<digest>` from an earlier run or a log line `audit.sealed`.")
 @click.option(
     "--file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Verify an exported file instead, without the database.",
 )
 def verify(anchor: str | None, file: Path | None) -> None:
@@ -84,7 +84,10 @@ def export(output: Path, after: int) -> None:
 def _verify_file(file: Path, anchor: Anchor | None) -> None:
     from gateway.tasks.audit_chain import verify_file
 
-    found = verify_file(file, key=settings_for().audit.key(), anchor=anchor)
+    try:
+        found = verify_file(file, key=settings_for().audit.key(), anchor=anchor)
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
     click.echo(f"verified blocks: {found.blocks}, records: {found.records}")
     if found.first is not None and found.first.number > 1:
         click.echo(f"the file begins with block {found.first.number}; earlier blocks are not verified", err=True)

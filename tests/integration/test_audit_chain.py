@@ -233,6 +233,8 @@ async def test_an_exported_file_is_verified_without_the_database(
     file.write_bytes(file.read_bytes().replace(b"oidc~alice", b"oidc~bobby", 1))
     bad = await asyncio.to_thread(_command, nowhere, "verify", "--file", str(file))
     assert bad.returncode == 3 and bad.stderr.startswith("block 1: a record was changed")
+    absent = await asyncio.to_thread(_command, nowhere, "verify", "--file", str(tmp_path / "absent"))
+    assert absent.returncode == 1 and "No such file" in absent.stderr
     again = await asyncio.to_thread(_command, parts, "export", "--output", str(file))
     assert again.returncode == 1 and "File exists" in again.stderr
     await _execute(database, "delete from audit_log where id = :id", id=ids[0])
