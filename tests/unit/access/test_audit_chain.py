@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -42,7 +43,7 @@ RECORDS = st.lists(
 )
 
 
-def _changed(value: object) -> object:
+def _changed(value: Any) -> Any:
     match value:
         case int():
             return value + 1
