@@ -108,6 +108,7 @@ def test_a_refused_option_is_reported(refused: int) -> None:
     assert not worker_processes.return_large_blocks(1 << 20, library)
 
 
+# Each line is one write. With PYTHONUNBUFFERED, `print` writes the newline separately, after that of the other process.
 _MAIN = """
 import multiprocessing, os, time
 from gateway.worker_processes import end_with_main_process
@@ -116,12 +117,12 @@ def work():
     while {orphan} and os.getppid() == multiprocessing.parent_process().pid:
         time.sleep(0.01)
     end_with_main_process()
-    print("served", flush=True)
+    os.write(1, b"served\\n")
     time.sleep(60)
 
 multiprocessing.set_start_method("fork")
 multiprocessing.Process(target=work).start()
-print("started", flush=True)
+os.write(1, b"started\\n")
 time.sleep({seconds})
 os.kill(os.getpid(), 9)
 """
