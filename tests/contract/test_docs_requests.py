@@ -171,7 +171,9 @@ def test_documented_privileges_of_programs_can_be_granted(world: World, page: st
     world.revoke(privilege, program, "warehouse", world.warehouse)
 
 
-@pytest.mark.parametrize("found", [each for each in blocks() if each.page == "docs/auditor.md"], ids=str)
+@pytest.mark.parametrize(
+    "found", [each for each in blocks() if (each.page, each.language) == ("docs/auditor.md", "sql")], ids=str
+)
 def test_documented_audit_query_finds_its_rows(world: World, ns: str, found: Block) -> None:
     table = world.table(ns)
     reader = world.stranger()
