@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -64,13 +65,13 @@ def test_a_changed_byte_is_found(data: st.DataObject) -> None:
     number = data.draw(st.integers(0, len(lines) - 1))
     place = data.draw(st.integers(0, len(lines[number]) - 2))
     other = data.draw(st.sampled_from(b'09afZ{}"\\ ').filter(lambda byte: byte != lines[number][place]))
-    line = bytearray(lines[number])
-    line[place] = other
-    lines[number] = bytes(line)
+    changed = bytearray(lines[number])
+    changed[place] = other
+    original, lines[number] = lines[number], bytes(changed)
     found = verify_lines(lines, anchor=Anchor(3, blocks[-1].digest))
-    same = [list(lines_of(block, _records(block.number - 1, "x"))) for block in blocks]
-    # Another spelling of the same values, such as a digit of a digest in upper case, changes nothing.
-    assert found.fault is not None or verify_lines([each for part in same for each in part]).last == found.last
+    # The same values in another spelling are no change: a digit of a digest in upper case, a time with a space for `T`.
+    spelt = [json.loads(each.lower().replace(b" ", b"t")) for each in (changed, original)] if not found.fault else []
+    assert found.fault is not None or spelt[0] == spelt[1]
 
 
 def test_a_record_before_the_first_block_and_a_time_without_zone_are_faults() -> None:
