@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from gateway.access.authz_errors import not_found
+from gateway.access.change_event import EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
 from gateway.iceberg.errors import CatalogError
@@ -297,8 +298,20 @@ class ChangeOperation(HttpOperation, abstract=True):
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
+    event: ClassVar[EventDeclaration]
+    """The event that announces the committed change, or why there is none."""
     refused_for_good: ClassVar[str] = ""
     for_every_token: ClassVar[bool] = False
+
+    def event_body(self) -> object:
+        """Return the request body for an event with `EventData.BODY`, in the form of the protocol."""
+        return getattr(self, "request")  # noqa: B009 - most operations have a field of this name, and no base class does
+
+    @classmethod
+    def _require_declared(cls) -> None:
+        super()._require_declared()
+        if not hasattr(cls, "event"):
+            raise TypeError(f"operation {cls.__name__} must declare its event, or NoEvent with the reason")
 
 
 class SystemTask(Operation, abstract=True):

@@ -202,6 +202,9 @@ class Commits:
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
             if created:
+                # In the order of the request: the events of a transaction take the ids by it.
+                places = {id(change): place for place, (change, _, _) in enumerate(changed)}
+                created.sort(key=lambda each: places[id(each[0])])
                 permit.pending_audit.add_details(
                     table_id=",".join(id for _, id in created),
                     location=",".join(change.location.text for change, _ in created),

@@ -16,6 +16,7 @@ from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
 from gateway.db.compiled_reads import DirectRead
+from gateway.db.event_outbox import EVENTS_CTE, EventOutbox, event_values
 from gateway.db.idempotency_claims import in_progress
 from gateway.db.rows import AnyRow
 from gateway.db.schema.servers import server
@@ -79,16 +80,19 @@ async def _moved(read: ReadRevisions, resolution: Resolution, needs_active: bool
     return within or of_server != resolution.revision
 
 
-async def revalidate_and_record(connection: AsyncConnection, permit: Permit[Operation]) -> None:
-    """Revalidate the decision of a change, and write its audit record and the result under its idempotency key.
+async def revalidate_and_record(
+    connection: AsyncConnection, permit: Permit[Operation], outbox: EventOutbox | None = None
+) -> None:
+    """Revalidate the decision of a change, and write its audit record, its events and the result under its idempotency
+    key.
 
-    One statement does all three, as the last step before COMMIT. It writes nothing if a revision changed. The door then
+    One statement does all of it, as the last step before COMMIT. It writes nothing if a revision changed. The door then
     decides again, and the statement is repeated. Raises the refusal of the door, DecisionEngineUnavailable as
     `revalidate_decision` does, and RequestInProgress if another attempt claimed the key.
     """
     resolution = permit.resolution
     for left in range(_DECIDED_ANEW, -1, -1):
-        row = (await connection.execute(*_recording(permit, resolution))).one()
+        row = (await connection.execute(*_recording(permit, resolution, outbox))).one()
         if not row.moved:
             if row.fulfilled == 0:
                 raise in_progress()
@@ -98,7 +102,9 @@ async def revalidate_and_record(connection: AsyncConnection, permit: Permit[Oper
     raise DecisionEngineUnavailable("the rights of the caller changed during each attempt of the decision")
 
 
-def _recording(permit: Permit[Operation], resolution: Resolution) -> tuple[TextClause, dict[str, Any]]:
+def _recording(
+    permit: Permit[Operation], resolution: Resolution, outbox: EventOutbox | None
+) -> tuple[TextClause, dict[str, Any]]:
     """Return the statement of `revalidate_and_record` and its values."""
     known, record, claim = resolution.warehouses(), permit.pending_audit.record, permit.claim
     values: dict[str, Any] = {
@@ -114,8 +120,10 @@ def _recording(permit: Permit[Operation], resolution: Resolution) -> tuple[TextC
         "outcome": record.outcome,
         "record": encode_record(record),
     }
+    announced = event_values(outbox, permit)
+    values |= announced or {}
     if claim is None or not isinstance(permit.operation, HttpOperation):
-        return _RECORD, values
+        return _RECORD if announced is None else _RECORD_AND_ANNOUNCE, values
     values |= {
         "scope": claim.scope,
         "attempt": claim.attempt,
@@ -123,7 +131,7 @@ def _recording(permit: Permit[Operation], resolution: Resolution) -> tuple[TextC
         "detail": dict(record.detail),
         "keep": claim.keep_seconds,
     }
-    return _RECORD_AND_FULFIL, values
+    return _RECORD_AND_FULFIL if announced is None else _RECORD_ANNOUNCE_AND_FULFIL, values
 
 
 # A deleted warehouse does not count as changed: the statement of the change fails on it. An audit record that exists
@@ -143,16 +151,28 @@ _MOVED: Final = """
         from moved where not it
         on conflict (id) do nothing)
 """
-_RECORD: Final = text(f"with {_MOVED} select it as moved, null as fulfilled from moved")  # noqa: S608 - composed of constants; every value is a bound parameter
-_RECORD_AND_FULFIL: Final = text(
-    f"""
-    with {_MOVED},
-    fulfilled as (
-        update idempotency set status = cast(:status as integer), detail = :detail,
-            written_in = pg_current_xact_id()::text::bigint,
-            expires_at = clock_timestamp() + make_interval(secs => cast(:keep as double precision))
-        from moved where not it and scope = cast(:scope as bytea) and attempt = cast(:attempt as uuid)
-        returning 1)
-    select it as moved, (select count(*) from fulfilled) as fulfilled from moved
-    """  # noqa: S608 - composed of constants; every value is a bound parameter
-).bindparams(bindparam("detail", type_=JSONB))
+
+
+def _record(events: str) -> TextClause:
+    return text(f"with {_MOVED}{events} select it as moved, null as fulfilled from moved")  # noqa: S608 - composed of constants; every value is a bound parameter
+
+
+def _record_and_fulfil(events: str) -> TextClause:
+    return text(
+        f"""
+        with {_MOVED}{events},
+        fulfilled as (
+            update idempotency set status = cast(:status as integer), detail = :detail,
+                written_in = pg_current_xact_id()::text::bigint,
+                expires_at = clock_timestamp() + make_interval(secs => cast(:keep as double precision))
+            from moved where not it and scope = cast(:scope as bytea) and attempt = cast(:attempt as uuid)
+            returning 1)
+        select it as moved, (select count(*) from fulfilled) as fulfilled from moved
+        """  # noqa: S608 - composed of constants; every value is a bound parameter
+    ).bindparams(bindparam("detail", type_=JSONB))
+
+
+_RECORD: Final = _record("")
+_RECORD_AND_ANNOUNCE: Final = _record(EVENTS_CTE)
+_RECORD_AND_FULFIL: Final = _record_and_fulfil("")
+_RECORD_ANNOUNCE_AND_FULFIL: Final = _record_and_fulfil(EVENTS_CTE)

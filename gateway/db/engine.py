@@ -21,6 +21,7 @@ from gateway.access.resolved import Resolution
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.decision_revalidation import REVISIONS, revalidate_and_record, revalidate_by
 from gateway.db.driver_pool import DriverPool, connect_like
+from gateway.db.event_outbox import EventOutbox
 from gateway.db.rows import AnyRow
 from gateway.db.shared_reads import SharedReads
 
@@ -48,7 +49,7 @@ class Database:
     A `read_only` instance opens at most `pool_size`, all for SQLAlchemy, and PostgreSQL rejects every change on them.
     With `unshared_reads`, resolutions beyond this number in flight share statements (`SharedReads`); 0 shares none.
     `acquire_timeout` (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement,
-    also on the server. `tls` is a context or an `sslmode` of libpq.
+    also on the server. `tls` is a context or an `sslmode` of libpq. With `event_outbox`, changes write their events.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Database:
         read_only: bool = False,
         direct_reads: bool = True,
         unshared_reads: int = 0,
+        event_outbox: EventOutbox | None = None,
     ) -> None:
+        self._event_outbox = event_outbox
         total = pool_size if read_only else 2 * pool_size
         # A change may hold a lock, a transaction and a read at a time, so most connections stay with SQLAlchemy.
         direct = total // 3 if direct_reads and not read_only else 0
@@ -218,7 +221,7 @@ class Database:
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection
-                await revalidate_and_record(connection, permit)
+                await revalidate_and_record(connection, permit, self._event_outbox)
                 permit.deadline.end_time_limit()
                 await commit(connection)
                 permit.pending_audit.settle()

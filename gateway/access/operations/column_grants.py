@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.grant_lists import ListingGrants
@@ -40,6 +41,7 @@ class ReadColumnAssignments(ReadingGrants, ReadOperation):
 class WritingColumnGrants(WritingGrants):
     """Mixin of operations that grant and revoke privileges on a column. Policies also receive its name."""
 
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeColumnGrants")
     on: InPathDropped[TableRef]
     column: InPath[str]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand
 from gateway.access.operation import ChangeOperation, VendingOperation
 from gateway.access.refs import NamespaceRef, TableRef
@@ -45,6 +46,7 @@ class VendCreationCredentials(ChangeOperation):
     """Vend credentials for a table to its creator. `CreateTable` is decided with it, at the same endpoint."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
+    event: ClassVar[EventDeclaration] = NoEvent("it changes no object; the creation itself is announced")
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     table: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import EventDeclaration, EventPerTarget
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import (
@@ -66,6 +67,7 @@ class UndropTabulars(ChangeOperation):
     """Restore dropped tables and views, all or none. Each is decided separately."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop"
+    event: ClassVar[EventDeclaration] = EventPerTarget("targets")
     returns: ClassVar[int] = 204
     warehouse: InPath[WarehouseRef]
     targets: tuple[Kept, ...]

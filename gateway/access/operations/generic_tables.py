@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation, VendingOperation
-from gateway.access.operations.renames import rename_demands
+from gateway.access.operations.renames import rename_body, rename_demands
 from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.generic_tables import CreateGenericTableRequest, RenameGenericTableRequest
 from gateway.iceberg.identifiers import TableIdentifier
+from gateway.iceberg.wire import RenameRequest
 from gateway.obligations.application import EnforcementPoint
 
 _ALL = "/lakekeeper/v1/{prefix}/namespaces/{namespace}/generic-tables"
@@ -45,6 +47,9 @@ class CreateGenericTable(ChangeOperation):
     """Create a generic table at an empty location. The creator owns it."""
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="generic_table_id", named="request.name", data=EventData.BODY
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[CreateGenericTableRequest]
 
@@ -64,6 +69,9 @@ class AdoptGenericTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="generic_table_id", named="request.name", type="createGenericTable", data=EventData.BODY
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[CreateGenericTableRequest]
 
@@ -85,6 +93,7 @@ class VendGenericTableCreationCredentials(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = f"POST {_ALL}"
+    event: ClassVar[EventDeclaration] = NoEvent("it changes no object; the creation itself is announced")
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
     namespace: NamespaceRef
     generic_table: str
@@ -143,6 +152,7 @@ class DropGenericTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = f"DELETE {_ALL}/{{table}}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="table", data=EventData.NOTHING)
     returns: ClassVar[int] = 204
     table: InPath[GenericTableRef]
     purge: Annotated[bool | None, Query("purgeRequested")] = None
@@ -160,12 +170,16 @@ class RenameGenericTable(ChangeOperation):
     """Rename or move a generic table, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /lakekeeper/v1/{prefix}/generic-tables/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="source", data=EventData.BODY)
     returns: ClassVar[int] = 204
     source: Annotated[GenericTableRef, Body(RenameGenericTableRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameGenericTableRequest, "destination.identifier")]
 
     def demands(self) -> tuple[Demand, ...]:
         return rename_demands(self.source, self.destination, Can.CREATE_GENERIC_TABLE)
+
+    def event_body(self) -> RenameRequest:
+        return rename_body(self.source, self.destination)
 
     def facts(self) -> Facts:
         return {

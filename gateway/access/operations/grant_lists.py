@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import (
     KEPT_TABULARS,
@@ -105,6 +106,8 @@ class ListGrantHistory(ListingGrants, ReadOperation, abstract=True):
 @dataclass(frozen=True)
 class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
     """Grant and revoke privileges on an object. Existing grants stay as they are."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
 _ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)

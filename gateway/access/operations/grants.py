@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import (
     DEFAULT_PROJECT,
@@ -100,6 +101,8 @@ class ReadAssignments(ReadingGrants, ReadOperation, abstract=True):
 @dataclass(frozen=True)
 class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
     """Grant and revoke privileges on an object, in the form of the assignments API."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
 _ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import NAMESPACE, WAREHOUSE, declare_for_each
 from gateway.access.operation import ChangeOperation, ReadOperation
@@ -29,6 +30,7 @@ class GetPermissions(ReadOperation, abstract=True):
 class SetManagedAccess(ChangeOperation, abstract=True):
     """Enable or disable managed access below an object, for callers that manage its grants."""
 
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="setManagedAccess")
     on: Ref
     managed: Annotated[bool, Body(ManagedAccessRequest, "managed_access")]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
 from gateway.access.refs import NamespaceIdRef, NamespaceRef, WarehouseRef
@@ -24,6 +25,7 @@ class MoveNamespace(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="namespace")
     warehouse: InPath[WarehouseRef]
     namespace: InPath[NamespaceIdRef]
     destination: Annotated[Namespace, Body(MoveNamespaceRequest, "identifier")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import NamespaceRef, WarehouseRef
@@ -38,6 +39,7 @@ class CreateNamespace(ChangeOperation):
     """Create a namespace below an existing parent. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse", new="namespace_id", named="request.namespace")
     warehouse: InPath[WarehouseRef]
     request: InBody[CreateNamespaceRequest]
 
@@ -90,6 +92,7 @@ class DropNamespace(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="namespace")
     returns: ClassVar[int] = 204
     namespace: InPath[NamespaceRef]
     recursive: Annotated[bool, Query("recursive")] = False
@@ -108,6 +111,7 @@ class UpdateNamespaceProperties(ChangeOperation):
     """Set and remove properties of a namespace."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/properties"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="namespace")
     namespace: InPath[NamespaceRef]
     request: InBody[UpdateNamespacePropertiesRequest]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.refs import ServerRef
@@ -19,6 +20,7 @@ class CreateProject(ChangeOperation):
     """Create a project. The creator administers it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="", new="project_id", named="project_name")
     returns: ClassVar[int] = 201
     project_name: Annotated[str, Body(CreateProjectRequest, "project_name")]
     project_id: Annotated[str | None, Body(CreateProjectRequest, "project_id")] = None
@@ -58,6 +60,7 @@ class RenameProject(ChangeOperation):
     """Rename a project. Its id and all rights stay."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project")
     also_at: ClassVar[tuple[str, ...]] = (
         "/management/v1/project/{project_id}/rename",
         "/management/v1/default-project/rename",
@@ -77,6 +80,7 @@ class DeleteProject(ChangeOperation):
     """Delete an empty project with every grant on it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/project"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project")
     also_at: ClassVar[tuple[str, ...]] = ("/management/v1/project/{project_id}", "/management/v1/default-project")
     returns: ClassVar[int] = 204
     project: OfRequest

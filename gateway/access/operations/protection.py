@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import NAMESPACE_IN_WAREHOUSE, TABULARS, declare_for_each
 from gateway.access.operation import ChangeOperation, ReadOperation
@@ -29,6 +30,7 @@ class GetProtection(ReadOperation, abstract=True):
 class SetProtection(ChangeOperation, abstract=True):
     """Protect an object, or end its protection."""
 
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="setProtection")
     on: NamespaceIdRef | TableRef | ViewRef | GenericTableRef
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 

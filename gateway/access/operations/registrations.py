@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
 from gateway.access.refs import NamespaceRef, Table, TableRef, TabularRef, WarehouseRef
@@ -30,6 +31,9 @@ class RegisterTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="table_id", named="request.name", data=EventData.NOTHING
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]
 
@@ -56,6 +60,9 @@ class AdoptTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="table_id", named="request.name", type="registerTable", data=EventData.NOTHING
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]
 
@@ -82,6 +89,7 @@ class UnregisterTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="table", type="dropTable", data=EventData.NOTHING)
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[TableRef]
 
@@ -94,6 +102,9 @@ class RegisterView(ChangeOperation):
     """Register a view from a metadata file at a recorded location that the caller owned."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="view_id", named="request.name", data=EventData.NOTHING
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterViewRequest]
 
@@ -109,6 +120,9 @@ class AdoptView(ChangeOperation):
     """Register a view from a metadata file anywhere below the base of the warehouse; see `AdoptTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register-view"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="view_id", named="request.name", type="registerView", data=EventData.NOTHING
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterViewRequest]
 

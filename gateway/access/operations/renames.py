@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
 from gateway.access.refs import GenericTableRef, NamespaceRef, TableRef, ViewRef
 from gateway.access.relations import Can
 from gateway.access.request import Body
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.iceberg.wire import RenameRequest
+from gateway.iceberg.wire import RenameRequest, TableIdentifierBody
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,16 @@ class RenameTable(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="source", data=EventData.BODY)
     returns: ClassVar[int] = 204
     source: Annotated[TableRef, Body(RenameRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
 
     def demands(self) -> tuple[Demand, ...]:
         return rename_demands(self.source, self.destination, Can.CREATE_TABLE)
+
+    def event_body(self) -> RenameRequest:
+        return rename_body(self.source, self.destination)
 
     def facts(self) -> Facts:
         return _destination_facts(self.destination)
@@ -40,6 +45,7 @@ class RenameView(ChangeOperation):
     """Rename or move a view, by the rules of `RenameTable`."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/views/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="source", data=EventData.NOTHING)
     returns: ClassVar[int] = 204
     source: Annotated[ViewRef, Body(RenameRequest, "source.identifier")]
     destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
@@ -61,6 +67,13 @@ def destination_namespace(
     if destination.namespace.key == source.identifier.namespace.key:
         return None
     return NamespaceRef(source.warehouse_id, destination.namespace)
+
+
+def rename_body(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> RenameRequest:
+    """Return the body of the request, for the event of the rename."""
+    return RenameRequest(
+        source=TableIdentifierBody.of(source.identifier), destination=TableIdentifierBody.of(destination)
+    )
 
 
 def rename_demands(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.grants import WritingGrants
@@ -23,6 +24,7 @@ class CreateRole(ChangeOperation):
     """Create a role in a project. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="role_id", named="request.name")
     returns: ClassVar[int] = 201
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateRoleRequest]
@@ -98,6 +100,7 @@ class UpdateRole(_OfRole, ChangeOperation):
     """Change the name and description of a role."""
 
     endpoint: ClassVar[str] = "POST /management/v1/role/{role_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="role")
     needs: ClassVar[Can] = Can.UPDATE
     request: InBody[UpdateRoleRequest]
 
@@ -110,6 +113,7 @@ class UpdateRoleSourceSystem(_OfRole, ChangeOperation):
     """Change the provider of a role and its id there."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/role/{role_id}/source-system"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="role")
     needs: ClassVar[Can] = Can.UPDATE_SOURCE_SYSTEM
     request: InBody[RoleSourceRequest]
 
@@ -122,6 +126,7 @@ class DeleteRole(_OfRole, ChangeOperation):
     """Delete a role with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/role/{role_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="role")
     needs: ClassVar[Can] = Can.DELETE
     returns: ClassVar[int] = 204
 
@@ -140,6 +145,8 @@ class ListRoleMembers(_OfRole, ReadOperation):
 @dataclass(frozen=True)
 class _ChangingMembers(WritingGrants):
     """Mixin of changes of membership, which is the grant of `assignee` on the role."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeRoleMembers")
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.MANAGE_ROLE_ASSIGNMENTS, self.on),)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import ProjectRef, Ref, ServerRef
@@ -129,6 +130,7 @@ class CreateScimUser(_Synchronising, ChangeOperation):
     """Create a user of the provider, before or after the user's first request. The record gives no right."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Users"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="", new="scim_id", kind="scim_user")
     returns: ClassVar[int] = 201
     user: User
 
@@ -141,6 +143,7 @@ class ReplaceScimUser(_Conditional, _OfOne, ChangeOperation):
     """Replace all stored attributes of a user. A user that is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Users/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_user")
     user: User
 
     def facts(self) -> Facts:
@@ -152,6 +155,7 @@ class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
     """Change attributes of a user. A user that is not `active` is refused from the next request on."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_user")
     patch: PatchRequest
 
 
@@ -160,6 +164,7 @@ class DeleteScimUser(_Conditional, _OfOne, ChangeOperation):
     """Delete a user's record with every grant to the user."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Users/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_user")
     returns: ClassVar[int] = 204
 
 
@@ -188,6 +193,7 @@ class CreateScimGroup(_InProject, ChangeOperation):
     """Create a group of the provider: a new role without rights."""
 
     endpoint: ClassVar[str] = "POST /scim/v2/Groups"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="scim_id", kind="scim_group")
     returns: ClassVar[int] = 201
     group: Group
 
@@ -200,6 +206,7 @@ class ReplaceScimGroup(_ChangingGroup, ChangeOperation):
     """Replace a group's name and members."""
 
     endpoint: ClassVar[str] = "PUT /scim/v2/Groups/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_group")
 
 
 @dataclass(frozen=True)
@@ -207,6 +214,7 @@ class PatchScimGroup(_ChangingGroup, ChangeOperation):
     """Change members or the name of a group. The answer contains the attributes that `attributes` names."""
 
     endpoint: ClassVar[str] = "PATCH /scim/v2/Groups/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_group")
 
 
 @dataclass(frozen=True)
@@ -214,4 +222,5 @@ class DeleteScimGroup(_Conditional, _OfGroup, ChangeOperation):
     """Delete a group: the role, with every grant on it and to it."""
 
     endpoint: ClassVar[str] = "DELETE /scim/v2/Groups/{scim_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_group")
     returns: ClassVar[int] = 204

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import NamespaceRef, TableRef
@@ -48,6 +49,9 @@ class CreateTable(ChangeOperation):
     """Create a table, or stage it for a later commit. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="table_id", named="request.name", data=EventData.BODY
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[CreateTableRequest]
 
@@ -119,6 +123,7 @@ class CommitTable(ChangeOperation):
     """Commit updates to a table. Policies receive the kinds of the updates."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="table", type="updateTable", data=EventData.BODY)
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.WRITE
     table: InPath[TableRef]
     request: InBody[CommitTableRequest]
@@ -135,6 +140,9 @@ class CommitTableCreation(ChangeOperation):
     """Commit the creation of a staged table (`assert-create`). The right to create it is checked again."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="table_id", named="table", type="updateTable", data=EventData.BODY
+    )
     namespace: InPath[NamespaceRef]
     table: InPath[str]
     request: InBody[CommitTableRequest]
@@ -151,6 +159,7 @@ class ReportMetrics(ChangeOperation):
     """Report the metrics of a scan or a commit. The caller needs the right to read the table, or to write it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
+    event: ClassVar[EventDeclaration] = NoEvent("a report about a scan or commit changes no object")
     returns: ClassVar[int] = 204
     # Java clients wait for the answer, and for the retry delay of a 429, before they return the first row of a scan.
     refused_for_good: ClassVar[str] = "it does not store metrics reports"
@@ -170,6 +179,7 @@ class DropTable(ChangeOperation):
     """Drop a table. `purge` deletes its files; `force` overrides its protection and the warehouse's soft deletion."""
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="table", data=EventData.NOTHING)
     returns: ClassVar[int] = 204
     table: InPath[TableRef]
     purge: Annotated[bool, Query("purgeRequested")] = True

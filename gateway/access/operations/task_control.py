@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from gateway.access.authz_errors import task_not_found
+from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import Kept
@@ -136,6 +137,7 @@ class ControlTasks(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = _CONTROL
+    event: ClassVar[EventDeclaration] = NoEvent("tasks of the gateway are no objects of the catalog")
     returns: ClassVar[int] = 204
     warehouse: WarehouseRef
     request: ControlTasksRequest
@@ -198,6 +200,7 @@ class ControlProjectTasks(ChangeOperation):
     """Stop, cancel or start tasks of a project itself: all named tasks, or none."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/control"
+    event: ClassVar[EventDeclaration] = NoEvent("tasks of the gateway are no objects of the catalog")
     returns: ClassVar[int] = 204
     project: OfRequest
     request: InBody[ControlTasksRequest]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.refs import WarehouseRef
@@ -34,6 +35,7 @@ class SetQueueConfig(ChangeOperation):
     """Replace the configuration of a task queue in a warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     returns: ClassVar[int] = 204
     warehouse: InPath[WarehouseRef]
     queue: Annotated[str, Path("queue_name")]
@@ -78,6 +80,7 @@ class SetTaskLogCleanupConfig(ChangeOperation):
     """Set how often a project removes its ended tasks, and how long it keeps them."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project")
     returns: ClassVar[int] = 204
     project: OfRequest
     request: InBody[SetQueueConfigRequest]

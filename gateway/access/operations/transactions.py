@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import EventDeclaration, EventPerPart
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
@@ -32,6 +33,7 @@ class CommitTransaction(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
+    event: ClassVar[EventDeclaration] = EventPerPart()
     returns: ClassVar[int] = 204
     warehouse_id: Annotated[UUID, Path("prefix")]
     request: InBody[CommitTransactionRequest]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, QuestionOperation, ReadOperation
 from gateway.access.refs import Ref, ServerRef, UserRef
@@ -27,6 +28,9 @@ class RegisterSelf(ChangeOperation):
     """Create the caller's own user record. The record gives no right."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
+    event: ClassVar[EventDeclaration] = NoEvent(
+        "a caller's own entry in the list of users is made at its first request"
+    )
     returns: ClassVar[int] = 201
     for_every_token: ClassVar[bool] = True
     open_to: ClassVar[PublicAudience] = PublicAudience(
@@ -43,6 +47,7 @@ class ProvisionUser(ChangeOperation):
     """Create the record of another user before the user's first request."""
 
     endpoint: ClassVar[str] = "POST /management/v1/user"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="user_id", kind="user", type="createUser")
     returns: ClassVar[int] = 201
     user_id: str
     display_name: str | None = None
@@ -122,6 +127,7 @@ class UpdateSelf(_ChangingUser, ChangeOperation):
     """Change the caller's own name and kind."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="user", type="updateUser")
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.SELF, "a user may change its own display name; a name gives no right"
     )
@@ -132,6 +138,7 @@ class UpdateUser(_ChangingUser, ChangeOperation):
     """Change the name, kind and address of another user."""
 
     endpoint: ClassVar[str] = "PUT /management/v1/user/{user_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="user")
     email: str | None = None
 
     def demands(self) -> tuple[Demand, ...]:
@@ -150,6 +157,7 @@ class DeleteSelf(_DeletingUser, ChangeOperation):
     """Delete the caller's own record with every grant to the caller."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="user", type="deleteUser")
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.SELF, "a user may delete itself and thus give up its own rights"
     )
@@ -160,6 +168,7 @@ class DeleteUser(_DeletingUser, ChangeOperation):
     """Delete another user's record with every grant to that user."""
 
     endpoint: ClassVar[str] = "DELETE /management/v1/user/{user_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="user")
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE_USERS, ServerRef()),)

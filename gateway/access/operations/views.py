@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.tables import commit_facts
@@ -43,6 +44,9 @@ class CreateView(ChangeOperation):
     """Create a view. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views"
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="namespace", new="view_id", named="request.name", data=EventData.BODY
+    )
     namespace: InPath[NamespaceRef]
     request: InBody[CreateViewRequest]
 
@@ -87,6 +91,7 @@ class CommitView(ChangeOperation):
     """Commit a change of a view: its definition, properties or location."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="view", type="updateView", data=EventData.BODY)
     view: InPath[ViewRef]
     request: InBody[CommitViewRequest]
 
@@ -106,6 +111,7 @@ class DropView(ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="view", data=EventData.NOTHING)
     returns: ClassVar[int] = 204
     view: InPath[ViewRef]
     purge: Annotated[bool | None, Query("purgeRequested")] = None

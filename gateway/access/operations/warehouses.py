@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.refs import ProjectRef, WarehouseRef
@@ -46,6 +47,7 @@ class CreateWarehouse(ChangeOperation):
     """Create a warehouse in a project after its storage was validated. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="warehouse_id", named="request.warehouse_name")
     returns: ClassVar[int] = 201
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateWarehouseRequest]
@@ -105,6 +107,7 @@ class RenameWarehouse(_Changing, ChangeOperation):
     """Rename a warehouse. The prefix, which is its id, stays."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     new_name: Annotated[str, Body(RenameWarehouseRequest, "new_name")]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -119,6 +122,7 @@ class ActivateWarehouse(_Changing, ChangeOperation):
     """Let the catalog serve a warehouse again."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/activate"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.ACTIVATE, self.warehouse),)
@@ -129,6 +133,7 @@ class DeactivateWarehouse(_Changing, ChangeOperation):
     """Hide a warehouse from the catalog, for every request that begins afterwards."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/deactivate"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DEACTIVATE, self.warehouse),)
@@ -143,6 +148,7 @@ class DeleteWarehouse(_Changing, ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "DELETE /management/v1/warehouse/{warehouse_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     returns: ClassVar[int] = 204
     force: Annotated[bool, Query("force")] = False
     abandon_files: Annotated[bool, Query("abandon-files")] = False
@@ -159,6 +165,7 @@ class SetWarehouseProtection(_Changing, ChangeOperation):
     """Set whether a deletion needs `force`."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/protection"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     protected: Annotated[bool, Body(SetProtectionRequest, "protected")]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -177,6 +184,7 @@ class SetWarehouseManagedBy(_Changing, ChangeOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/managed-by"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     managed_by: Annotated[str, Body(SetManagedByRequest, "managed_by")]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -191,6 +199,7 @@ class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
     """Set whether tables and views dropped from now on can be restored, and for how long."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     profile: Annotated[HardDelete | SoftDelete, Body(DeleteProfileRequest, "delete_profile")]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -206,6 +215,7 @@ class SetWarehouseFormatVersionPolicy(_Changing, ChangeOperation):
     """Set the format versions that tables may be created in, registered with and upgraded to."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/format-version-policy"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     request: InBody[FormatVersionPolicyRequest]
 
     def demands(self) -> tuple[Demand, ...]:
@@ -230,6 +240,7 @@ class UpdateWarehouseStorage(_OfStorage, ChangeOperation):
     """Change the storage profile of the same location, and the credential, after both were validated."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     request: InBody[UpdateStorageRequest]
 
 
@@ -238,6 +249,7 @@ class UpdateWarehouseStorageCredential(_OfStorage, ChangeOperation):
     """Change the storage credential after it was validated."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage-credential"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
     request: InBody[UpdateCredentialRequest]
 
 
@@ -279,6 +291,7 @@ class RunScopeCanary(_OfStorage, ChangeOperation):
     """Run the canary on the store now, and store its verdict."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/scope-report"
+    event: ClassVar[EventDeclaration] = NoEvent("it tests the storage and changes no object")
 
 
 ChangeWarehouse = (

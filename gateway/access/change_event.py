@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declarations of change events: which event an operation announces when its change is committed.
+
+Each `ChangeOperation` declares `event`: a `ChangeEvent`, or `NoEvent` with the reason. `event_building.py` builds the
+events of one change from the declaration, the resolved rows and the audit record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EventData(StrEnum):
+    """The content of the `data` of an event."""
+
+    NOTHING = "nothing"
+    """null, as the reference system sends for drops, registrations and renames of views."""
+    BODY = "body"
+    """The request body. Only for the catalog protocol, whose bodies contain no credentials."""
+    FACTS = "facts"
+    """The facts that policies receive: limited in size, and never secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEvent:
+    """Declaration of the event of an operation.
+
+    `type` is the CloudEvents type; empty stands for the operation's name in camelCase. `on` is the field of the
+    operation with the changed object: a reference, or the id of an object of the type `kind`. For a new object, `on` is
+    its parent (empty for one without), `new` is the detail of the audit record with its id (`table_id`), and `named` is
+    the path of the field with its name.
+    """
+
+    on: str
+    type: str = ""
+    kind: str = ""
+    new: str = ""
+    named: str = ""
+    data: EventData = EventData.FACTS
+
+
+@dataclass(frozen=True, slots=True)
+class EventPerPart:
+    """Declaration of an operation with parts: one event for each part, numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPerTarget:
+    """Declaration of an operation on several objects: one numbered event for each reference in the field `targets`."""
+
+    targets: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoEvent:
+    """Declaration that an operation announces nothing, and why."""
+
+    reason: str
+
+
+EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | NoEvent
+
+
+def type_of(declared: str, operation: str) -> str:
+    """Return the declared CloudEvents type, or the class name `operation` in camelCase: `createTable`."""
+    return declared or operation[:1].lower() + operation[1:]

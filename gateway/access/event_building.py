@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the events of a committed change, in the form of the reference system's CloudEvents.
+
+The names of extension attributes are those of the reference without hyphens: CloudEvents allows lower-case letters and
+digits only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#naming-conventions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.change_event import (
+    ChangeEvent,
+    EventData,
+    EventPerPart,
+    EventPerTarget,
+    NoEvent,
+    type_of,
+)
+from gateway.access.operation import ChangeOperation, Operation
+from gateway.access.permit import Permit
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+    project_of,
+    warehouse_of,
+)
+from gateway.iceberg.identifiers import Namespace
+
+_TABULARS: Final = ("table", "view", "generic_table")
+_NULL: Final = b"null"
+
+
+class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that is written in the transaction of its change. `key` is the id of the changed object."""
+
+    id: UUID
+    type: str
+    key: str
+    attributes: Mapping[str, str]
+    data: bytes
+
+
+def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
+    """Return the events of the change of `permit`; none if its operation declares none, or if it changed nothing.
+
+    Ids of new objects are read from the audit record, so call this when the use case has written everything.
+    """
+    operation = permit.operation
+    detail = permit.pending_audit.record.detail
+    if not isinstance(operation, ChangeOperation) or detail.get("repeated") == "true":
+        return ()
+    common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
+    drafts = list(_drafts(operation, permit.resolution, detail))
+    return tuple(
+        NewEvent(
+            id=uuid7(),
+            type=type,
+            key=attributes["objectid"],
+            attributes={
+                **{name: value for name, value in attributes.items() if value},
+                **common,
+                "numevents": str(len(drafts)),
+                "sequencenumber": str(number),
+            },
+            data=data,
+        )
+        for number, (type, attributes, data) in enumerate(drafts)
+    )
+
+
+_Draft = tuple[str, dict[str, str], bytes]
+
+
+def _drafts(operation: ChangeOperation, resolution: Resolution, detail: Mapping[str, str]) -> Iterator[_Draft]:
+    declared, name = operation.event, type(operation).__name__
+    match declared:
+        case NoEvent():
+            return
+        case ChangeEvent():
+            new = detail.get(declared.new, "") if declared.new else ""
+            yield _draft(operation, declared, resolution, new)
+        case EventPerTarget(targets=field):
+            for ref in getattr(operation, field):
+                row = resolution.rows[ref]
+                yield type_of(declared.type, name), _of_row(row), _NULL
+        case EventPerPart():
+            # A transaction records the ids of the tables it creates in the order of the request.
+            created = iter(detail.get("table_id", "").split(","))
+            for part in operation.parts():
+                if isinstance(part, ChangeOperation) and isinstance(part.event, ChangeEvent):
+                    new = next(created, "") if part.event.new else ""
+                    yield _draft(part, part.event, resolution, new)
+
+
+def _draft(operation: ChangeOperation, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
+    on = getattr(operation, declared.on) if declared.on else None
+    row = None if on is None or isinstance(on, (str, UUID)) else resolution.get(on)
+    if declared.new:
+        attributes = _of_new(operation, declared, row, new)
+    elif row is not None:
+        attributes = _of_row(row)
+    else:
+        attributes = {"objecttype": declared.kind, "objectid": _id_of(on)}
+    return type_of(declared.type, type(operation).__name__), attributes, _data(operation, declared.data)
+
+
+def _data(operation: ChangeOperation, data: EventData) -> bytes:
+    match data:
+        case EventData.NOTHING:
+            return _NULL
+        case EventData.BODY:
+            return msgspec.json.encode(operation.event_body())
+        case EventData.FACTS:
+            return msgspec.json.encode(operation.facts())
+
+
+def _id_of(on: object) -> str:
+    """Return the id in a field that is no row: an id, or the reference of a user, whose record may not exist."""
+    return str(getattr(on, "user_id", on))
+
+
+def _of_new(operation: ChangeOperation, declared: ChangeEvent, parent: Resolved | None, id: str) -> dict[str, str]:
+    kind = declared.kind or declared.new.removesuffix("_id")
+    named = attrgetter(declared.named)(operation) if declared.named else ""
+    attributes = {"objecttype": kind, "objectid": id, **_place(parent)}
+    if isinstance(named, Namespace):
+        return attributes | {"namespace": ".".join(named.levels)}
+    return attributes | {"name": str(named)} | _tabular(kind, id)
+
+
+def _of_row(row: Resolved) -> dict[str, str]:
+    kind, id = row.key.type.value, row.key.id
+    attributes = {"objecttype": kind, "objectid": id, **_place(row)}
+    if isinstance(row, (ResolvedTable, ResolvedView, ResolvedGenericTable)):
+        return attributes | {"name": row.identifier.name} | _tabular(kind, id)
+    name: Any = getattr(row, "name", "")
+    return attributes if isinstance(row, ResolvedNamespace) else attributes | {"name": name}
+
+
+def _place(row: Resolved | None) -> dict[str, str]:
+    """Return the attributes of the project, warehouse and namespace that a row is or is in."""
+    warehouse = warehouse_of(row)
+    project = None if row is None else project_of(row)
+    place = {"projectid": project or "", "warehouseid": "" if warehouse is None else str(warehouse.id)}
+    place["prefix"] = place["warehouseid"]
+    if isinstance(row, ResolvedNamespace):
+        place["namespace"] = ".".join(row.namespace.levels)
+    elif isinstance(row, (ResolvedTable, ResolvedView, ResolvedGenericTable)):
+        place["namespace"] = ".".join(row.namespace.namespace.levels)
+    return place
+
+
+def _tabular(kind: str, id: str) -> dict[str, str]:
+    return {"tabulartype": kind, "tabularid": id} if kind in _TABULARS else {}
+
+
+def _actor(actor: Actor) -> str:
+    """Return the caller as JSON, in the reference system's form."""
+    if actor.kind is ActorKind.ANONYMOUS:
+        return '{"type":"anonymous"}'
+    if actor.assumed_role is not None:
+        described = {"type": "role", "principal": actor.id, "assumed-role": str(actor.assumed_role)}
+    else:
+        described = {"type": "principal", "principal": actor.id}
+    return msgspec.json.encode(described).decode()
