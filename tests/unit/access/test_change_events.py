@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of changes: every change is announced or says why not, with the reference system's names and no secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gateway.access.change_event import ChangeEvent, EventData, NoEvent
+from gateway.access.event_building import NewEvent, events_of
+from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
+from gateway.access.operations.registrations import UnregisterTable
+from gateway.access.operations.tables import CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.transactions import CommitTransaction
+from gateway.access.operations.warehouses import CreateWarehouse, UpdateWarehouseStorageCredential
+from tests.access import world
+from tests.access.examples import EXAMPLES
+from tests.access.world import DoorFixture, request_context
+
+#: The types of the reference system.
+REFERENCE = {
+    "createTable", "registerTable", "updateTable", "dropTable", "renameTable", "createView", "updateView", "dropView",
+    "renameView", "createGenericTable", "dropGenericTable", "renameGenericTable", "undropTabulars",
+}  # fmt: skip
+NEW = {
+    "table_id": str(UUID(int=1)), "view_id": str(UUID(int=2)), "generic_table_id": str(UUID(int=3)),
+    "namespace_id": str(UUID(int=4)), "warehouse_id": str(UUID(int=5)), "role_id": str(UUID(int=6)),
+    "project_id": str(UUID(int=7)), "scim_id": str(UUID(int=8)),
+}  # fmt: skip
+CHANGES = [example.operation for example in EXAMPLES if isinstance(example.operation, ChangeOperation)]
+
+
+def _example(kind: type[Operation]) -> Any:
+    return next(example.operation for example in EXAMPLES if type(example.operation) is kind)
+
+
+async def _events(operation: Operation, **detail: str) -> tuple[NewEvent, ...]:
+    permit = await DoorFixture().door.admit(request_context(), operation)
+    permit.pending_audit.add_details(**detail)
+    return events_of(permit)
+
+
+@pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
+async def test_each_change_names_its_object(operation: ChangeOperation) -> None:
+    events = await _events(operation, **NEW)
+    assert bool(events) is not isinstance(operation.event, NoEvent)
+    for event in events:
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", event.type)
+        assert event.key and event.key == event.attributes["objectid"]
+        assert event.attributes["objecttype"]
+        # The attribute names that CloudEvents allows.
+        assert all(re.fullmatch(r"[a-z0-9]{1,20}", name) and value for name, value in event.attributes.items())
+        assert json.loads(event.attributes["actor"]) == {"type": "principal", "principal": world.ALICE.id}
+        json.loads(event.data)
+
+
+async def test_all_events_of_the_reference_exist() -> None:
+    types = {event.type for operation in CHANGES for event in await _events(operation, **NEW)}
+    assert types >= REFERENCE
+
+
+def test_only_bodies_of_the_catalog_protocol_are_sent() -> None:
+    """Bodies of the management API contain credentials of storages."""
+    bodies = [
+        each
+        for each in OPERATIONS.values()
+        if issubclass(each, ChangeOperation)
+        and isinstance(each.event, ChangeEvent)
+        and each.event.data is EventData.BODY
+    ]
+    assert {each.paths()[0].split("/")[1] for each in bodies} == {"catalog", "lakekeeper"}
+
+
+@pytest.mark.parametrize("kind", [CreateWarehouse, UpdateWarehouseStorageCredential])
+async def test_an_event_contains_no_storage_credential(kind: type[ChangeOperation]) -> None:
+    operation = _example(kind)
+    body = msgspec.to_builtins(operation.request, str_keys=True, enc_hook=lambda each: json.loads(bytes(each)))
+    secrets = _texts_of_secrets(body)
+    assert secrets
+    (event,) = await _events(operation, **NEW)
+    sent = event.data.decode() + json.dumps(dict(event.attributes))
+    assert [secret for secret in secrets if secret in sent] == []
+
+
+def _texts_of_secrets(body: Any, secret: bool = False) -> list[str]:
+    if isinstance(body, dict):
+        return [t for name, v in body.items() for t in _texts_of_secrets(v, secret or "credential" in name)]
+    if isinstance(body, (list, tuple)):
+        return [text for each in body for text in _texts_of_secrets(each, secret)]
+    return [body] if secret and isinstance(body, str) and len(body) > 3 else []
+
+
+async def test_a_created_table_has_the_id_of_the_audit_record() -> None:
+    (event,) = await _events(_example(CreateTable), table_id=NEW["table_id"])
+    assert event.key == NEW["table_id"]
+    assert event.attributes["tabularid"] == NEW["table_id"]
+    assert event.attributes["namespace"] == "sales.eu"
+    assert event.attributes["prefix"] == event.attributes["warehouseid"] == str(world.WAREHOUSE_ID)
+    assert json.loads(event.data)["name"] == event.attributes["name"]
+
+
+async def test_a_drop_and_a_removal_from_the_catalog_have_one_type_and_no_data() -> None:
+    for operation in (DropTable(world.TABLE), UnregisterTable(world.TABLE)):
+        (event,) = await _events(operation)
+        assert (event.type, event.data, event.key) == ("dropTable", b"null", str(world.TABLE_ID))
+
+
+async def test_a_transaction_has_one_numbered_event_per_table() -> None:
+    operation = _example(CommitTransaction)
+    events = await _events(operation, table_id=NEW["table_id"])
+    assert [event.type for event in events] == ["updateTable"] * len(operation.parts())
+    assert [event.attributes["sequencenumber"] for event in events] == [str(n) for n in range(len(events))]
+    assert {event.attributes["numevents"] for event in events} == {str(len(events))}
+
+
+async def test_a_new_table_of_a_transaction_gets_its_own_id() -> None:
+    named = msgspec.json.decode(
+        json.dumps(
+            {
+                "table-changes": [
+                    {"identifier": {"namespace": ["sales", "eu"], "name": name}, "requirements": needs, "updates": []}
+                    for name, needs in [
+                        ("first", [{"type": "assert-create"}]),
+                        ("orders", []),
+                        ("second", [{"type": "assert-create"}]),
+                    ]
+                ]
+            }
+        ),
+        type=type(_example(CommitTransaction).request),
+    )
+    events = await _events(CommitTransaction(world.WAREHOUSE_ID, named), table_id="id-1,id-2")
+    assert [(event.attributes["name"], event.key) for event in events] == [
+        ("first", "id-1"), ("orders", str(world.TABLE_ID)), ("second", "id-2"),
+    ]  # fmt: skip
+
+
+async def test_a_repeated_change_and_a_report_announce_nothing() -> None:
+    assert await _events(_example(CreateTable), table_id=NEW["table_id"], repeated="true") == ()
+    assert await _events(_example(ReportMetrics)) == ()
+
+
+def test_a_change_without_a_declaration_cannot_be_written() -> None:
+    with pytest.raises(TypeError, match="must declare its event"):
+        type(
+            "SilentChange",
+            (ChangeOperation,),
+            {"endpoint": "POST /catalog/v1/silent", "demands": lambda self: (), "__module__": __name__},
+        )
