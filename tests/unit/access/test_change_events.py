@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import Any
@@ -17,7 +18,11 @@ from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
 from gateway.access.operations.registrations import UnregisterTable
 from gateway.access.operations.tables import CreateTable, DropTable, ReportMetrics
 from gateway.access.operations.transactions import CommitTransaction
-from gateway.access.operations.warehouses import CreateWarehouse, UpdateWarehouseStorageCredential
+from gateway.access.operations.warehouses import (
+    CreateWarehouse,
+    UpdateWarehouseStorage,
+    UpdateWarehouseStorageCredential,
+)
 from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import DoorFixture, request_context
@@ -76,23 +81,18 @@ def test_only_bodies_of_the_catalog_protocol_are_sent() -> None:
     assert {each.paths()[0].split("/")[1] for each in bodies} == {"catalog", "lakekeeper"}
 
 
-@pytest.mark.parametrize("kind", [CreateWarehouse, UpdateWarehouseStorageCredential])
+@pytest.mark.parametrize("kind", [CreateWarehouse, UpdateWarehouseStorage, UpdateWarehouseStorageCredential])
 async def test_an_event_contains_no_storage_credential(kind: type[ChangeOperation]) -> None:
     operation = _example(kind)
-    body = msgspec.to_builtins(operation.request, str_keys=True, enc_hook=lambda each: json.loads(bytes(each)))
-    secrets = _texts_of_secrets(body)
-    assert secrets
-    (event,) = await _events(operation, **NEW)
-    sent = event.data.decode() + json.dumps(dict(event.attributes))
-    assert [secret for secret in secrets if secret in sent] == []
-
-
-def _texts_of_secrets(body: Any, secret: bool = False) -> list[str]:
-    if isinstance(body, dict):
-        return [t for name, v in body.items() for t in _texts_of_secrets(v, secret or "credential" in name)]
-    if isinstance(body, (list, tuple)):
-        return [text for each in body for text in _texts_of_secrets(each, secret)]
-    return [body] if secret and isinstance(body, str) and len(body) > 3 else []
+    planted = {
+        field: msgspec.Raw(b'{"type":"s3","aws-secret-access-key":"planted"}')
+        for field in operation.request.__struct_fields__
+        if "credential" in field
+    }
+    assert planted
+    request = msgspec.structs.replace(operation.request, **planted)
+    (event,) = await _events(dataclasses.replace(operation, request=request), **NEW)
+    assert "planted" not in event.data.decode() + json.dumps(dict(event.attributes))
 
 
 async def test_a_created_table_has_the_id_of_the_audit_record() -> None:
