@@ -16,6 +16,7 @@ from uuid import UUID
 from gateway.access.audit_record import AuditRecord
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
+from gateway.assembly.events import event_outbox
 from gateway.audit.sink import BufferedAudit
 from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
@@ -55,8 +56,8 @@ async def open_database(
 ) -> Database:
     """Open the primary database.
 
-    Raises SchemaMismatch for another version's schema, DatabaseUnavailable, and RestoredDatabase for a restored or
-    copied database, unless `accept_moved_database`.
+    Raises SettingsError for its event sinks, SchemaMismatch for another version's schema, DatabaseUnavailable, and
+    RestoredDatabase for a restored or copied database, unless `accept_moved_database`.
     """
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
@@ -68,6 +69,7 @@ async def open_database(
         tls=tls,
         direct_reads=settings.pg_direct_reads,
         unshared_reads=settings.pg_unshared_reads,
+        event_outbox=event_outbox(settings),
     )
     stack.push_async_callback(database.close)
     await database.prepare(frequent_reads())

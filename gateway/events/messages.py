@@ -6,12 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
-import msgspec
-
-from gateway.events.port import Event, EventRefused
+from gateway.events.port import Event
 
 CONTENT_TYPE = "application/json"
-STRUCTURED_CONTENT_TYPE = "application/cloudevents+json"
 _MAX_RUN = 256
 
 
@@ -20,22 +17,6 @@ def attributes(event: Event) -> dict[str, str]:
     moment = event.time.astimezone(UTC).isoformat().replace("+00:00", "Z")
     required = {"specversion": "1.0", "id": str(event.id), "source": event.source, "type": event.type, "time": moment}
     return {**event.attributes, **required}
-
-
-def structured(event: Event) -> bytes:
-    """Return the event in the JSON format of CloudEvents 1.0, with the data as a JSON value.
-
-    Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
-
-    Raises:
-        EventRefused: the data is no JSON, so the document would not be JSON either.
-    """
-    try:
-        msgspec.json.decode(event.data)
-    except msgspec.DecodeError as error:
-        raise EventRefused(event.id, f"its data is no JSON: {error}") from error
-    members: dict[str, object] = {**attributes(event), "datacontenttype": CONTENT_TYPE, "data": msgspec.Raw(event.data)}
-    return msgspec.json.encode(members)
 
 
 def runs_of_distinct_keys(events: Sequence[Event], limit: int = _MAX_RUN) -> Iterator[Sequence[Event]]:
