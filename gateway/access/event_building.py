@@ -7,13 +7,13 @@ digits only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.change_event import (
@@ -41,6 +41,9 @@ from gateway.iceberg.identifiers import Namespace
 _TABULARS: Final = ("table", "view", "generic_table")
 _NULL: Final = b"null"
 
+MAX_DATA_BYTES: Final = 524_288
+"""Limit of the data of an event. NATS and Kafka refuse messages of more than 1 MiB unless they are configured."""
+
 
 class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is written in the transaction of its change. `key` is the id of the changed object."""
@@ -64,23 +67,36 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
     common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
     drafts = list(_drafts(operation, permit.resolution, detail))
     return tuple(
-        NewEvent(
-            id=uuid7(),
-            type=type,
-            key=attributes["objectid"],
-            attributes={
-                **{name: value for name, value in attributes.items() if value},
-                **common,
-                "numevents": str(len(drafts)),
-                "sequencenumber": str(number),
-            },
-            data=data,
-        )
-        for number, (type, attributes, data) in enumerate(drafts)
+        _event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
+        for number, draft in enumerate(drafts)
     )
 
 
 _Draft = tuple[str, dict[str, str], bytes]
+"""(type, attributes of the object, data) of an event."""
+
+
+def _event(id: UUID, draft: _Draft, common: Mapping[str, str], count: int, number: int) -> NewEvent:
+    type, of_object, data = draft
+    attributes = {name: value for name, value in of_object.items() if value}
+    attributes |= {**common, "numevents": str(count), "sequencenumber": str(number)}
+    if len(data) > MAX_DATA_BYTES:
+        attributes["dataleftout"] = str(len(data))
+        data = _NULL
+    return NewEvent(id=id, type=type, key=of_object["objectid"], attributes=attributes, data=data)
+
+
+def event_id(record: UUID, number: int) -> UUID:
+    """Return the UUIDv7 of the event `number` of the change with this audit record, always the same.
+
+    A transaction that is repeated because its outcome is unknown therefore writes no second event. The time is that of
+    the audit record, and the rest is a digest. Source: RFC 9562, section 5.7.
+    """
+    digest = hashlib.sha256(record.bytes + number.to_bytes(4, "big")).digest()
+    octets = bytearray(record.bytes[:6] + digest[:10])
+    octets[6] = octets[6] & 0x0F | 0x70
+    octets[8] = octets[8] & 0x3F | 0x80
+    return UUID(bytes=bytes(octets))
 
 
 def _drafts(operation: ChangeOperation, resolution: Resolution, detail: Mapping[str, str]) -> Iterator[_Draft]:

@@ -30,7 +30,7 @@ class EventOutbox:
 def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[str, Any] | None:
     """Return the values of `EVENTS_CTE` for a change; None without an outbox or events.
 
-    Building the events again gives other ids. Do it for each statement, because only one statement of a change commits.
+    The events of one permit always have the same ids, so a repeated transaction writes them once.
     """
     if outbox is None:
         return None
@@ -59,6 +59,7 @@ EVENTS_CTE: Final = """,
             with ordinality as e(id, type, key, attributes, data, place)
         where not moved.it
         order by e.place
+        on conflict (id) do nothing
         returning sequence),
     waiting as (
         insert into event_deliveries (sink, sequence)
