@@ -41,6 +41,7 @@ from gateway.settings.sections import (
     Shares,
 )
 from gateway.settings.stores import StoreSettings
+from gateway.settings.tracing import Tracing
 
 
 class Settings(StoreSettings, frozen=True, kw_only=True):
@@ -197,6 +198,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     ui: Ui = Ui()
 
     metrics: Metrics = Metrics()
+    tracing: Tracing = Tracing()
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
