@@ -75,7 +75,7 @@ def create_app(settings: Settings | None = None) -> Application:
     directory = metrics_directory()
     metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
     calls = Calls()
-    tracer = open_tracer(settings)
+    tracer = open_tracer(settings, metrics)
 
     async def assemble(stack: AsyncExitStack) -> Services:
         return await _assemble(settings, metrics, calls, tracer, stack)
@@ -110,12 +110,12 @@ async def _assemble(
 ) -> Services:
     """Create all components of one process. `stack` closes them in reverse order."""
     trust = trusted(*certificate_sources())
-    database = await open_database(settings, trust, stack)
+    database = await open_database(settings, trust, stack, tracer=tracer)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
     reads = open_read_pool(settings, trust, database, server_id, stack)
-    fga = await open_openfga(settings, trust, database, stack)
-    opa = open_opa(settings, trust, stack)
+    fga = await open_openfga(settings, trust, database, stack, tracer)
+    opa = open_opa(settings, trust, stack, tracer)
     audit = await open_audit(settings, metrics, database, stack)
     identity = await open_identity(settings, trust, metrics, stack)
     policies = CachedPolicies(
@@ -136,7 +136,7 @@ async def _assemble(
     health = await _health(settings, database, fga, opa, identity, stack)
     sealer = await open_sealer(settings, database)
     secret_stores = open_secret_stores(settings, trust, database, sealer, stack)
-    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
+    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
     if settings.maintenance_mode == "off":

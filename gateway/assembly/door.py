@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
-from gateway.assembly.tracing import traced_ports
+from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
@@ -37,13 +38,12 @@ def build_door(
     tracer: Tracer | None = None,
 ) -> Door:
     """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command."""
-    relationships = _relationships(settings, database, fga, reaches, server_id, metrics)
-    resolver, asked, deciding, sink = traced_ports(tracer, DatabaseResolver(database), relationships, policies, audit)
-    return Door(
-        resolver=resolver,
-        relationships=asked,
-        policies=deciding,
-        audit=sink,
+    kind = Door if tracer is None else partial(TracedDoor, tracer)
+    return kind(
+        resolver=DatabaseResolver(database),
+        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
+        policies=policies,
+        audit=audit,
         observer=metrics,
         read_only=settings.maintenance_mode == "read-only",
         expiries=ExpiryCache(

@@ -56,6 +56,7 @@ class Metrics:
         self._define_tasks()
         self._define_scope()
         self._define_shares()
+        self._define_spans()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -200,6 +201,14 @@ class Metrics:
         )
         self._credentials_counted: set[tuple[str, str]] = set()
 
+    def _define_spans(self) -> None:
+        self._spans = Counter(
+            "lakegate_trace_spans",
+            "Number of spans of traces, by outcome: sent, dropped (the queue was full) or failed (the collector).",
+            ("outcome",),
+            registry=self._registry,
+        )
+
     def _define_scope(self) -> None:
         self._scope_warehouses = Gauge(
             "lakegate_scope_warehouses",
@@ -321,6 +330,10 @@ class Metrics:
         """Count the attempts of one run of the canary."""
         for result, number in (("refused", refused), ("reached", reached), ("unclear", unclear)):
             self._child(self._scope_attempts, result).inc(number)
+
+    def spans_ended(self, outcome: str, number: int) -> None:
+        """Count spans by outcome: sent, dropped or failed. Also called by the thread that sends them."""
+        self._child(self._spans, outcome).inc(number)
 
     def share_used(self, share: str, lane: str, amount: int) -> None:
         """Set the amount of a share that is in use in this process."""

@@ -3,14 +3,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import json
 import socket
+from collections import Counter
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from gateway.assembly.tracing import TracedApplication, TracedObserver, open_tracer
 from gateway.settings import SettingsError, load
+from gateway.telemetry.client_spans import client_spans
+from gateway.telemetry.logs import configure_logging, get_logger
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.span_queue import BATCH_SPANS, QUEUE_SPANS
 from gateway.telemetry.tracing import Tracer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -63,7 +74,9 @@ async def _request(headers: list[tuple[bytes, bytes]], *, status: int = 200, fai
     async def unused(*_: Any) -> Any:
         raise AssertionError
 
-    scope: Any = {"type": "http", "method": "GET", "headers": headers, "path": "/secret", "query_string": b"secret=1"}
+    route = "/v1/{prefix}"
+    scope: Any = {"type": "http", "method": "GET", "path_template": route, "headers": headers, "path": "/secret"}
+    scope["query_string"] = b"secret=1"
     await traced(scope, unused, unused)
     lifespan: Any = {"type": "lifespan"}
     await traced(lifespan, unused, unused)
@@ -79,6 +92,8 @@ async def test_a_span_below_a_request_has_the_request_as_parent_and_is_sent_at_t
     assert dict(spans["load_table"].attributes) == {
         "http.request.method": "GET",
         "http.response.status_code": 200,
+        "http.route": "/v1/{prefix}",
+        "url.scheme": "http",
         "lakegate.operation": "load_table",
     }
 
@@ -119,20 +134,131 @@ async def test_neither_spans_nor_the_shutdown_wait_for_a_collector_that_does_not
 
     Without the limit of `close`, the flush waits for the listener; with an unbounded wait, the test times out.
     """
+    counts: Counter[str] = Counter()
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        tracer = _tracer(endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces")
-        for _ in range(5000):
-            with tracer.span("openfga.check"):
-                pass
+        tracer = Tracer(
+            endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces",
+            headers={},
+            sample_ratio=1.0,
+            service_name="lakegate",
+            count=lambda outcome, number: counts.update({outcome: number}),
+        )
+        with tracer.server_span("GET", {}):
+            for _ in range(5000):
+                with tracer.span("openfga.check"):
+                    pass
         await tracer.close()
+    assert counts["dropped"] >= 5000 - QUEUE_SPANS - BATCH_SPANS
+    assert "sent" not in counts
+
+
+async def test_sent_and_refused_spans_are_counted() -> None:
+    """An exporter that raises must not end the thread: the spans after it would be lost."""
+
+    class Failing(Kept):
+        def export(self, spans: Any) -> SpanExportResult:
+            super().export(spans)
+            if len(self.spans) == 1:
+                raise ValueError
+            return SpanExportResult.SUCCESS
+
+    counts: Counter[str] = Counter()
+    kept = Failing()
+    tracer = Tracer(
+        endpoint="http://localhost",
+        headers={},
+        sample_ratio=1.0,
+        service_name="lakegate",
+        count=lambda outcome, number: counts.update({outcome: number}),
+        exporter=kept,
+    )
+    with tracer.server_span("GET", {}):
+        pass
+    while not counts:
+        await asyncio.sleep(0.01)
+    with tracer.server_span("GET", {}):
+        pass
+    await tracer.close()
+    assert counts == {"failed": 1, "sent": 1}
+
+
+async def test_no_span_is_recorded_outside_of_a_request_or_of_the_sample() -> None:
+    """Background tasks use the same ports: each of their calls would be a trace of its own."""
+    kept = Kept()
+    tracer = _tracer(kept)
+    with tracer.span("openfga.check"):
+        pass
+    assert tracer.begin("openfga.http check", {}) is None
+    tracer.end(None)
+    with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), tracer.span("openfga.check"):
+        pass
+    await tracer.close()
+    assert kept.spans == []
+
+
+async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
+    kept = Kept()
+    tracer = _tracer(kept)
+    with tracer.server_span("secret", {}):
+        pass
+    await tracer.close()
+    assert kept.spans[0].name == kept.spans[0].attributes["http.request.method"] == "_OTHER"
+
+
+async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
+    """The engine's own spans must lie below the call, and the call below the check."""
+    kept = Kept()
+    tracer = _tracer(kept)
+    seen: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("traceparent"))
+        return web.Response(status=503)
+
+    app = web.Application()
+    app.router.add_post("/stores/some/batch-check", answer)
+    async with TestServer(app) as server, aiohttp.ClientSession(trace_configs=[client_spans(tracer, "fga")]) as session:
+        url = server.make_url("/stores/some/batch-check")
+        async with session.post(url):
+            pass
+        with tracer.server_span("GET", {}), tracer.span("openfga.check"):
+            async with session.post(url):
+                pass
+        await server.close()
+        with tracer.server_span("GET", {}), pytest.raises(aiohttp.ClientConnectionError):
+            await session.post(url)
+    await tracer.close()
+    first, second = (span for span in kept.spans if span.name == "fga.http batch-check")
+    check = next(span for span in kept.spans if span.name == "openfga.check")
+    assert first.parent.span_id == check.context.span_id
+    assert seen[0] is None
+    assert str(seen[1]).split("-")[1:3] == [f"{first.context.trace_id:032x}", f"{first.context.span_id:016x}"]
+    assert (first.attributes["error.type"], first.attributes["http.response.status_code"]) == ("503", 503)
+    assert second.attributes["error.type"] in {"ServerDisconnectedError", "ClientConnectorError"}
+
+
+async def test_log_lines_of_a_request_have_the_id_of_its_trace_and_later_ones_not() -> None:
+    stream = io.BytesIO()
+    configure_logging(stream=stream)
+    tracer = _tracer(Kept())
+    try:
+        with tracer.server_span("GET", {"traceparent": PARENT}):
+            get_logger("test").info("request.served")
+        get_logger("test").info("task.ended")
+    finally:
+        configure_logging()
+        await tracer.close()
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert first["trace_id"] == PARENT.split("-")[1]
+    assert "trace_id" not in second
 
 
 def test_without_an_endpoint_there_is_no_tracer() -> None:
-    assert open_tracer(load({"LAKEGATE__TRACING__HEADERS": "a=b"})) is None
+    assert open_tracer(load({"LAKEGATE__TRACING__HEADERS": "a=b"}), Metrics()) is None
 
 
 def test_malformed_headers_are_refused_without_their_text() -> None:
     settings = load({"LAKEGATE__TRACING__ENDPOINT": "http://localhost:1/", "LAKEGATE__TRACING__HEADERS": "hidden"})
     with pytest.raises(SettingsError, match="name=value") as refused:
-        open_tracer(settings)
+        open_tracer(settings, Metrics())
     assert "hidden" not in str(refused.value)
