@@ -8,8 +8,8 @@ from typing import Any
 
 from gateway.api.build import Application
 from gateway.api.latch import RequestObserver
-from gateway.settings import Settings, SettingsError, certificate_sources
-from gateway.settings.env import PREFIX
+from gateway.settings import Settings, certificate_sources
+from gateway.settings.tracing import headers_of
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer
 
@@ -25,7 +25,7 @@ def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
     file, directory = certificate_sources()
     return Tracer(
         endpoint=wanted.endpoint,
-        headers=_headers("" if wanted.headers is None else wanted.headers.reveal()),
+        headers=headers_of(wanted.headers, "TRACING__HEADERS"),
         sample_ratio=wanted.sample_ratio,
         service_name=wanted.service_name,
         certificates=file or directory,
@@ -41,14 +41,6 @@ def traced_application(app: Application, tracer: Tracer | None) -> Application:
 def traced_observer(observer: RequestObserver, tracer: Tracer | None) -> RequestObserver:
     """Return `observer`, which also completes the span of each request if there is a tracer."""
     return observer if tracer is None else TracedObserver(observer, tracer)
-
-
-def _headers(text: str) -> dict[str, str]:
-    """Return the headers of the setting. The error does not contain the text, because it is a secret."""
-    pairs = [each.partition("=") for each in text.split(",") if each.strip()]
-    if any(not name.strip() or not equals for name, equals, _ in pairs):
-        raise SettingsError(f"{PREFIX}TRACING__HEADERS must be written `name=value`, separated by commas")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 class TracedApplication:

@@ -92,3 +92,29 @@ def test_requests_are_traced_with_their_calls_below_them(world: World, ns: str, 
         person.http.close()
         sent = str(received.spans)
         assert not [text for text in (world.admin.token, table.path, table.name, ns, table.location) if text in sent]
+
+
+def test_metrics_are_exported_as_they_are_served(world: World, tmp_path: Path) -> None:
+    """The main process exports the sum over all workers. The export at the end contains the last requests."""
+    with collector() as (received, address):
+        with second_gateway(
+            world.ready, tmp_path / "gateway.log", METRICS_EXPORT__ENDPOINT=f"{address}/v1/metrics", WORKERS="2"
+        ) as (base, process):
+            person = Person("admin", world.admin.id, world.admin.token, base)
+            for _ in range(20):
+                assert person.get("/catalog/v1/config?warehouse=absent").status_code == 404
+            person.http.close()
+            process.terminate()
+            process.wait(60)
+        requests = received.wait(lambda: [each for each in received.metrics if each.name == "lakegate_http_requests"])
+        seconds = [each for each in received.metrics if each.name == "lakegate_http_request_duration_seconds"]
+    assert sum(point.as_double for point in requests[-1].sum.data_points if _of_config(point)) == 20
+    assert requests[-1].sum.is_monotonic
+    (histogram,) = (point for point in seconds[-1].histogram.data_points if _of_config(point))
+    assert (histogram.count, sum(histogram.bucket_counts)) == (20, 20)
+    assert len(histogram.bucket_counts) == len(histogram.explicit_bounds) + 1
+    assert histogram.sum > 0
+
+
+def _of_config(point: Any) -> bool:
+    return attributes(point).get("operation") == "get_config"
