@@ -42,6 +42,7 @@ from gateway.settings.sections import (
     Shares,
 )
 from gateway.settings.stores import StoreSettings
+from gateway.settings.tracing import MetricsExport, Tracing
 
 
 class Settings(StoreSettings, frozen=True, kw_only=True):
@@ -198,6 +199,8 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     ui: Ui = Ui()
 
     metrics: Metrics = Metrics()
+    metrics_export: MetricsExport = MetricsExport()
+    tracing: Tracing = Tracing()
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
