@@ -32,6 +32,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
+from gateway.assembly.audit import count_refused_logins
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
@@ -121,6 +122,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     fga = await open_openfga(settings, trust, database, stack)
     opa = open_opa(settings, trust, stack)
     audit = await open_audit(settings, metrics, database, stack)
+    refused = count_refused_logins(settings, audit, stack)
     identity = await open_identity(settings, trust, metrics, stack)
     policies = CachedPolicies(
         opa,
@@ -147,7 +149,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
     return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused
     )
 
 

@@ -124,6 +124,16 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
 
+    refused_logins: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Time in seconds for which refused logins (401) are counted by client address and reason. Each "
+            "count then becomes one audit record. 0: refused logins are not recorded.",
+            extra=SECONDS,
+        ),
+    ] = 0.0
+
     def key(self) -> bytes | None:
         """Return the key of the chain, None without one."""
         return self.seal_key.reveal().encode() if self.seal_key else None
